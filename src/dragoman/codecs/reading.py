@@ -1,0 +1,267 @@
+"""From bytes to typed wire values without losing what the types do not know.
+
+Wire structs forbid unknown fields, so the ordinary body is decoded once, at full speed. A body that says more than its
+struct (a vendor's extra key, an explicit null, a block type of tomorrow, snake_case where camelCase is usual) fails that
+first decode and is *lifted*: what the types do not know moves into the `extra` of its own object, what they know is
+decoded as before. Only then is a body that still does not fit an error, and the error names the path.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from dragoman.errors import DecodeError, LimitExceeded
+from dragoman.ir.values import Metadata, encode_json
+
+UNKNOWN = "\0unknown"
+"""Tag of the struct that stands for every block type a union does not name."""
+
+RENAMED = "~as:"
+"""Note: this key was spelled otherwise (`~as:inlineData` -> "inline_data")."""
+
+SINGLE = "~single:"
+"""Note: this list was given as its single element."""
+
+WITHIN = "~in:"
+"""Note: the extras of an inner wire object that has no node of its own (`~in:function`)."""
+
+Extra = dict[str, Raw]
+
+MAX_BODY_BYTES = 256 << 20
+"""Anthropic takes 32 MB, Gemini 20 MB inline; a stored conversation of 256 MB is a mistake or an attack."""
+
+
+class Wire(Struct, frozen=True, gc=False, forbid_unknown_fields=True, kw_only=True):
+    """Base of all wire structs. `extra` is what the object said beyond its type; it never has that name on a wire."""
+
+    extra: Extra | UnsetType = field(default=UNSET, name="\0extra")
+
+
+class Unmodelled(Wire, frozen=True, tag=UNKNOWN):
+    """A tagged object of a kind we do not model, whole."""
+
+    raw: Raw
+
+
+W = TypeVar("W")
+
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+_items = msgspec.json.Decoder(list[Raw]).decode
+_FAULT = re.compile(r"^(?P<what>.*?)(?: - at `(?P<path>.*)`)?$", re.DOTALL)
+_EXPECTED = re.compile(r"^Expected (?P<expected>.*), got (?P<got>.*)$", re.DOTALL)
+
+
+class WireReader(Generic[W]):
+    """Decodes one wire type. `aliases` maps other spellings of a key to the one the structs use."""
+
+    def __init__(self, kind: type[W], source: str, *, aliases: Mapping[str, str] | None = None) -> None:
+        self._strict = msgspec.json.Decoder(kind)
+        self._kind = kind
+        self._source = source
+        self._aliases = aliases or {}
+
+    def read(self, body: bytes) -> W:
+        try:
+            return self._strict.decode(body)
+        except msgspec.ValidationError:
+            return self._read_lifted(body)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise self._unreadable(error) from error
+
+    def _read_lifted(self, body: bytes) -> W:
+        try:
+            return self._strict.decode(_Lift(self._aliases).value(body, self._kind))
+        except msgspec.ValidationError as error:
+            raise self._misfit(str(error)) from error
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise self._unreadable(error) from error
+
+    def _misfit(self, message: str) -> DecodeError:
+        fault = _FAULT.match(message)
+        what, path = (fault["what"], fault["path"] or "$") if fault else (message, "$")
+        said = _EXPECTED.match(what)
+        if said:
+            return DecodeError(path=path, expected=said["expected"], got=said["got"], source=self._source)
+        return DecodeError(path=path, expected="a valid body", got=what, source=self._source)
+
+    def _unreadable(self, error: Exception) -> DecodeError:
+        if isinstance(error, RecursionError):
+            return LimitExceeded(path="$", expected="JSON", got="nesting too deep to read", source=self._source)
+        return DecodeError(path="$", expected="JSON", got=str(error), source=self._source)
+
+
+def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any], source: str) -> bytes:
+    """Any way a caller may hand us a body, as UTF-8 bytes."""
+    try:
+        if isinstance(body, bytes):
+            data = body
+        elif isinstance(body, str):
+            data = body.encode()
+        elif isinstance(body, bytearray | memoryview):
+            data = bytes(body)
+        else:
+            data = encode_json(body)
+        if len(data) > MAX_BODY_BYTES:
+            raise LimitExceeded(
+                path="$", expected=f"at most {MAX_BODY_BYTES} bytes", got=f"{len(data)} bytes", source=source
+            )
+        # The exact pieces we carry unparsed are not checked by the decoder, so the whole body is, here.
+        if not data.isascii():
+            data.decode()
+        return data.removeprefix(b"\xef\xbb\xbf")
+    except UnicodeError as error:
+        raise DecodeError(path="$", expected="UTF-8 text", got=str(error), source=source) from error
+    except (TypeError, RecursionError, OverflowError) as error:
+        raise DecodeError(path="$", expected="JSON values", got=str(error), source=source) from error
+
+
+def spliced(value: Struct | Raw, extra: Mapping[str, Any]) -> Raw:
+    """The wire value with what its object said beyond its type: further keys, other spellings, lone elements.
+
+    Notes of the codec itself (other keys that start with `~`) stay behind.
+    """
+    body = bytes(value) if type(value) is Raw else encode_json(value)
+    if any(key.startswith((RENAMED, SINGLE)) for key in extra):
+        body = _respelled(body, extra)
+    keys = {key: held for key, held in extra.items() if not key.startswith("~")}
+    if not keys:
+        return Raw(body)
+    tail = encode_json(keys)
+    return Raw(tail if body == b"{}" else body[:-1] + b"," + tail[1:])
+
+
+def _respelled(body: bytes, extra: Mapping[str, Any]) -> bytes:
+    entries = {}
+    for name, held in _entries(body).items():
+        renamed = extra.get(RENAMED + name)
+        key = msgspec.json.decode(renamed) if renamed is not None else name
+        items = _items(held) if SINGLE + name in extra else []
+        entries[key] = items[0] if len(items) == 1 else held
+    return encode_json(entries)
+
+
+def keep(family: str, extra: Extra | UnsetType, **within: Extra | UnsetType) -> Metadata | None:
+    """A node's metadata: its own extras, and those of inner objects that have no node of their own."""
+    kept: Extra = {} if extra is UNSET else dict(extra)
+    for name, inner in within.items():
+        if inner is not UNSET:
+            kept[WITHIN + name] = Raw(encode_json(inner))
+    return {family: kept} if kept else None
+
+
+def inner_extra(extra: Mapping[str, Any], name: str) -> Extra | None:
+    """The extras of an inner object, as `keep` stored them."""
+    held = extra.get(WITHIN + name)
+    return None if held is None else _entries(held)
+
+
+class _Lift:
+    """Rewrites one body so that the strict decoder accepts it and nothing is lost."""
+
+    def __init__(self, aliases: Mapping[str, str]) -> None:
+        self._aliases = aliases
+
+    def value(self, raw: Raw | bytes, kind: Any) -> bytes:
+        data = bytes(raw)
+        plan = _plan(kind)
+        first = data.lstrip()[:1]
+        if first == b"{" and (plan.structs or plan.tagged):
+            return self._object(data, plan)
+        if plan.item is not None:
+            if first == b"[":
+                items = _items(data)
+                return b"[" + b",".join(self.value(item, plan.item) for item in items) + b"]"
+            if first == b"{":
+                # proto3 JSON lets a repeated field be given as its single element.
+                return b"[" + self.value(data, plan.item) + b"]"
+        return data
+
+    def _object(self, data: bytes, plan: _Plan) -> bytes:
+        entries = _entries(data)
+        struct = plan.structs
+        if plan.tagged:
+            tag = entries.get(plan.tag_field)
+            name = msgspec.json.decode(tag) if tag is not None else None
+            struct = plan.tagged.get(name) if isinstance(name, str) else None
+            if struct is None:
+                if not plan.has_unknown:
+                    return data
+                return encode_json({plan.tag_field: UNKNOWN, "raw": Raw(data)})
+        assert struct is not None
+        known: dict[str, Raw] = {}
+        extra: dict[str, Raw] = {}
+        fields = _fields(struct)
+        for key, held in entries.items():
+            name = key if key in fields else self._aliases.get(key, key)
+            kind = fields.get(name)
+            if (kind is None or name in known) and not (plan.tagged and key == plan.tag_field):
+                extra[key] = held
+            elif kind is not None and bytes(held) == b"null" and not _plan(kind).nullable:
+                extra[key] = held
+            else:
+                if name != key:
+                    extra[RENAMED + name] = Raw(encode_json(key))
+                known[name] = held if kind is None else Raw(self._noted(name, held, kind, extra))
+        if extra:
+            known["\0extra"] = Raw(encode_json(extra))
+        return encode_json(known)
+
+    def _noted(self, name: str, held: Raw, kind: Any, extra: dict[str, Raw]) -> bytes:
+        lifted = self.value(held, kind)
+        if lifted[:1] == b"[" and bytes(held).lstrip()[:1] == b"{":
+            extra[SINGLE + name] = Raw(b"true")
+        return lifted
+
+
+class _Plan:
+    """What a field's type can hold, as far as lifting needs to know."""
+
+    __slots__ = ("has_unknown", "item", "nullable", "structs", "tag_field", "tagged")
+
+    def __init__(self, kind: Any) -> None:
+        members = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+        self.nullable = type(None) in members or Raw in members or Any in members
+        self.item: Any = None
+        self.structs: type[Struct] | None = None
+        self.tagged: dict[str, type[Struct]] = {}
+        self.tag_field = ""
+        self.has_unknown = False
+        for member in members:
+            if get_origin(member) in (list, tuple):
+                self.item = get_args(member)[0]
+            elif isinstance(member, type) and issubclass(member, Struct):
+                self._add_struct(member)
+
+    def _add_struct(self, member: type[Struct]) -> None:
+        config = member.__struct_config__
+        if config.tag is None:
+            self.structs = member
+            return
+        self.tag_field = config.tag_field or "type"
+        if config.tag == UNKNOWN:
+            self.has_unknown = True
+        else:
+            self.tagged[str(config.tag)] = member
+
+
+@cache
+def _plan(kind: Any) -> _Plan:
+    return _Plan(kind)
+
+
+@cache
+def _fields(struct: type[Struct]) -> dict[str, Any]:
+    hints = typing.get_type_hints(struct)
+    return {
+        encoded: hints[name]
+        for name, encoded in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+        if name != "extra"
+    }

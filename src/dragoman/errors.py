@@ -1,0 +1,76 @@
+"""Every error dragoman raises.
+
+    DragomanError
+    ├── DecodeError          the body that came in is not what its format says: the sender's fault
+    │   └── LimitExceeded    it is larger or deeper than we agree to read
+    ├── EncodeError          this conversation cannot be said in the target's format
+    │   └── LossRefused      it could, with losses, and the caller asked for strict
+    ├── UnparsedArguments    somebody asked for the arguments of a call whose text is not a JSON object
+    └── UnknownFormat        no codec of that name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman.losses import Loss
+
+
+class DragomanError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class DecodeError(DragomanError, ValueError):
+    """A body that does not follow its wire format."""
+
+    def __init__(self, *, path: str, expected: str, got: str, source: str) -> None:
+        self.path = path
+        self.expected = expected
+        self.got = got
+        self.source = source
+        super().__init__(f"{source}: expected {expected}, got {got} - at {path}")
+
+
+class LimitExceeded(DecodeError):
+    """A body beyond the size or nesting we agree to read."""
+
+
+class EncodeError(DragomanError, ValueError):
+    """A conversation that the target's own rules forbid and no pass can make legal."""
+
+    def __init__(self, *, path: str, reason: str, target: str) -> None:
+        self.path = path
+        self.reason = reason
+        self.target = target
+        super().__init__(f"{target}: {reason} - at {path}")
+
+
+class LossRefused(EncodeError):
+    """Raised instead of returning losses when ``strict=True``."""
+
+    def __init__(self, losses: Sequence[Loss], *, target: str) -> None:
+        self.losses = tuple(losses)
+        first = self.losses[0]
+        rest = f" (and {len(self.losses) - 1} more)" if len(self.losses) > 1 else ""
+        super().__init__(path=first.path, reason=f"strict: {first.what} {first.severity}: {first.why}{rest}", target=target)
+
+
+class UnparsedArguments(DragomanError, ValueError):
+    """The model wrote argument text that is not a JSON object; running the tool would be guessing."""
+
+    def __init__(self, *, call_id: str, name: str, text: str) -> None:
+        self.call_id = call_id
+        self.name = name
+        self.text = text
+        super().__init__(f"arguments of call {call_id!r} to {name!r} are not a JSON object: {text[:80]!r}")
+
+
+class UnknownFormat(DragomanError, LookupError):
+    """No codec is registered under that name."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        self.known = tuple(known)
+        super().__init__(f"unknown format {name!r}; known formats: {', '.join(known)}")

@@ -1,0 +1,226 @@
+"""What a message is made of. The order of parts is meaning: text, reasoning and calls may interleave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import UNSET, Raw
+
+from dragoman.errors import UnparsedArguments
+from dragoman.ir.values import Json, JsonObject, Metadata, Value, getter, holds_json, parse_json
+
+if TYPE_CHECKING:
+    from msgspec import UnsetType
+
+
+class Signature(Value, frozen=True):
+    """Opaque vendor data owed back to the family that minted it, on the same part, and to nobody else (law 6)."""
+
+    family: str
+    data: str
+    id: str | None = None
+    """The vendor's own id of the signed item, where it has one."""
+
+
+class Cache(Value, frozen=True):
+    """A prompt-cache mark: everything up to and including this node may be cached."""
+
+    ttl: str | None = None
+
+
+class Citation(Value, frozen=True):
+    """Where a piece of text comes from. Offsets are in characters of the part's text; `start` is None when unknown."""
+
+    url: str | None = None
+    title: str | None = None
+    cited_text: str | None = None
+    start: int | None = None
+    end: int | None = None
+    metadata: Metadata | None = None
+
+
+class Part(Value, tag_field="type", frozen=True):
+    """Base of all parts."""
+
+
+class Text(Part, tag="text", frozen=True):
+    """Text for people (or, in a system message, for the model)."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    cache: Cache | None = None
+    signature: Signature | None = None
+    metadata: Metadata | None = None
+
+
+class Reasoning(Part, tag="reasoning", frozen=True):
+    """The model's reasoning: a text or summary (may be empty), and what its vendor wants back.
+
+    `redacted` reasoning has no readable text at all, only its signature.
+    """
+
+    text: str = ""
+    signature: Signature | None = None
+    redacted: bool = False
+    metadata: Metadata | None = None
+
+
+class Refusal(Part, tag="refusal", frozen=True):
+    """The model declined, in its own words."""
+
+    text: str
+    metadata: Metadata | None = None
+
+
+class Media(Part, frozen=True):
+    """Bytes given as base64 `data`, by `url`, or as the provider's `file_id`: exactly one of the three."""
+
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+    file_id: str | None = None
+    cache: Cache | None = None
+    signature: Signature | None = None
+    metadata: Metadata | None = None
+
+
+class Image(Media, tag="image", frozen=True):
+    """A picture. `detail` is the asked-for resolution: low, high, auto or original."""
+
+    detail: str | None = None
+
+
+class Document(Media, tag="document", frozen=True):
+    """A file: PDF, plain text (in `text`), or any other media type, video included."""
+
+    text: str | None = None
+    title: str | None = None
+    context: str | None = None
+    cite: bool | None = None
+    """Whether the model is asked to cite this document."""
+
+
+class Audio(Media, tag="audio", frozen=True):
+    """Sound, with its transcript where known."""
+
+    transcript: str | None = None
+
+
+@holds_json("arguments")
+class ToolCall(Part, tag="tool_call", frozen=True):
+    """The model asks for a tool to be run.
+
+    `arguments` reads as a mapping. Where the wire gave text, `arguments_text` is that text, exactly; when the text is
+    not a JSON object, `parsed` is False and reading `arguments` raises `UnparsedArguments`: bad JSON never becomes {}.
+    """
+
+    id: str
+    name: str
+    arguments: JsonObject = UNSET  # type: ignore[assignment]  # UNSET: the text did not parse
+    arguments_text: str | None = None
+    custom: bool = False
+    """A custom tool takes free text (`arguments_text`); `arguments` is then {"input": text}."""
+    invented_id: bool = False
+    """The wire gave no id; this one is a function of position and is not sent to APIs that did not mint it."""
+    incomplete: bool = False
+    """The answer was cut inside this call: it must not be run."""
+    signature: Signature | None = None
+    cache: Cache | None = None
+    metadata: Metadata | None = None
+
+    @property
+    def parsed(self) -> bool:
+        """Whether there is an argument mapping to run the tool with."""
+        return arguments_held(self) is not UNSET
+
+
+arguments_held = getter(ToolCall, "arguments")
+
+
+def _read_arguments(call: ToolCall) -> Any:
+    held: Raw | dict[str, Any] | UnsetType = arguments_held(call)
+    if held is UNSET:
+        raise UnparsedArguments(call_id=call.id, name=call.name, text=call.arguments_text or "")
+    return parse_json(held) if type(held) is Raw else held
+
+
+ToolCall.arguments = property(_read_arguments)  # type: ignore[assignment]
+
+ResultKind: TypeAlias = Literal["text", "data", "error", "multimodal"]
+
+
+@holds_json("value")
+class ToolResult(Part, tag="tool_result", frozen=True):
+    """What the tool gave back. The value is kept as it is; each codec serialises it its own way.
+
+    text: `value` is a string shown verbatim. data: any JSON. error: a string (or any JSON, or `parts`).
+    multimodal: `parts`.
+    """
+
+    tool_call_id: str
+    name: str
+    kind: ResultKind
+    value: Json = None
+    parts: tuple[Text | Image | Document | Audio | Opaque, ...] = ()
+    cache: Cache | None = None
+    metadata: Metadata | None = None
+
+    @property
+    def is_error(self) -> bool:
+        return self.kind == "error"
+
+
+@holds_json("block")
+class ServerToolCall(Part, tag="server_tool_call", frozen=True):
+    """A call that the provider runs itself. Never executed, never answered; `block` is the wire's own, verbatim."""
+
+    id: str
+    name: str
+    origin: str
+    block: JsonObject
+    signature: Signature | None = None
+    cache: Cache | None = None
+    metadata: Metadata | None = None
+
+
+@holds_json("block")
+class ServerToolResult(Part, tag="server_tool_result", frozen=True):
+    """The provider's own result of a `ServerToolCall`, verbatim."""
+
+    tool_call_id: str
+    name: str
+    origin: str
+    block: JsonObject
+    signature: Signature | None = None
+    cache: Cache | None = None
+    metadata: Metadata | None = None
+
+
+@holds_json("block")
+class Opaque(Part, tag="opaque", frozen=True):
+    """A block of one family that we do not model, verbatim. It returns to that family and is a loss elsewhere."""
+
+    origin: str
+    kind: str
+    block: Json
+    signature: Signature | None = None
+
+
+AnyPart: TypeAlias = (
+    Text
+    | Reasoning
+    | Refusal
+    | Image
+    | Document
+    | Audio
+    | ToolCall
+    | ToolResult
+    | ServerToolCall
+    | ServerToolResult
+    | Opaque
+)
+
+value_held = getter(ToolResult, "value")
+call_block_held = getter(ServerToolCall, "block")
+result_block_held = getter(ServerToolResult, "block")
+opaque_block_held = getter(Opaque, "block")

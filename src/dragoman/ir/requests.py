@@ -1,0 +1,114 @@
+"""Requests: what a client asks of a model."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from dragoman.ir.messages import Message
+from dragoman.ir.parts import Cache
+from dragoman.ir.values import Json, JsonObject, MaybeJsonObject, Metadata, Value, getter, holds_json
+
+
+class Tool(Value, tag_field="type", frozen=True):
+    """Base of all tools a request may declare."""
+
+
+@holds_json("parameters")
+class ToolDefinition(Tool, tag="function", frozen=True):
+    """A function the client runs. `parameters` is JSON Schema; absent means the function takes nothing."""
+
+    name: str
+    description: str | None = None
+    parameters: MaybeJsonObject = None
+    strict: bool | None = None
+    cache: Cache | None = None
+    metadata: Metadata | None = None
+
+
+@holds_json("format")
+class CustomTool(Tool, tag="custom", frozen=True):
+    """A tool that takes free text, perhaps constrained by a grammar (`format`)."""
+
+    name: str
+    description: str | None = None
+    format: MaybeJsonObject = None
+    metadata: Metadata | None = None
+
+
+@holds_json("definition")
+class ProviderTool(Tool, tag="provider", frozen=True):
+    """A tool that the provider defines or runs itself: its own entry, verbatim."""
+
+    name: str
+    origin: str
+    definition: JsonObject
+    cache: Cache | None = None
+
+
+AnyTool: TypeAlias = ToolDefinition | CustomTool | ProviderTool
+
+parameters_held = getter(ToolDefinition, "parameters")
+format_held = getter(CustomTool, "format")
+definition_held = getter(ProviderTool, "definition")
+
+
+class ToolChoice(Value, frozen=True):
+    """`auto`, `none` or `required`; `names` narrows it: one forced tool is `required` with one name."""
+
+    mode: Literal["auto", "none", "required"]
+    names: tuple[str, ...] = ()
+    metadata: Metadata | None = None
+
+
+class ReasoningSettings(Value, frozen=True):
+    """How much the model may think, and how much of it we see.
+
+    mode: off, on (with `budget_tokens`), adaptive (the model decides); None when only effort or visibility was said.
+    """
+
+    mode: Literal["off", "on", "adaptive"] | None = None
+    effort: str | None = None
+    budget_tokens: int | None = None
+    visible: bool | None = None
+    metadata: Metadata | None = None
+
+
+@holds_json("schema")
+class StructuredOutput(Value, frozen=True):
+    """The answer must be JSON: any object (`json`), or one that follows `schema`."""
+
+    kind: Literal["json", "schema"]
+    schema: Json = None
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+    metadata: Metadata | None = None
+
+
+schema_held = getter(StructuredOutput, "schema")
+
+
+class Request(Value, frozen=True):
+    """One request. None everywhere means: the client did not say."""
+
+    model: str | None
+    messages: tuple[Message, ...]
+    tools: tuple[AnyTool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    candidates: int | None = None
+    reasoning: ReasoningSettings | None = None
+    output: StructuredOutput | None = None
+    stream: bool | None = None
+    user: str | None = None
+    service_tier: str | None = None
+    cache: Cache | None = None
+    metadata: Metadata | None = None

@@ -1,0 +1,146 @@
+"""The ground the intermediate format stands on: frozen values, and JSON kept exactly as it was written.
+
+A JSON-valued field (arguments of a call, value of a result, a schema, metadata) holds either a Python value that
+somebody built, or the exact bytes a wire gave us. Reading the field always gives the Python value; encoding always
+gives the exact bytes. So 1.0 stays 1.0, 2**53+1 stays itself, 1e400 survives, key order and duplicate keys survive,
+and what nobody looks at is never parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct
+
+if TYPE_CHECKING:
+    Json: TypeAlias = Any
+    JsonObject: TypeAlias = dict[str, Any]
+    MaybeJsonObject: TypeAlias = dict[str, Any] | None
+else:
+    Json = Raw
+    JsonObject = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
+    MaybeJsonObject = Annotated[Raw, Meta(extra_json_schema={"type": ["object", "null"]})]
+
+Metadata: TypeAlias = dict[str, dict[str, Json]]
+"""Format family -> key -> exact JSON. Keys that start with ``~`` are spelling notes of a codec, never wire keys."""
+
+encode_json = msgspec.json.Encoder().encode
+_decode_json = msgspec.json.Decoder().decode
+_decode_big_numbers = msgspec.json.Decoder(float_hook=Decimal).decode
+_decode_raw = msgspec.json.Decoder(Raw).decode
+
+
+def parse_json(text: bytes | str | Raw) -> Any:
+    """Parse JSON; a number beyond the range of a double (1e400) becomes an exact `Decimal` instead of infinity."""
+    try:
+        return _decode_json(text)
+    except msgspec.ValidationError:
+        return _decode_big_numbers(text)
+
+
+def exact_json(text: str | bytes) -> Raw | None:
+    """The text as exact JSON if it is one valid JSON value, else None. Checks the syntax without building objects."""
+    try:
+        return _decode_raw(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+
+
+def exact_object(text: str | bytes) -> Raw | None:
+    """Like `exact_json`, for JSON objects only."""
+    raw = exact_json(text)
+    return raw if raw is not None and bytes(memoryview(raw)[:1]) == b"{" else None
+
+
+def to_raw(value: Any) -> Raw:
+    """Exact bytes of a JSON value, whichever way it is held."""
+    return value if type(value) is Raw else Raw(encode_json(value))
+
+
+def single_line(raw: Raw) -> Raw:
+    """The same JSON without line breaks between tokens, for framings that end at a newline. Numbers keep their spelling."""
+    data = bytes(raw)
+    return Raw(msgspec.json.format(data, indent=-1)) if b"\n" in data or b"\r" in data else raw
+
+
+def compact_text(value: Any) -> str:
+    """JSON text as the design asks for it: compact, non-ASCII unescaped, key order kept."""
+    if type(value) is Raw:
+        return msgspec.json.format(bytes(value), indent=-1).decode()
+    return encode_json(value).decode()
+
+
+class Value(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Base of all intermediate values. gc=False: values hold no cycles, and histories hold many of them."""
+
+    def __repr__(self) -> str:
+        shown = []
+        for name, default in zip(self.__struct_fields__, _defaults(type(self)), strict=True):
+            value = getattr(self, name)
+            if value != default:
+                shown.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _defaults(kind: type[Struct]) -> tuple[Any, ...]:
+    defaults = kind.__struct_defaults__
+    return (msgspec.NODEFAULT,) * (len(kind.__struct_fields__) - len(defaults)) + tuple(defaults)
+
+
+V = TypeVar("V", bound=type[Value])
+
+
+def holds_json(*names: str) -> Callable[[V], V]:
+    """Class decorator: these fields hold exact JSON (see the module's text).
+
+    The struct's own slot keeps what was given; a property in front of it parses on reading. Two values are equal
+    when they read the same, however each of them is held.
+    """
+
+    def decorate(kind: V) -> V:
+        slots = {}
+        for name in names:
+            slot = kind.__dict__[name]
+            slots[name] = slot
+            setattr(kind, name, property(_reader(slot.__get__)))
+        kind.__exact__ = slots  # type: ignore[attr-defined]
+        kind.__eq__ = _same_reading  # type: ignore[method-assign, assignment]
+        kind.__hash__ = None  # type: ignore[assignment]
+        return kind
+
+    return decorate
+
+
+def _reader(get: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read(self: Value) -> Any:
+        held = get(self)
+        return parse_json(held) if type(held) is Raw else held
+
+    return read
+
+
+def _same_reading(self: Value, other: object) -> bool:
+    if type(self) is not type(other):
+        return NotImplemented  # type: ignore[no-any-return]
+    return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__)
+
+
+def held(value: Value, name: str) -> Any:
+    """What the field holds, unparsed: exact bytes (`Raw`) or the Python value somebody gave."""
+    return cast("Any", type(value)).__exact__[name].__get__(value)
+
+
+def getter(kind: type[Value], name: str) -> Callable[[Any], Any]:
+    """`held` for one field of one kind, resolved once, for the hot path."""
+    return cast("Callable[[Any], Any]", cast("Any", kind).__exact__[name].__get__)
+
+
+def note(metadata: Metadata | None, family: str, key: str) -> Any:
+    """One entry of a node's metadata as a Python value, or UNSET."""
+    if metadata is None:
+        return UNSET
+    raw = metadata.get(family, {}).get(key, UNSET)
+    return parse_json(raw) if type(raw) is Raw else raw

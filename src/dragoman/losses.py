@@ -1,0 +1,115 @@
+"""What did not cross (law 2): one value per thing the target could not say, with its JSON path in the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from dragoman.ir import Message, Request
+from dragoman.ir.messages import content_held
+from dragoman.ir.values import Value
+
+Severity = Literal["dropped", "degraded", "invented"]
+
+
+class Loss(Struct, frozen=True, order=True):
+    """One thing that did not cross unchanged.
+
+    `dropped`: the target never sees it. `degraded`: it arrives in a poorer form. `invented`: the target
+    demands something the source did not say, so we said it.
+    """
+
+    path: str
+    what: str
+    severity: Severity
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.severity:9} {self.path}: {self.what} ({self.why})"
+
+
+def render_losses(losses: Iterable[Loss]) -> str:
+    """A table for people: one line per loss, worst first, columns aligned."""
+    rank = {"dropped": 0, "degraded": 1, "invented": 2}
+    rows = sorted(losses, key=lambda loss: (rank[loss.severity], loss.path))
+    if not rows:
+        return "nothing was lost"
+    path_width = min(max(len(row.path) for row in rows), 60)
+    what_width = min(max(len(row.what) for row in rows), 40)
+    return "\n".join(
+        f"{row.severity:9} {row.path:{path_width}}  {row.what:{what_width}}  {row.why}" for row in rows
+    )
+
+
+Locator: TypeAlias = Callable[[Request, int | None, int | None, str], str]
+"""(request, message index, part index, field) -> JSON path in the wire body the request was decoded from."""
+
+
+class LossLog:
+    """Collects losses while passes and encoders work, by the node they concern; paths are worked out at the end.
+
+    A pass that replaces a node says so (`replaced`), so that the path still leads to where it came from.
+    """
+
+    __slots__ = ("_entries", "_origins")
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[Value, str, str, Severity, str]] = []
+        self._origins: dict[int, tuple[Value, Value]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def drop(self, node: Value, field: str, what: str, why: str) -> None:
+        self._entries.append((node, field, what, "dropped", why))
+
+    def degrade(self, node: Value, field: str, what: str, why: str) -> None:
+        self._entries.append((node, field, what, "degraded", why))
+
+    def invent(self, node: Value, field: str, what: str, why: str) -> None:
+        self._entries.append((node, field, what, "invented", why))
+
+    def replaced(self, new: Value, old: Value) -> None:
+        self._origins[id(new)] = (old, new)
+
+    def resolve(self, root: Value, locate: Locator) -> tuple[Loss, ...]:
+        if not self._entries:
+            return ()
+        places = _places(root)
+        losses = []
+        for node, field, what, severity, why in self._entries:
+            origin = node
+            while id(origin) in self._origins and id(origin) not in places:
+                origin = self._origins[id(origin)][0]
+            message_index, part_index = places.get(id(origin), (None, None))
+            path = locate(root, message_index, part_index, field)  # type: ignore[arg-type]
+            losses.append(Loss(path, what, severity, why))
+        return tuple(losses)
+
+
+def _places(root: Value) -> dict[int, tuple[int | None, int | None]]:
+    places: dict[int, tuple[int | None, int | None]] = {}
+    messages: tuple[Message, ...] = getattr(root, "messages", ())
+    for message_index, message in enumerate(messages):
+        places[id(message)] = (message_index, None)
+        content = content_held(message)
+        if type(content) is tuple:
+            for part_index, part in enumerate(content):
+                places[id(part)] = (message_index, part_index)
+    for index, tool in enumerate(getattr(root, "tools", ())):
+        places[id(tool)] = (None, index)
+    return places
+
+
+def intermediate_path(root: Value, message_index: int | None, part_index: int | None, field: str) -> str:
+    """The path of a node in the intermediate format itself, for values that came from no wire."""
+    path = "$"
+    if message_index is not None:
+        path += f".messages[{message_index}]"
+        if part_index is not None:
+            path += f".parts[{part_index}]"
+    elif part_index is not None:
+        path += f".tools[{part_index}]"
+    return f"{path}.{field}" if field else path
