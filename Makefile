@@ -1,0 +1,86 @@
+# Two commands do all the set-up: `make run` and `make test`. Both need Python 3.11 or newer and nothing else.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --no-input
+
+# Left empty, the first suitable interpreter on the path is taken; `make test PYTHON=/opt/python3.12/bin/python3` chooses one.
+PYTHON ?=
+CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.11 python3 python3.12 python3.13 python3.14 python)
+SUITABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+
+# A stamp says a step is finished; an interrupted step leaves none and is done again.
+CREATED := $(VENV)/.stamp-created
+RUNTIME := $(VENV)/.stamp-runtime
+DEVELOP := $(VENV)/.stamp-develop
+
+.DELETE_ON_ERROR:
+.PHONY: help run test lint format unit bench lock clean
+
+help:
+	@echo "make run     convert a bundled transcript through every format and show what crossed"
+	@echo "make test    everything that has to hold: lint, formatting, types, tests"
+	@echo "make lint    ruff and mypy only"
+	@echo "make unit    pytest only              (ARGS='-k gemini' passes options on)"
+	@echo "make format  let ruff rewrite what it can"
+	@echo "make bench   measure                  (ARGS=... passes options on)"
+	@echo "make lock    resolve requirements.lock anew"
+	@echo "make clean   remove $(VENV), caches and build products"
+	@echo
+	@echo "PYTHON=...   the interpreter to build $(VENV) with (3.11 or newer)"
+
+run: $(RUNTIME)
+	@$(PY) -m dragoman demo
+
+test: lint unit
+	@echo "==> all good"
+
+lint: $(DEVELOP)
+	@echo "==> ruff check"
+	@$(PY) -m ruff check .
+	@echo "==> ruff format --check"
+	@$(PY) -m ruff format --check .
+	@echo "==> mypy --strict"
+	@$(PY) -m mypy
+
+unit: $(DEVELOP)
+	@echo "==> pytest"
+	@$(PY) -m pytest -n 2 $(ARGS)
+
+format: $(DEVELOP)
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+bench: $(DEVELOP)
+	@$(PY) benchmarks/run.py $(ARGS)
+
+lock: $(CREATED)
+	@$(PY) scripts/refresh_lock.py
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(CREATED):
+	@for candidate in $(CANDIDATES); do \
+	    if "$$candidate" -c '$(SUITABLE)' 2>/dev/null; then \
+	        echo "==> creating $(VENV) with $$candidate ($$("$$candidate" --version))"; \
+	        "$$candidate" -m venv --clear $(VENV) && touch $@; \
+	        exit $$?; \
+	    fi; \
+	done; \
+	echo "dragoman needs Python 3.11 or newer, with its venv and ensurepip modules (Debian and Ubuntu: python3-venv)." >&2; \
+	echo "Tried: $(CANDIDATES). Another one: make PYTHON=/path/to/python3.11 ..." >&2; \
+	exit 1
+
+# hatchling comes from the lock too (no build isolation): every package that takes part is pinned, and none is fetched twice.
+$(RUNTIME): $(CREATED) pyproject.toml requirements.lock
+	@echo "==> installing dragoman and its one dependency"
+	@$(PIP) install -c requirements.lock hatchling msgspec
+	@$(PIP) install --no-build-isolation --no-deps -e .
+	@touch $@
+
+$(DEVELOP): $(RUNTIME) requirements.lock
+	@echo "==> installing what the checks need (requirements.lock: the first time takes a minute)"
+	@$(PIP) install -r requirements.lock
+	@touch $@
