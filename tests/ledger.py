@@ -1,0 +1,137 @@
+"""What dragoman promises. Each promise has an id, and tests name the ids they hold it to (tests/support/promises.py);
+tests/test_ledger.py is red when a promise that is due has no test, or a test names a promise nobody made.
+
+`law:*` are the ten laws of the design. `report:*` are failures that users of other libraries reported, turned into what
+dragoman does instead.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Stage = Literal["core", "streams", "formats", "providers"]
+
+# The stages whose promises must be kept today. A stage joins when its work is finished, and never leaves.
+DUE: frozenset[Stage] = frozenset({"core"})
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    id: str
+    text: str
+    due: Stage
+
+
+LAWS: tuple[tuple[str, Stage, str], ...] = (
+    ("1-identity", "core", "A valid body, decoded and encoded to its own format, is the same body."),
+    ("2-nothing-vanishes", "core", "What the target cannot say is a loss with path and reason; strict mode refuses."),
+    ("3-legality", "core", "What is encoded obeys the target's own rules, or is refused with a reason."),
+    ("4-determinism", "core", "The same input gives the same bytes; an invented id follows from its position."),
+    ("5-streams-tell-the-same-story", "streams", "Any cut adds up to the same answer; an early end is an error."),
+    ("6-owed-back", "core", "Opaque vendor data returns to its own family, on its own part, and reaches nobody else."),
+    ("7-no-guessing", "core", "Arguments are never repaired, and no answer is a success that did not happen."),
+    ("8-pairs-hold", "core", "Results follow calls, in order, in the right turn; healing is told and idempotent."),
+    ("9-usage-adds-up", "core", "Token counts keep their sums from every format to every other."),
+    ("10-bad-input-good-words", "core", "Bad input meets a typed error with path, expectation and finding; no crash."),
+)
+
+REPORTS: tuple[tuple[int, Stage, str], ...] = (
+    # Streamed tool calls
+    (1, "streams", "The index of a streamed Chat call counts tool calls from zero; other blocks do not shift it."),
+    (2, "streams", "A chunk whose list of tool calls is empty or null is read as having none; its text arrives."),
+    (3, "formats", "Ollama calls that come one per chunk stay apart in Chat: rising index, own id, arguments as text."),
+    (4, "streams", "Index and id of a call are settled once per stream: three calls of one tool have three ids."),
+    (5, "streams", "Argument fragments of parallel calls that interleave each reach their own call."),
+    (6, "streams", "A Messages stream has one block open at a time and closes each, also a call without arguments."),
+    (7, "streams", "Text after thinking travels under its own block index."),
+    (8, "streams", "Text between two calls gets a block of its own; no open tool block ever receives it."),
+    (9, "streams", "A call ends at the wire's end signal, even if a prefix of its arguments was valid JSON before."),
+    (10, "streams", "A call whose name comes late is announced once, with the name and all that was gathered."),
+    (11, "streams", "The function name appears in the first fragment of a call and in no later one."),
+    (12, "formats", "A Responses stream whose arguments are an object instead of text loses no call."),
+    (13, "formats", "A Responses stream that announces no item is understood from its first delta or done event."),
+    (14, "streams", "A Messages stream starts once: a repeated start is ignored, that of another message an error."),
+    (15, "streams", "The first block has the kind of what comes first; a chunk of several kinds is split in order."),
+    (16, "streams", "A stream that ends without a finish reason is reported as truncated, never as finished."),
+    (17, "core", "A call cut off by the token limit is kept as incomplete, under the finish reason for length."),
+    (18, "core", "As many parallel calls leave for Gemini or Chat as came in, in the same order."),
+    (19, "streams", "The first chunk of every Chat stream carries the assistant role."),
+    (20, "formats", "A Responses custom tool crosses as a function and comes back as the custom tool it was."),
+    (21, "formats", "Responses events are matched by item, each call is closed, and failures stay failures."),
+    (22, "streams", "Fragments of one reasoning block join; reasoning and text under the same index stay apart."),
+    (23, "streams", "Text before a call is closed before the call opens, and the stop reason reflects the calls seen."),
+    (24, "formats", "All of Ollama's thinking deltas arrive as reasoning, down to the last."),
+    # Thinking, signatures, encrypted reasoning
+    (25, "core", "A Gemini thought signature survives a client of any other format and is there on the next turn."),
+    (26, "core", "Signatures travel in metadata slots; no id is lengthened to hide one."),
+    (27, "core", "A turn is replayed with the signatures it had; one with none gets a placeholder, on its first call."),
+    (28, "core", "A call is never rewritten as prose: unsigned calls beside a signed one remain calls."),
+    (29, "core", "A signature stays on the part that carried it, whatever its kind, empty text included."),
+    (30, "core", "Values of the intermediate format survive JSON and back with all their metadata."),
+    (31, "core", "Reasoning that is unsigned or of another vendor never turns into assistant text."),
+    (32, "streams", "Reasoning whose stream broke off before its end keeps no signature."),
+    (33, "core", "An empty or null signature is never sent."),
+    (34, "core", "A signature Gemini put on the part after the thought goes back on that part."),
+    (35, "core", "A signature knows its maker: Gemini and Vertex share it, other families never receive it."),
+    (36, "core", "In a tool loop the assistant turn for Messages begins with its own thinking blocks, unchanged."),
+    (37, "core", "A signed block that stays in its format comes out exactly as it went in."),
+    (38, "core", "Redacted thinking is kept in its place and returns to its vendor through foreign clients."),
+    (39, "core", "No private key of ours appears in a body whose API refuses unknown fields."),
+    (40, "streams", "A streamed signature comes before its block ends, also in the slots that other clients echo."),
+    (41, "core", "Several reasoning parts of a turn stay several, and so do the pieces of a summary."),
+    (42, "providers", "When reasoning is asked of OpenAI, the endpoint that gives it back is the one called."),
+    (43, "core", "Plain-text reasoning goes back with its tool turn to the servers that require it, and only there."),
+    (44, "core", "Thoughts of a Gemini answer are readable in a Chat answer instead of being dropped."),
+    # Tool results
+    (45, "core", "That a tool failed is told in every format, in its own way, and is read back as a failure."),
+    (46, "core", "Results of parallel calls share one turn where the target demands it."),
+    (47, "core", "Results stand in the order of their calls, the same bytes every time."),
+    (48, "core", "A call without result gets an explicit error result; a result without call is refused or reported."),
+    (49, "core", "A Gemini result bears the name and id of its call, even when results come out of order."),
+    (50, "core", "Gemini gets an object result as it is and anything else wrapped; only our own wrapping is undone."),
+    (51, "core", "A result that contains schema references reaches Gemini as text."),
+    (52, "core", "Blocks of another format inside a history are understood or refused, never dropped in silence."),
+    (53, "core", "A second result for the same call is resolved and reported."),
+    (54, "core", "A call the server ran stays together with its result; the client neither runs nor answers it."),
+    (55, "core", "Results mixed with text in one Messages turn all cross, text after results, and are joined again."),
+    (56, "core", "An image in a tool result reaches the model in each format that has images, and finds its way back."),
+    (57, "formats", "Ollama histories keep calls and results as such instead of retelling them as user text."),
+    (58, "core", "Zero, false and empty values count as values; the input of a tool use is always an object."),
+    (59, "core", "Argument text that is not JSON is kept to the letter, in object formats by a reversible wrapper."),
+    # Ids
+    (60, "core", "A legal id passes unchanged; any other gets the same derived alias on the call and on its result."),
+    (61, "formats", "The item id and the call id of Responses are never mistaken for each other, nor left empty."),
+    (62, "core", "An id Gemini gave is echoed; one we made up is not sent where calls are matched by order."),
+    (63, "core", "A made-up id follows from its position in the conversation, and is the same every time."),
+    # Tools, schemas, tool choice
+    (64, "core", "Schema references stay where the target reads them, else are inlined; recursion is refused clearly."),
+    (65, "core", "A schema is reduced only for the target that needs it, and each dropped keyword is reported."),
+    (66, "core", "Enums that are not text, numeric limits and exclusive bounds follow a rule per keyword and target."),
+    (67, "core", "A forced choice reaches Gemini as ANY; VALIDATED stands only for strict tools under a free choice."),
+    (68, "core", "A choice among several tools keeps all the names; without such a choice the tools are filtered."),
+    (69, "core", "Choosing no tool works for every target; tools are left out only when the history has no calls."),
+    (70, "core", "The switch for parallel calls forces no tool use; neither it nor a choice is sent without tools."),
+    (71, "core", "A provider's own tool is mapped, passed on or refused, and each of these is reported."),
+    (72, "core", "Search beside functions goes to the backend that takes both; elsewhere functions win, reported."),
+    (73, "formats", "Responses gets its tools in the flat shape."),
+    (74, "core", "Structured output done by means of a tool comes back as text with an ordinary stop reason."),
+    (75, "formats", "A tool without description gets what Bedrock demands at least."),
+    # Usage, stop reasons, caching, citations, refusals
+    (76, "core", "Cached tokens are counted inside or outside the input as each API does, and the sums agree."),
+    (77, "core", "Reasoning tokens count as output; running totals are replaced by later ones, never added up."),
+    (78, "streams", "Usage that comes late in a stream replaces what came early, in a chunk of its own too."),
+    (79, "core", "Every stop reason maps both ways with its raw word kept; where there are calls, the reason says so."),
+    (80, "core", "Tools and schema keys leave in the order in which they came."),
+    (81, "core", "Cache marks cross with their lifetime, four at most."),
+    (82, "core", "Citations stay with their text and are replayed with it."),
+    (83, "core", "A refusal is a part of its own and a finish reason of its own."),
+    (84, "formats", "Without stored state, Responses item ids are left out and encrypted reasoning stays."),
+    (85, "formats", "Stop sequences are honoured or reported where Responses has no place for them."),
+)
+
+PROMISES: dict[str, Promise] = {
+    promise.id: promise
+    for promise in (
+        *(Promise(f"law:{name}", text, due) for name, due, text in LAWS),
+        *(Promise(f"report:{number}", text, due) for number, due, text in REPORTS),
+    )
+}

@@ -1,0 +1,67 @@
+"""Recorded traffic of the real APIs.
+
+It is too large for this repository and lies beside it; where it is absent, tests that need it skip, and only they may.
+"""
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "DRAGOMAN_RECORDINGS"
+BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[3] / "shared" / "recordings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One exchange. `"".join(events)` is a streamed body as received; `response` is a str if the body was not JSON."""
+
+    id: str
+    source: str
+    endpoint: str
+    request: dict[str, Any] | None
+    status: int
+    stream: bool
+    response: dict[str, Any] | str | None
+    events: tuple[str, ...] | None
+    tags: frozenset[str]
+
+
+def recordings_dir() -> Path | None:
+    chosen = os.environ.get(VARIABLE)
+    if chosen is None:
+        return BESIDE_THE_REPOSITORY if BESIDE_THE_REPOSITORY.is_dir() else None
+    directory = Path(chosen)
+    if not directory.is_dir():  # a wish that cannot be met must not turn into skipped tests
+        raise NotADirectoryError(f"{VARIABLE}={chosen} is not a directory")
+    return directory
+
+
+def load(name: str) -> Iterator[Record]:
+    """Read the exchanges of one file ("openai-chat") one by one."""
+    directory = recordings_dir()
+    if directory is None:
+        raise FileNotFoundError(f"no recordings at {BESIDE_THE_REPOSITORY}; set {VARIABLE}")
+    with gzip.open(directory / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield _record(line)
+
+
+def _record(line: str) -> Record:
+    # The standard library's parser on purpose: the tests must not see the wire through the parser they test.
+    fields = json.loads(line)
+    events = fields["events"]
+    return Record(
+        id=fields["id"],
+        source=fields["source"],
+        endpoint=fields["endpoint"],
+        request=fields["request"],
+        status=fields["status"],
+        stream=fields["stream"],
+        response=fields["response"],
+        events=None if events is None else tuple(events),
+        tags=frozenset(fields["tags"]),
+    )
