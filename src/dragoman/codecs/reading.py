@@ -8,6 +8,7 @@ decoded as before. Only then is a body that still does not fit an error, and the
 
 from __future__ import annotations
 
+import os
 import re
 import types
 import typing
@@ -21,7 +22,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.values import Metadata, encode_json
 
-UNKNOWN = "\0unknown"
+# The two names below live only between lifting and decoding. No body may be able to say them, so they are not guessable.
+_SECRET = os.urandom(8).hex()
+EXTRA = f"~extra-{_SECRET}"
+UNKNOWN = f"~unknown-{_SECRET}"
 """Tag of the struct that stands for every block type a union does not name."""
 
 RENAMED = "~as:"
@@ -33,6 +37,9 @@ SINGLE = "~single:"
 WITHIN = "~in:"
 """Note: the extras of an inner wire object that has no node of its own (`~in:function`)."""
 
+MODELLED = "~raw:"
+"""Note: the wire's own spelling of something the node also says in its fields (`~raw:annotations`)."""
+
 Extra = dict[str, Raw]
 
 MAX_BODY_BYTES = 256 << 20
@@ -42,7 +49,7 @@ MAX_BODY_BYTES = 256 << 20
 class Wire(Struct, frozen=True, gc=False, forbid_unknown_fields=True, kw_only=True):
     """Base of all wire structs. `extra` is what the object said beyond its type; it never has that name on a wire."""
 
-    extra: Extra | UnsetType = field(default=UNSET, name="\0extra")
+    extra: Extra | UnsetType = field(default=UNSET, name=EXTRA)
 
 
 class Unmodelled(Wire, frozen=True, tag=UNKNOWN):
@@ -131,7 +138,11 @@ def spliced(value: Struct | Raw, extra: Mapping[str, Any]) -> Raw:
     body = bytes(value) if type(value) is Raw else encode_json(value)
     if any(key.startswith((RENAMED, SINGLE)) for key in extra):
         body = _respelled(body, extra)
-    keys = {key: held for key, held in extra.items() if not key.startswith("~")}
+    keys = {
+        key.removeprefix(MODELLED): held
+        for key, held in extra.items()
+        if not key.startswith("~") or key.startswith(MODELLED)
+    }
     if not keys:
         return Raw(body)
     tail = encode_json(keys)
@@ -203,15 +214,15 @@ class _Lift:
             name = key if key in fields else self._aliases.get(key, key)
             kind = fields.get(name)
             if (kind is None or name in known) and not (plan.tagged and key == plan.tag_field):
-                extra[key] = held
+                extra[_safe(key)] = held
             elif kind is not None and bytes(held) == b"null" and not _plan(kind).nullable:
-                extra[key] = held
+                extra[_safe(key)] = held
             else:
                 if name != key:
                     extra[RENAMED + name] = Raw(encode_json(key))
                 known[name] = held if kind is None else Raw(self._noted(name, held, kind, extra))
         if extra:
-            known["\0extra"] = Raw(encode_json(extra))
+            known[EXTRA] = Raw(encode_json(extra))
         return encode_json(known)
 
     def _noted(self, name: str, held: Raw, kind: Any, extra: dict[str, Raw]) -> bytes:
@@ -250,6 +261,11 @@ class _Plan:
             self.has_unknown = True
         else:
             self.tagged[str(config.tag)] = member
+
+
+def _safe(key: str) -> str:
+    # A wire key that looks like one of our notes must not be read as one.
+    return MODELLED + key if key.startswith("~") else key
 
 
 @cache

@@ -1,0 +1,48 @@
+"""Argument text and argument objects: one rule for all formats, both ways."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.ir import ToolCall
+from dragoman.ir.parts import arguments_held
+from dragoman.ir.values import compact_text, encode_json, exact_object, to_raw
+
+EMPTY_OBJECT = Raw(b"{}")
+
+UNPARSED_KEY = "unparsed_arguments"
+"""Object formats carry argument text that is not a JSON object as {"unparsed_arguments": text}; it comes back as text."""
+
+
+def read_arguments(text: str) -> Raw | UnsetType:
+    """The mapping in an argument text, or UNSET when there is none. No text at all, and null, mean no arguments."""
+    held = exact_object(text)
+    if held is not None:
+        return held
+    return EMPTY_OBJECT if text.strip() in {"", "null"} else UNSET
+
+
+def arguments_as_text(call: ToolCall) -> str:
+    """For formats whose arguments are JSON text: the exact text if there was one, else compact JSON."""
+    if call.arguments_text is not None and not call.custom:
+        return call.arguments_text
+    held = arguments_held(call)
+    return "" if held is UNSET else compact_text(held)
+
+
+def arguments_as_object(call: ToolCall) -> Raw:
+    """For formats whose arguments are an object: the exact object, or the reversible wrapper around unparsable text."""
+    held = arguments_held(call)
+    if held is UNSET:
+        return Raw(encode_json({UNPARSED_KEY: call.arguments_text or ""}))
+    return to_raw(held)
+
+
+def unwrap_arguments(held: Raw) -> tuple[Raw | UnsetType, str | None]:
+    """Undo `arguments_as_object`: (arguments, exact text)."""
+    data = bytes(held)
+    if data.startswith(b'{"unparsed_arguments":'):
+        value = ToolCall("", "", held).arguments
+        if isinstance(value, dict) and len(value) == 1 and isinstance(value[UNPARSED_KEY], str):
+            return UNSET, value[UNPARSED_KEY]
+    return held, None

@@ -1,0 +1,40 @@
+"""Media types and data URLs."""
+
+from __future__ import annotations
+
+_AUDIO_FORMATS = {
+    "wav": "audio/wav",
+    "mp3": "audio/mpeg",
+    "flac": "audio/flac",
+    "opus": "audio/opus",
+    "aac": "audio/aac",
+    "pcm16": "audio/L16",
+}
+_AUDIO_TYPES = {kind: name for name, kind in _AUDIO_FORMATS.items()} | {"audio/mp3": "mp3", "audio/x-wav": "wav"}
+
+
+def split_data_url(url: str) -> tuple[str, str] | None:
+    """(media type, base64) of a base64 data URL; None for anything else."""
+    if not url.startswith("data:"):
+        return None
+    head, comma, data = url[5:].partition(",")
+    if not comma or not head.endswith(";base64"):
+        return None
+    return head.removesuffix(";base64"), data
+
+
+def data_url(media_type: str, data: str) -> str:
+    return f"data:{media_type};base64,{data}"
+
+
+def audio_type(name: str) -> str:
+    """Media type of an audio format name (wav, mp3, …)."""
+    return _AUDIO_FORMATS.get(name, f"audio/{name}")
+
+
+def audio_format(media_type: str) -> str | None:
+    """Format name of an audio media type, or None when the name is not known."""
+    known = _AUDIO_TYPES.get(media_type)
+    if known is None and media_type.startswith("audio/"):
+        return media_type.removeprefix("audio/")
+    return known

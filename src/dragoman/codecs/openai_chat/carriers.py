@@ -1,0 +1,350 @@
+"""Things Chat Completions has no field for, and the conventions that carry them.
+
+Reasoning: `reasoning_content` or `reasoning` (text), `reasoning_details` (OpenRouter's list, echoed by clients).
+Gemini's signature of a call: `extra_content.google.thought_signature` (Google's own convention on this format).
+Signatures on text: a `reasoning_details` entry whose id says at which character of the content the signed text starts.
+Errors of tools: the JSON text {"error": …}. Images of tools: a user turn after the results, tagged with the call's id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType, structs
+
+from dragoman.codecs.openai_chat.wire import ContentPart, ReasoningDetail, TextPart
+from dragoman.codecs.reading import Extra, WireReader
+from dragoman.ir import (
+    AnyPart,
+    Citation,
+    Document,
+    Image,
+    Message,
+    Metadata,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.messages import content_held
+from dragoman.ir.values import compact_text, encode_json, parse_json
+
+FAMILY = "openai"
+
+_FORMAT_FAMILY = {
+    "anthropic-claude-v1": "anthropic",
+    "google-gemini-v1": "google",
+    "openai-responses-v1": "openai",
+    "xai-responses-v1": "xai",
+}
+_FAMILY_FORMAT = {family: name for name, family in _FORMAT_FAMILY.items()}
+_TEXT_AT = "text@"
+
+_details = WireReader(list[ReasoningDetail], "openai-chat reasoning_details")
+
+# ── reasoning ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_reasoning(extra: Extra) -> list[AnyPart]:
+    """Reasoning parts from whichever vendor fields are there; the fields leave `extra`, their spelling stays noted."""
+    parts: list[AnyPart] = []
+    held = extra.get("reasoning_details")
+    details = _details.read(bytes(held)) if held is not None and bytes(held).startswith(b"[{") else []
+    for detail, raw in zip(details, _raw_items(held), strict=True) if details else ():
+        if isinstance(detail.id, str) and detail.id.startswith(_TEXT_AT):
+            continue
+        parts.append(_reasoning_of(detail, raw))
+    if parts:
+        extra["~raw:reasoning_details"] = extra.pop("reasoning_details")
+    for key in ("reasoning_content", "reasoning"):
+        text = extra.get(key)
+        if text is None or bytes(text)[:1] != b'"':
+            continue
+        del extra[key]
+        if parts:
+            extra["~raw:" + key] = text  # the same reasoning once more, as plain text
+        else:
+            parts.append(Reasoning(parse_json(text), metadata={FAMILY: {"~key": Raw(encode_json(key))}}))
+    return parts
+
+
+def _raw_items(held: Raw | None) -> list[Raw]:
+    return [] if held is None else msgspec.json.decode(held, type=list[Raw])
+
+
+def _reasoning_of(detail: ReasoningDetail, raw: Raw) -> Reasoning:
+    family = _FORMAT_FAMILY.get(detail.format or "", detail.format or "") if detail.format is not UNSET else ""
+    item_id = detail.id or None if detail.id is not UNSET else None
+    metadata: Metadata = {FAMILY: {"~detail": raw}}
+    if detail.type == "reasoning.encrypted" and isinstance(detail.data, str):
+        # An OpenAI or Google item is a summary elsewhere plus this; Anthropic's has no readable text at all.
+        return Reasoning("", Signature(family, detail.data, item_id), redacted=True, metadata=metadata)
+    text = detail.text if isinstance(detail.text, str) else detail.summary
+    signature = Signature(family, detail.signature, item_id) if isinstance(detail.signature, str) else None
+    return Reasoning(text if isinstance(text, str) else "", signature, metadata=metadata)
+
+
+def write_reasoning(parts: Sequence[AnyPart], *, to_client: bool) -> Extra:
+    """The vendor fields for these parts. To a provider, only what was spelled in this format goes back."""
+    text: list[str] = []
+    details: list[Any] = []
+    keys: dict[str, str] = {}
+    for part in parts:
+        if type(part) is not Reasoning:
+            continue
+        notes = (part.metadata or {}).get(FAMILY, {})
+        if "~detail" in notes:
+            details.append(notes["~detail"])
+        elif "~key" in notes:
+            key = parse_json(notes["~key"])
+            keys[key] = keys.get(key, "") + part.text
+        elif to_client and "~thinking" not in notes:
+            text.append(part.text)
+            if part.signature is not None:
+                details.append(_detail_for(part, part.signature, len(details)))
+    fields: Extra = {key: Raw(encode_json(value)) for key, value in keys.items()}
+    if any(text):
+        fields["reasoning_content"] = Raw(encode_json("".join(text)))
+    if details:
+        fields["reasoning_details"] = Raw(encode_json(details))
+    return fields
+
+
+def _detail_for(part: Reasoning, signature: Signature, index: int) -> ReasoningDetail:
+    spelled = _FAMILY_FORMAT.get(signature.family, signature.family)
+    item_id: str | UnsetType = UNSET if signature.id is None else signature.id
+    if part.redacted or (signature.family == FAMILY and not part.text):
+        return ReasoningDetail("reasoning.encrypted", data=signature.data, format=spelled, id=item_id, index=index)
+    return ReasoningDetail(
+        "reasoning.text", text=part.text, signature=signature.data, format=spelled, id=item_id, index=index
+    )
+
+
+# ── signatures on calls and text ──────────────────────────────────────────────────────────────────────────────
+
+
+def read_call_signature(extra: Extra) -> Signature | None:
+    held = extra.get("extra_content")
+    if held is None:
+        return None
+    data = _google_signature(parse_json(held))
+    if data is None:
+        return None
+    extra["~raw:extra_content"] = extra.pop("extra_content")
+    return Signature("google", data)
+
+
+def _google_signature(content: Any) -> str | None:
+    google = content.get("google") if isinstance(content, Mapping) else None
+    data = google.get("thought_signature") if isinstance(google, Mapping) else None
+    return data if isinstance(data, str) and data else None
+
+
+def write_call_signature(call: ToolCall) -> Extra:
+    if call.signature is None:
+        return {}
+    return {"extra_content": Raw(encode_json({call.signature.family: {"thought_signature": call.signature.data}}))}
+
+
+def restore_text_signatures(parts: list[AnyPart], extra: Extra) -> None:
+    """Signatures of text parts: split the content where they began, so that each returns to its own part."""
+    held = extra.get("~raw:reasoning_details") or extra.get("reasoning_details")
+    marks: dict[int, Signature] = {}
+    if held is not None and _TEXT_AT.encode() in bytes(held):
+        for detail in _details.read(bytes(held)):
+            if isinstance(detail.id, str) and detail.id.startswith(_TEXT_AT) and isinstance(detail.data, str):
+                family = _FORMAT_FAMILY.get(detail.format or "", "") if detail.format is not UNSET else ""
+                marks[int(detail.id.removeprefix(_TEXT_AT) or 0)] = Signature(family, detail.data)
+        extra["~raw:reasoning_details"] = held
+        extra.pop("reasoning_details", None)
+    if marks:
+        parts[:] = _split_text(parts, marks)
+    elif "extra_content" in extra:
+        _sign_last_text(parts, extra)
+
+
+def _split_text(parts: list[AnyPart], marks: dict[int, Signature]) -> list[AnyPart]:
+    split: list[AnyPart] = []
+    for part in parts:
+        if type(part) is not Text or not marks:
+            split.append(part)
+            continue
+        starts = sorted({0, *(min(start, len(part.text)) for start in marks)})
+        for start, end in zip(starts, [*starts[1:], len(part.text)], strict=True):
+            signature = marks.get(start)
+            if end > start or signature is not None:
+                split.append(Text(part.text[start:end], signature=signature))
+        marks = {}
+    return split
+
+
+def _sign_last_text(parts: list[AnyPart], extra: Extra) -> None:
+    """Gemini's endpoint puts the signature of an answer without calls on the message itself."""
+    data = _google_signature(parse_json(extra["extra_content"]))
+    for index in range(len(parts) - 1, -1, -1):
+        part = parts[index]
+        if data is not None and type(part) is Text:
+            parts[index] = structs.replace(part, signature=Signature("google", data))
+            extra["~raw:extra_content"] = extra.pop("extra_content")
+            return
+
+
+def text_signature_details(parts: Sequence[AnyPart]) -> list[ReasoningDetail]:
+    """One entry per signed text part, with the place where its text starts in the joined content."""
+    details = []
+    start = 0
+    for part in parts:
+        if type(part) is not Text:
+            continue
+        if part.signature is not None:
+            spelled = _FAMILY_FORMAT.get(part.signature.family, part.signature.family)
+            details.append(
+                ReasoningDetail(
+                    "reasoning.encrypted", data=part.signature.data, format=spelled, id=f"{_TEXT_AT}{start}"
+                )
+            )
+        start += len(part.text)
+    return details
+
+
+# ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_annotations(held: Raw | UnsetType, parts: list[AnyPart], extra: Extra) -> None:
+    """url_citation annotations become citations of the last text; anything else stays an extra."""
+    if held is UNSET:
+        return
+    citations = tuple(_citation(raw) for raw in _raw_items(held)) if bytes(held)[:2] == b"[{" else ()
+    texts = [index for index, part in enumerate(parts) if type(part) is Text]
+    if not citations or not texts or None in citations:
+        extra["annotations"] = held
+        return
+    part = parts[texts[-1]]
+    parts[texts[-1]] = structs.replace(part, citations=citations)
+
+
+def _citation(raw: Raw) -> Citation | None:
+    annotation = parse_json(raw)
+    cited = annotation.get("url_citation") if isinstance(annotation, dict) else None
+    if not isinstance(cited, dict):
+        return None
+
+    def get(key: str, kind: type) -> Any:
+        return cited[key] if isinstance(cited.get(key), kind) else None
+
+    return Citation(
+        get("url", str),
+        get("title", str),
+        get("content", str),
+        get("start_index", int),
+        get("end_index", int),
+        {FAMILY: {"~annotation": raw}},
+    )
+
+
+def write_annotations(parts: Sequence[AnyPart]) -> list[Any]:
+    """Annotations for all cited texts, their offsets counted in the joined content."""
+    annotations: list[Any] = []
+    offset = 0
+    for part in parts:
+        if type(part) is not Text:
+            continue
+        for citation in part.citations:
+            noted = (citation.metadata or {}).get(FAMILY, {}).get("~annotation")
+            if noted is not None:
+                annotations.append(noted)
+            elif citation.url is not None:
+                start = 0 if citation.start is None else citation.start
+                end = len(part.text) if citation.end is None else citation.end
+                cited = {
+                    "start_index": offset + start,
+                    "end_index": offset + end,
+                    "url": citation.url,
+                    "title": citation.title or "",
+                }
+                annotations.append({"type": "url_citation", "url_citation": cited})
+        offset += len(part.text)
+    return annotations
+
+
+# ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_error(content: str) -> Any:
+    """The value in a text that is exactly our {"error": …}; UNSET for every other text."""
+    if not content.startswith('{"error":') or not content.endswith("}"):
+        return UNSET
+    try:
+        value = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return UNSET
+    if isinstance(value, dict) and len(value) == 1 and encode_json(value).decode() == content:
+        return value["error"]
+    return UNSET
+
+
+def write_error(value: Any) -> str:
+    return compact_text({"error": value})
+
+
+_MEDIA_TAG = re.compile(r"\[media of tool result (?P<id>[^\]]*)\]")
+
+
+def media_tag(call_id: str) -> str:
+    return f"[media of tool result {call_id}]"
+
+
+def media_placeholder(count: int) -> str:
+    return f"[{count} media part{'s' if count != 1 else ''} in the next user message]"
+
+
+def is_media_turn(content: Sequence[ContentPart]) -> bool:
+    return bool(content) and isinstance(content[0], TextPart) and _MEDIA_TAG.fullmatch(content[0].text) is not None
+
+
+def rejoin_media(messages: list[Message]) -> list[Message]:
+    """Put images that crossed in a tagged user turn back into the results they belong to."""
+    rejoined: list[Message] = []
+    for message in messages:
+        content = content_held(message)
+        if message.role != "user" or type(content) is str or not _is_tagged(content):
+            rejoined.append(message)
+            continue
+        media: dict[str, list[AnyPart]] = {}
+        current: list[AnyPart] = []
+        for part in content:
+            tag = _MEDIA_TAG.fullmatch(part.text) if type(part) is Text else None
+            if tag is not None:
+                current = media.setdefault(tag["id"], [])
+            else:
+                current.append(part)  # type: ignore[arg-type]
+        _attach(rejoined, media)
+    return rejoined
+
+
+def _is_tagged(content: Any) -> bool:
+    return bool(content) and type(content[0]) is Text and _MEDIA_TAG.fullmatch(content[0].text) is not None
+
+
+def _attach(messages: list[Message], media: dict[str, list[AnyPart]]) -> None:
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role != "tool":
+            return
+        results = []
+        for part in message.parts:
+            found = media.get(part.tool_call_id) if isinstance(part, ToolResult) else None
+            results.append(part if found is None else _with_media(part, found))  # type: ignore[arg-type]
+        messages[index] = structs.replace(message, parts=tuple(results))
+
+
+def _with_media(result: ToolResult, media: list[AnyPart]) -> ToolResult:
+    placeholder = media_placeholder(sum(isinstance(part, Image | Document) for part in media))
+    texts: tuple[Any, ...] = result.parts if result.kind == "multimodal" else (Text(str(result.value)),)
+    kept = tuple(part for part in texts if not (type(part) is Text and part.text == placeholder))
+    kind = "error" if result.kind == "error" else "multimodal"
+    return structs.replace(result, kind=kind, value=None, parts=kept + tuple(media))

@@ -1,0 +1,693 @@
+"""Chat messages and their parts, both ways.
+
+An assistant message keeps reasoning, text, refusal and calls in four separate fields, so the order between them is
+lost on this wire: decoding gives them in that order, encoding reports when the source had another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.arguments import arguments_as_text, read_arguments
+from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.media import audio_format, audio_type, data_url, split_data_url
+from dragoman.codecs.openai_chat import carriers
+from dragoman.codecs.openai_chat.wire import (
+    AnyMessage,
+    AssistantMessage,
+    AudioPart,
+    Breakpoint,
+    Call,
+    ContentPart,
+    Custom,
+    DeveloperMessage,
+    File,
+    FilePart,
+    Function,
+    FunctionMessage,
+    ImagePart,
+    ImageUrl,
+    InputAudio,
+    RefusalPart,
+    SystemMessage,
+    TextPart,
+    ThinkingPart,
+    ToolMessage,
+    UnknownMessage,
+    UserMessage,
+)
+from dragoman.codecs.reading import MODELLED, Extra, Unmodelled, Wire, inner_extra, keep, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Cache,
+    Document,
+    Image,
+    Message,
+    Metadata,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.messages import content_held
+from dragoman.ir.parts import opaque_block_held, value_held
+from dragoman.ir.values import compact_text, encode_json, note, parse_json
+from dragoman.losses import LossLog
+
+FAMILY = "openai"
+
+DEVELOPER: Metadata = {FAMILY: {"~role": Raw(b'"developer"')}}
+CONTENT_ABSENT: Extra = {"~content": Raw(b'"absent"')}
+CONTENT_PARTS: Extra = {"~content": Raw(b'"parts"')}
+NULL = Raw(b"null")
+
+_FUNCTION = msgspec.json.Decoder(Function)
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MessageDecoder:
+    """Decodes the messages of one request, in order: results take their names from the calls before them."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._unanswered: list[str] = []
+        self._tagged = False
+
+    def decode(self, wires: Iterable[AnyMessage]) -> tuple[Message, ...]:
+        messages: list[Message] = []
+        names = self._names
+        for index, wire in enumerate(wires):
+            kind = type(wire)
+            if kind is UserMessage:
+                content = wire.content  # type: ignore[union-attr]
+                if type(content) is list and carriers.is_media_turn(content):
+                    self._tagged = True
+                messages.append(_decode_plain("user", wire))  # type: ignore[arg-type]
+            elif kind is AssistantMessage:
+                message = decode_assistant(wire, f"message {index}")  # type: ignore[arg-type]
+                parts = content_held(message)
+                if type(parts) is tuple:
+                    for part in parts:
+                        if type(part) is ToolCall:
+                            names[part.id] = part.name
+                            if part.invented_id:
+                                self._unanswered.append(part.id)
+                messages.append(message)
+            elif kind is ToolMessage:
+                messages.append(self._decode_result(wire))  # type: ignore[arg-type]
+            else:
+                messages.append(self._decode_rare(wire, index))
+        if self._tagged:
+            messages = carriers.rejoin_media(messages)
+        return tuple(messages)
+
+    def _decode_result(self, wire: ToolMessage) -> Message:
+        call_id = wire.tool_call_id
+        extra: Extra = {}
+        if call_id is UNSET or not call_id:
+            # Gemini's compatible endpoint answers calls whose id is ""; pairing is by order there.
+            extra["~id"] = NULL if call_id is UNSET else Raw(b'""')
+            call_id = self._unanswered.pop(0) if self._unanswered else ""
+        name = self._names.get(call_id, "")
+        if wire.name is not UNSET:
+            extra[MODELLED + "name"] = Raw(encode_json(wire.name))
+            name = name or wire.name
+        if wire.extra is not UNSET:
+            extra.update(wire.extra)
+        metadata = {FAMILY: extra} if extra else None
+        content = wire.content
+        if type(content) is str:
+            error = carriers.read_error(content)
+            if error is not UNSET:
+                return Message("tool", (ToolResult(call_id, name, "error", error, metadata=metadata),))
+            return Message("tool", (ToolResult(call_id, name, "text", content, metadata=metadata),))
+        parts: Any = tuple(decode_part(part) for part in content)
+        return Message("tool", (ToolResult(call_id, name, "multimodal", None, parts, metadata=metadata),))
+
+    def _decode_rare(self, wire: AnyMessage, index: int) -> Message:
+        if isinstance(wire, SystemMessage):
+            return _decode_plain("system", wire)
+        if isinstance(wire, DeveloperMessage):
+            message = _decode_plain("system", wire)
+            extra = {} if wire.extra is UNSET else wire.extra
+            return Message("system", content_held(message), message.name, {FAMILY: {**extra, **DEVELOPER[FAMILY]}})  # type: ignore[arg-type]
+        if isinstance(wire, FunctionMessage):
+            return self._decode_legacy_result(wire)
+        assert isinstance(wire, UnknownMessage)
+        role = parse_json(wire.raw).get("role")
+        raise DecodeError(
+            path=f"$.messages[{index}].role",
+            expected="system, developer, user, assistant, tool or function",
+            got=repr(role),
+            source="openai-chat",
+        )
+
+    def _decode_legacy_result(self, wire: FunctionMessage) -> Message:
+        open_ids = [call_id for call_id in self._unanswered if self._names[call_id] == wire.name]
+        call_id = open_ids[0] if open_ids else ""
+        if open_ids:
+            self._unanswered.remove(call_id)
+        extra = {"~role": Raw(b'"function"')} | ({} if wire.extra is UNSET else wire.extra)
+        content = wire.content
+        if isinstance(content, list):
+            parts: Any = tuple(decode_part(part) for part in content)
+            return Message("tool", (ToolResult(call_id, wire.name, "multimodal", None, parts, metadata={FAMILY: extra}),))
+        if content is None:
+            return Message("tool", (ToolResult(call_id, wire.name, "data", None, metadata={FAMILY: extra | {"~null": NULL}}),))
+        return Message("tool", (ToolResult(call_id, wire.name, "text", content, metadata={FAMILY: extra}),))
+
+
+def _decode_plain(role: Any, wire: UserMessage | SystemMessage | DeveloperMessage) -> Message:
+    content = wire.content
+    parts: Any = content if type(content) is str else tuple([decode_part(part) for part in content])
+    if wire.name is UNSET and wire.extra is UNSET:
+        return Message(role, parts)
+    return Message(role, parts, None if wire.name is UNSET else wire.name, keep(FAMILY, wire.extra))
+
+
+def decode_assistant(wire: AssistantMessage, seed: str) -> Message:
+    """An assistant message, from history or from a response. `seed` names its place, for ids the wire does not give."""
+    content = wire.content
+    calls = wire.tool_calls
+    name = None if wire.name is UNSET else wire.name
+    plain = wire.extra is UNSET and wire.refusal is UNSET and wire.annotations is UNSET
+    if plain and calls is UNSET and type(content) is str:
+        return Message("assistant", content, name)  # type: ignore[arg-type]
+    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    parts: list[AnyPart] = [] if plain else carriers.read_reasoning(extra)
+    _decode_content(content, parts, extra)
+    if wire.refusal is not UNSET:
+        if wire.refusal is None:
+            extra["refusal"] = NULL
+        else:
+            parts.append(Refusal(wire.refusal))
+    if type(calls) is list and calls:
+        parts.extend([_decode_call(call, seed, index) for index, call in enumerate(calls)])
+    elif calls is not UNSET:
+        extra["tool_calls"] = NULL if calls is None else Raw(b"[]")
+    if not plain:
+        _decode_legacy_call(seed, parts, extra)
+        carriers.read_annotations(wire.annotations, parts, extra)
+        carriers.restore_text_signatures(parts, extra)
+    return Message("assistant", tuple(parts), name, {FAMILY: extra} if extra else None)
+
+
+def _decode_content(content: str | list[ContentPart] | None | UnsetType, parts: list[AnyPart], extra: Extra) -> None:
+    if content is UNSET:
+        extra.update(CONTENT_ABSENT)
+    elif type(content) is str:
+        parts.append(Text(content))
+    elif content is not None:
+        extra.update(CONTENT_PARTS)
+        parts.extend(decode_part(part) for part in content)  # type: ignore[union-attr]
+
+
+def _decode_legacy_call(seed: str, parts: list[AnyPart], extra: Extra) -> None:
+    held = extra.get("function_call")
+    if held is None or bytes(held) == b"null":
+        return
+    legacy = _FUNCTION.decode(extra.pop("function_call"))
+    text = legacy.arguments if isinstance(legacy.arguments, str) else ""
+    name = "" if legacy.name is UNSET else legacy.name
+    notes = {FAMILY: {"~legacy": Raw(b"true")}}
+    parts.append(ToolCall(invent_id(seed, 0), name, read_arguments(text), text, invented_id=True, metadata=notes))  # type: ignore[arg-type]
+
+
+def _decode_call(call: Call, seed: str, index: int) -> ToolCall:
+    call_id = call.id
+    function = call.function
+    if (
+        call_id is not UNSET
+        and call_id
+        and function is not UNSET
+        and type(function.arguments) is str
+        and function.name is not UNSET
+        and call.type is not UNSET
+        and call.extra is UNSET
+        and function.extra is UNSET
+    ):
+        text = function.arguments
+        return ToolCall(call_id, function.name, read_arguments(text), text, False, is_invented(call_id))  # type: ignore[arg-type]
+    return _decode_odd_call(call, seed, index)
+
+
+def _decode_odd_call(call: Call, seed: str, index: int) -> ToolCall:
+    """A call that says more or less than the specification's: see wire notes on compatible servers."""
+    extra: Extra = {} if call.extra is UNSET else dict(call.extra)
+    call_id, invented = call.id, False
+    if call_id is UNSET or not call_id:
+        extra["~id"] = NULL if call_id is UNSET else Raw(b'""')
+        call_id, invented = invent_id(seed, index), True
+    if call.type is UNSET:
+        extra["~type"] = Raw(b'"absent"')
+    signature = carriers.read_call_signature(extra)
+    function, custom = call.function, call.custom
+    # Snowflake fills every optional member; the one that the type names is meant.
+    if custom is not UNSET and (function is UNSET or call.type == "custom"):
+        metadata = _merged(extra, keep(FAMILY, UNSET, custom=custom.extra))
+        wrapped = Raw(encode_json({"input": custom.input}))
+        return ToolCall(
+            call_id, custom.name, wrapped, custom.input, True, invented, signature=signature, metadata=metadata  # type: ignore[arg-type]
+        )
+    if custom is not UNSET:
+        extra[MODELLED + "custom"] = Raw(encode_json(custom))
+    if function is UNSET:
+        function = Function("", "")
+        extra["~function"] = Raw(b'"absent"')
+    name = function.name
+    if name is UNSET:
+        name = ""
+        extra["~name"] = Raw(b'"absent"')
+    text, held = _odd_arguments(function, extra)
+    metadata = _merged(extra, keep(FAMILY, UNSET, function=function.extra))
+    return ToolCall(call_id, name, held, text, False, invented or is_invented(call_id), signature=signature, metadata=metadata)  # type: ignore[arg-type]
+
+
+def _odd_arguments(function: Function, extra: Extra) -> tuple[str | None, Raw | UnsetType]:
+    given = function.arguments
+    if type(given) is str:
+        return given, read_arguments(given)
+    if isinstance(given, dict):
+        extra["~arguments"] = Raw(b'"object"')
+        return None, Raw(encode_json(given))
+    extra["~arguments"] = Raw(b'"absent"') if given is UNSET else NULL
+    return None, Raw(b"{}")
+
+
+def _merged(extra: Extra, metadata: Metadata | None) -> Metadata | None:
+    if metadata is not None:
+        extra.update(metadata[FAMILY])
+    return {FAMILY: extra} if extra else None
+
+
+def _decode_text(wire: TextPart) -> Text:
+    if wire.prompt_cache_breakpoint is UNSET and wire.extra is UNSET:
+        return Text(wire.text)
+    cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint)
+    return Text(wire.text, cache=cache, metadata=metadata)
+
+
+def _decode_mark(wire: Wire, mark: Breakpoint | UnsetType, **within: Extra | UnsetType) -> tuple[Cache | None, Metadata | None]:
+    metadata = keep(FAMILY, wire.extra, **within)
+    if mark is UNSET:
+        return None, metadata
+    extra = (metadata or {}).get(FAMILY, {})
+    extra[MODELLED + "prompt_cache_breakpoint"] = Raw(encode_json(mark))
+    return Cache(None if mark.ttl is UNSET else mark.ttl), {FAMILY: extra}
+
+
+def _decode_image(wire: ImagePart) -> Image:
+    if isinstance(wire.image_url, str):
+        cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint)
+        extra = {**(metadata or {}).get(FAMILY, {}), "~image_url": Raw(b'"string"')}
+        return _image(wire.image_url, None, cache, {FAMILY: extra})
+    inner = wire.image_url
+    cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint, image_url=inner.extra)
+    return _image(inner.url, None if inner.detail is UNSET else inner.detail, cache, metadata)
+
+
+def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata | None) -> Image:
+    inline = split_data_url(url)
+    if inline is None:
+        return Image(url=url, cache=cache, detail=detail, metadata=metadata)
+    return Image(inline[0], inline[1], cache=cache, detail=detail, metadata=metadata)
+
+
+def _decode_audio(wire: AudioPart) -> Audio:
+    inner = wire.input_audio
+    cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint, input_audio=inner.extra)
+    return Audio(audio_type(inner.format), inner.data, cache=cache, metadata=metadata)
+
+
+def _decode_file(wire: FilePart) -> Document:
+    inner = wire.file
+    cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint, file=inner.extra)
+    title = None if inner.filename is UNSET else inner.filename
+    file_id = None if inner.file_id is UNSET else inner.file_id
+    if inner.file_data is UNSET:
+        return Document(file_id=file_id, title=title, cache=cache, metadata=metadata)
+    inline = split_data_url(inner.file_data)
+    if inline is None:
+        return Document(url=inner.file_data, file_id=file_id, title=title, cache=cache, metadata=metadata)
+    return Document(inline[0], inline[1], file_id=file_id, title=title, cache=cache, metadata=metadata)
+
+
+def _decode_refusal(wire: RefusalPart) -> Refusal:
+    return Refusal(wire.refusal, keep(FAMILY, wire.extra))
+
+
+def _decode_thinking(wire: ThinkingPart) -> Reasoning:
+    thinking = wire.thinking
+    text = thinking if isinstance(thinking, str) else "".join(p.text for p in thinking if isinstance(p, TextPart))
+    return Reasoning(text, metadata={FAMILY: {"~thinking": spliced(wire, {} if wire.extra is UNSET else wire.extra)}})
+
+
+def _decode_unmodelled(wire: Unmodelled) -> Opaque:
+    return Opaque(FAMILY, str(parse_json(wire.raw).get("type")), wire.raw)
+
+
+_DECODE_PART: dict[type[Wire], Callable[[Any], AnyPart]] = {
+    TextPart: _decode_text,
+    ImagePart: _decode_image,
+    AudioPart: _decode_audio,
+    FilePart: _decode_file,
+    RefusalPart: _decode_refusal,
+    ThinkingPart: _decode_thinking,
+    Unmodelled: _decode_unmodelled,
+}
+
+
+def decode_part(wire: ContentPart) -> AnyPart:
+    return _DECODE_PART[type(wire)](wire)
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_ROLE_WIRE: dict[str, Callable[..., Wire]] = {"system": SystemMessage, "user": UserMessage}
+_ORDER = {Reasoning: 0, Text: 1, Refusal: 2, ToolCall: 3}
+
+
+class MessageEncoder:
+    """Encodes messages one after the other; images of results wait until the last result of the turn is out."""
+
+    def __init__(self, log: LossLog, *, to_client: bool = False) -> None:
+        self._log = log
+        self._to_client = to_client
+        self._waiting_media: list[Any] = []
+
+    def encode(self, messages: Iterable[Message]) -> list[Any]:
+        wires: list[Any] = []
+        for message in messages:
+            role = message.role
+            if role == "tool":
+                wires.extend(self._encode_result(part) for part in message.parts if isinstance(part, ToolResult))
+                continue
+            if self._waiting_media:
+                self._flush_media(wires)
+            if role == "assistant":
+                wires.append(self.encode_assistant(message))
+            else:
+                wires.append(self._encode_plain(message))
+        if self._waiting_media:
+            self._flush_media(wires)
+        return wires
+
+    def _flush_media(self, wires: list[Any]) -> None:
+        # Results must be contiguous, and this API takes images only from users.
+        wires.append(UserMessage(self._waiting_media))
+        self._waiting_media = []
+
+    def _encode_plain(self, message: Message) -> Any:
+        content = content_held(message)
+        if type(content) is not str:
+            content = [wire for part in content if (wire := self.encode_part(part)) is not None]  # type: ignore[assignment]
+        name = UNSET if message.name is None else message.name
+        metadata = message.metadata
+        if metadata is None or FAMILY not in metadata:
+            return _ROLE_WIRE[message.role](content, name)
+        extra = metadata[FAMILY]
+        kind = DeveloperMessage if "~role" in extra else _ROLE_WIRE[message.role]
+        return spliced(kind(content, name), extra)
+
+    def encode_assistant(self, message: Message) -> Any:
+        content = content_held(message)
+        name = UNSET if message.name is None else message.name
+        metadata = message.metadata
+        if type(content) is str and metadata is None:
+            return AssistantMessage(content, name=name)
+        extra = (metadata or {}).get(FAMILY, {})
+        parts = message.parts
+        texts: list[Text] = []
+        calls: list[Any] = []
+        refusals: list[str] = []
+        others: list[AnyPart] = []
+        rank = 0
+        for part in parts:
+            kind = type(part)
+            if kind is Text:
+                texts.append(part)  # type: ignore[arg-type]
+            elif kind is ToolCall:
+                calls.append(self._encode_call(part))  # type: ignore[arg-type]
+            elif kind is Refusal and "~content" not in extra:
+                refusals.append(part.text)  # type: ignore[union-attr]
+            elif kind is not Reasoning or "~thinking" in (part.metadata or {}).get(FAMILY, {}):  # type: ignore[union-attr]
+                others.append(part)
+            order = _ORDER.get(kind, 1)
+            if order < rank:
+                self._log.degrade(part, "", "place among the other parts", "a chat message keeps text and calls apart")
+            rank = max(rank, order)
+        body = AssistantMessage(
+            self._assistant_content(parts, texts, others, extra),
+            calls or UNSET,
+            "".join(refusals) if refusals else UNSET,
+            name,
+        )
+        further = self._further_fields(parts, extra)
+        legacy = _legacy_call(parts)
+        if legacy is not None:
+            body, further = AssistantMessage(body.content, name=name), {**further, "function_call": legacy}
+        return spliced(body, further) if further else body
+
+    def _assistant_content(
+        self, parts: tuple[AnyPart, ...], texts: list[Text], others: list[AnyPart], extra: Extra
+    ) -> Any:
+        spelled = note({FAMILY: extra}, FAMILY, "~content")
+        if spelled == "parts":
+            listed = [part for part in parts if not isinstance(part, ToolCall)]
+            return [wire for part in listed if (wire := self.encode_part(part)) is not None]
+        for part in others:
+            self._refuse_in_assistant(part)
+        if texts:
+            for part in texts:
+                self._report_text(part)
+            return texts[0].text if len(texts) == 1 else "".join(part.text for part in texts)
+        return UNSET if spelled == "absent" else None
+
+    def _report_text(self, part: Text) -> None:
+        for citation in part.citations:
+            if citation.url is None and FAMILY not in (citation.metadata or {}):
+                self._log.drop(part, "citations", "citation of a document", "chat annotations cite web pages only")
+        if part.cache is not None:
+            self._log.drop(part, "cache", "cache mark", "an assistant message takes no cache breakpoint")
+
+    def _refuse_in_assistant(self, part: AnyPart) -> None:
+        if isinstance(part, Opaque | ServerToolCall | ServerToolResult):
+            self._log.drop(part, "", f"{part.origin} block", "it belongs to the provider that made it")
+        else:
+            self._log.drop(part, "", type(part).__name__.lower(), "an assistant message holds text and calls only")
+
+    def _further_fields(self, parts: tuple[AnyPart, ...], extra: Extra) -> Extra:
+        fields = dict(extra)
+        for key, held in carriers.write_reasoning(parts, to_client=self._to_client).items():
+            if "~raw:" + key not in fields:
+                fields[key] = held
+        annotations = carriers.write_annotations(parts)
+        if annotations:
+            fields["annotations"] = Raw(encode_json(annotations))
+        if self._to_client:
+            details = carriers.text_signature_details(parts)
+            if details and "~raw:reasoning_details" not in fields and "~raw:extra_content" not in fields:
+                held = fields.get("reasoning_details")
+                before = [] if held is None else msgspec.json.decode(held, type=list[Raw])
+                fields["reasoning_details"] = Raw(encode_json([*before, *details]))
+        else:
+            self._report_withheld(parts)
+        return fields
+
+    def _report_withheld(self, parts: tuple[AnyPart, ...]) -> None:
+        """To a provider: reasoning and signatures that were not spelled in this format stay behind (law 6)."""
+        for part in parts:
+            if type(part) is Reasoning and FAMILY not in (part.metadata or {}):
+                self._log.drop(part, "", "reasoning", "this API has no field for reasoning of another provider")
+            elif type(part) is Text and part.signature is not None:
+                self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+
+    def _encode_call(self, call: ToolCall) -> Any:
+        metadata = call.metadata
+        if metadata is None and call.signature is None and not call.custom and call.cache is None:
+            return Call(call.id, Function(call.name, arguments_as_text(call)), "function")
+        extra = dict((metadata or {}).get(FAMILY, {}))
+        if call.cache is not None:
+            self._log.drop(call, "cache", "cache mark", "a tool call takes no cache breakpoint")
+        if call.signature is not None and "~raw:extra_content" not in extra:
+            if self._to_client:
+                extra.update(carriers.write_call_signature(call))
+            else:
+                self._log.drop(call, "signature", "signature", f"it is owed to {call.signature.family} alone")
+        spelled_id = note(metadata, FAMILY, "~id")
+        call_id: Any = call.id if spelled_id is UNSET else UNSET if spelled_id is None else spelled_id
+        if call.custom:
+            body = Call(call_id, type="custom", custom=self._custom(call, extra))  # type: ignore[arg-type]
+        else:
+            body = Call(call_id, _function(call, extra), UNSET if "~type" in extra else "function")
+        return spliced(body, extra)
+
+    def _custom(self, call: ToolCall, extra: Extra) -> Any:
+        custom = Custom(call.name, call.arguments_text or "")
+        inner = inner_extra(extra, "custom")
+        return custom if inner is None else spliced(custom, inner)
+
+    def _encode_result(self, result: ToolResult) -> Any:
+        if result.cache is not None:
+            self._log.drop(result, "cache", "cache mark", "a tool message takes no cache breakpoint")
+        content = self._result_content(result)
+        metadata = result.metadata
+        if metadata is None or FAMILY not in metadata:
+            return ToolMessage(content, result.tool_call_id)
+        extra = metadata[FAMILY]
+        if "~role" in extra:
+            return spliced(FunctionMessage(result.name, None if "~null" in extra else content), extra)
+        spelled_id = note(metadata, FAMILY, "~id")
+        call_id: Any = result.tool_call_id if spelled_id is UNSET else UNSET if spelled_id is None else spelled_id
+        return spliced(ToolMessage(content, call_id), extra)
+
+    def _result_content(self, result: ToolResult) -> Any:
+        kind = result.kind
+        if result.parts:
+            return self._content_with_media(result)
+        if kind == "text":
+            return value_held(result) if type(value_held(result)) is str else result.value
+        return carriers.write_error(result.value) if kind == "error" else compact_text(value_held(result))
+
+    def _content_with_media(self, result: ToolResult) -> Any:
+        """Text stays in the tool message; images and files follow in a tagged user turn."""
+        texts: list[Any] = []
+        media: list[Any] = []
+        for part in result.parts:
+            wire = self.encode_part(part)
+            if wire is not None:
+                (texts if isinstance(part, Text | Opaque) else media).append(wire)
+        if media:
+            self._waiting_media += [TextPart(carriers.media_tag(result.tool_call_id)), *media]
+            self._log.degrade(result, "", "media in a tool result", "it follows in a user message, tagged with its call")
+            texts.append(TextPart(carriers.media_placeholder(len(media))))
+        if result.kind == "error":
+            return carriers.write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
+        return texts
+
+    # ── parts ──
+
+    def encode_part(self, part: AnyPart) -> Any:
+        return _ENCODE_PART[type(part)](self, part)
+
+    def _encode_text(self, part: Text) -> Any:
+        if part.metadata is None and part.cache is None and part.signature is None:
+            return TextPart(part.text)
+        if part.signature is not None:
+            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        return self._finish(part, TextPart(part.text))
+
+    def _encode_image(self, part: Image) -> Any:
+        url = part.url if part.data is None else data_url(part.media_type or "image/png", part.data)
+        if url is None:
+            self._log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
+            return None
+        extra = (part.metadata or {}).get(FAMILY, {})
+        detail = UNSET if part.detail is None else part.detail
+        inner: Any = ImageUrl(url, detail)
+        inner_keys = inner_extra(extra, "image_url")
+        if inner_keys is not None:
+            inner = spliced(inner, inner_keys)
+        return self._finish(part, ImagePart(url if "~image_url" in extra else inner))
+
+    def _encode_audio(self, part: Audio) -> Any:
+        spelled = audio_format(part.media_type or "")
+        if part.data is None or spelled is None:
+            self._log.drop(part, "", "audio", "this API takes audio as wav or mp3 data only")
+            return None
+        inner: Any = InputAudio(part.data, spelled)
+        inner_keys = inner_extra((part.metadata or {}).get(FAMILY, {}), "input_audio")
+        return self._finish(part, AudioPart(inner if inner_keys is None else spliced(inner, inner_keys)))  # type: ignore[arg-type]
+
+    def _encode_document(self, part: Document) -> Any:
+        extra = (part.metadata or {}).get(FAMILY, {})
+        if part.text is not None:
+            self._log.degrade(part, "", "text document", "it crosses as plain text")
+            return TextPart(part.text)
+        if part.url is not None and FAMILY not in (part.metadata or {}):
+            self._log.drop(part, "url", "document by URL", "this API takes files as data or file id")
+            return None
+        file_data: Any = UNSET
+        if part.data is not None:
+            file_data = data_url(part.media_type or "application/pdf", part.data)
+        elif part.url is not None:
+            file_data = part.url
+        for field in ("context", "cite"):
+            if getattr(part, field) is not None:
+                self._log.drop(part, field, f"document {field}", "this API has no such setting on files")
+        filename: Any = UNSET if part.title is None else part.title
+        if part.data is not None and part.title is None and FAMILY not in (part.metadata or {}):
+            filename = "document"
+        inner: Any = File(file_data, filename, UNSET if part.file_id is None else part.file_id)
+        inner_keys = inner_extra(extra, "file")
+        return self._finish(part, FilePart(inner if inner_keys is None else spliced(inner, inner_keys)))  # type: ignore[arg-type]
+
+    def _encode_refusal(self, part: Refusal) -> Any:
+        return self._finish(part, RefusalPart(part.text))
+
+    def _encode_reasoning(self, part: Reasoning) -> Any:
+        return (part.metadata or {}).get(FAMILY, {}).get("~thinking")
+
+    def _encode_opaque(self, part: Opaque) -> Any:
+        if part.origin == FAMILY:
+            return opaque_block_held(part)
+        self._log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
+        return None
+
+    def _encode_foreign(self, part: AnyPart) -> Any:
+        self._log.drop(part, "", type(part).__name__, "this message cannot hold it")
+
+    def _finish(self, part: Any, wire: Wire) -> Any:
+        metadata: Metadata | None = part.metadata
+        extra = (metadata or {}).get(FAMILY)
+        cache = getattr(part, "cache", None)
+        if cache is not None and (extra is None or MODELLED + "prompt_cache_breakpoint" not in extra):
+            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        return wire if not extra else spliced(wire, extra)
+
+
+def _function(call: ToolCall, extra: Extra) -> Any:
+    spelled = note({FAMILY: extra}, FAMILY, "~arguments")
+    arguments: Any = arguments_as_text(call)
+    if spelled == "object":
+        arguments = call.arguments
+    elif spelled is not UNSET:
+        arguments = UNSET if spelled == "absent" else None
+    function: Any = Function(UNSET if "~name" in extra else call.name, arguments)
+    inner = inner_extra(extra, "function")
+    if "~function" in extra:
+        return UNSET
+    return function if inner is None else spliced(function, inner)
+
+
+def _legacy_call(parts: tuple[AnyPart, ...]) -> Any:
+    for part in parts:
+        if type(part) is ToolCall and "~legacy" in (part.metadata or {}).get(FAMILY, {}):
+            return Raw(encode_json(Function(part.name, part.arguments_text or "")))
+    return None
+
+
+_ENCODE_PART: dict[type[AnyPart], Callable[[Any, Any], Any]] = {
+    Text: MessageEncoder._encode_text,
+    Image: MessageEncoder._encode_image,
+    Audio: MessageEncoder._encode_audio,
+    Document: MessageEncoder._encode_document,
+    Refusal: MessageEncoder._encode_refusal,
+    Reasoning: MessageEncoder._encode_reasoning,
+    Opaque: MessageEncoder._encode_opaque,
+    ToolCall: MessageEncoder._encode_foreign,
+    ToolResult: MessageEncoder._encode_foreign,
+    ServerToolCall: MessageEncoder._encode_foreign,
+    ServerToolResult: MessageEncoder._encode_foreign,
+}

@@ -1,0 +1,184 @@
+"""Chat Completions requests, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.openai_chat.messages import FAMILY, MessageDecoder, MessageEncoder
+from dragoman.codecs.openai_chat.tools import (
+    decode_output,
+    decode_tool_choice,
+    decode_tools,
+    encode_output,
+    encode_tool_choice,
+    encode_tools,
+)
+from dragoman.codecs.openai_chat.wire import ChatRequest
+from dragoman.codecs.reading import MODELLED, Extra, WireReader, spliced
+from dragoman.ir import Message, ReasoningSettings, Request, ToolCall
+from dragoman.ir.messages import content_held
+from dragoman.ir.values import encode_json, note
+from dragoman.losses import LossLog
+
+_reader = WireReader(ChatRequest, "openai-chat request")
+
+PATH = "/chat/completions"
+
+
+def decode_request(body: bytes) -> Request:
+    wire = _reader.read(body)
+    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
+    maximum = wire.max_completion_tokens
+    stop = wire.stop
+    extra = UNSET if wire.extra is UNSET else dict(wire.extra)
+    if (
+        wire.max_tokens is not UNSET
+        or stop.__class__ is str
+        or wire.stream_options is not UNSET
+        or wire.response_format is not UNSET
+        or wire.tools == []
+        or stop == []
+    ):
+        extra = _decode_spelling(wire, {} if extra is UNSET else extra)
+        maximum = wire.max_tokens if maximum is UNSET else maximum
+    return Request(
+        None if wire.model is UNSET else wire.model,
+        MessageDecoder().decode(wire.messages),
+        tools,
+        None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice),
+        None if wire.parallel_tool_calls is UNSET else wire.parallel_tool_calls,
+        None if maximum is UNSET else maximum,
+        None if wire.temperature is UNSET else wire.temperature,
+        None if wire.top_p is UNSET else wire.top_p,
+        None,
+        () if stop is UNSET else (stop,) if isinstance(stop, str) else tuple(stop),
+        None if wire.seed is UNSET else wire.seed,
+        None if wire.presence_penalty is UNSET else wire.presence_penalty,
+        None if wire.frequency_penalty is UNSET else wire.frequency_penalty,
+        None if wire.n is UNSET else wire.n,
+        None if wire.reasoning_effort is UNSET else _decode_effort(wire.reasoning_effort),
+        None if wire.response_format is UNSET else decode_output(wire.response_format),
+        None if wire.stream is UNSET else wire.stream,
+        None if wire.user is UNSET else wire.user,
+        None,
+        {FAMILY: extra} if extra else None,
+    )
+
+
+def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
+    """Which of several ways of saying the same thing the client chose."""
+    if wire.max_tokens is not UNSET:
+        if wire.max_completion_tokens is UNSET:
+            extra["~max_tokens"] = Raw(b"true")
+        else:
+            extra["max_tokens"] = Raw(encode_json(wire.max_tokens))
+    if isinstance(wire.stop, str):
+        extra["~stop"] = Raw(b'"string"')
+    if wire.stream_options is not UNSET:
+        extra[MODELLED + "stream_options"] = wire.stream_options
+    if wire.response_format is not UNSET and decode_output(wire.response_format) is None:
+        extra[MODELLED + "response_format"] = spliced(
+            wire.response_format, {} if wire.response_format.extra is UNSET else wire.response_format.extra
+        )
+    for key in ("tools", "stop"):
+        if getattr(wire, key) == []:
+            extra[key] = Raw(b"[]")
+    return extra
+
+
+def _decode_effort(effort: str) -> ReasoningSettings:
+    return ReasoningSettings("off" if effort == "none" else None, effort)
+
+
+def encode_request(request: Request, log: LossLog) -> Encoded:
+    extra = UNSET if request.metadata is None else request.metadata.get(FAMILY, UNSET)
+    maximum = UNSET if request.max_output_tokens is None else request.max_output_tokens
+    old_maximum = extra is not UNSET and "~max_tokens" in extra
+    stop: Any = UNSET
+    if request.stop:
+        stop = request.stop[0] if extra is not UNSET and "~stop" in extra else request.stop
+    if request.top_k is not None:
+        log.drop(request, "top_k", "top_k", "this API has no such setting")
+    if request.cache is not None:
+        log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
+    tools = request.tools
+    wire = ChatRequest(
+        MessageEncoder(log).encode(request.messages),
+        UNSET if request.model is None else request.model,
+        (encode_tools(tools, log) or UNSET) if tools else UNSET,
+        UNSET if request.tool_choice is None else encode_tool_choice(request.tool_choice, tools),
+        UNSET if request.parallel_tool_calls is None else request.parallel_tool_calls,
+        UNSET if old_maximum else maximum,
+        maximum if old_maximum else UNSET,
+        UNSET if request.temperature is None else request.temperature,
+        UNSET if request.top_p is None else request.top_p,
+        stop,
+        UNSET if request.seed is None else request.seed,
+        UNSET if request.presence_penalty is None else request.presence_penalty,
+        UNSET if request.frequency_penalty is None else request.frequency_penalty,
+        UNSET if request.candidates is None else request.candidates,
+        UNSET if request.reasoning is None else _encode_effort(request.reasoning, request, log),
+        UNSET if request.output is None else encode_output(request.output, request, log),
+        UNSET if request.stream is None else request.stream,
+        UNSET,
+        UNSET if request.user is None else request.user,
+    )
+    content = encode_json(wire) if extra is UNSET else bytes(spliced(wire, extra))
+    return Encoded(content, (), PATH)
+
+
+_BUDGET_EFFORT = ((2048, "low"), (8192, "medium"))
+
+
+def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) -> Any:
+    if settings.visible and FAMILY not in (settings.metadata or {}):
+        log.drop(request, "reasoning.visible", "visible reasoning", "this API does not show reasoning")
+    if settings.effort is not None:
+        return settings.effort
+    if settings.budget_tokens is not None and settings.budget_tokens > 0:
+        effort = next((name for limit, name in _BUDGET_EFFORT if settings.budget_tokens <= limit), "high")
+        log.degrade(request, "reasoning.budget_tokens", f"budget of {settings.budget_tokens} tokens", f"sent as effort {effort}")
+        return effort
+    if settings.mode == "off":
+        return "none"
+    if settings.mode is not None:
+        log.degrade(request, "reasoning.mode", f"reasoning {settings.mode}", "the model's own default effort applies")
+    return UNSET
+
+
+# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
+
+_FIELDS = {"max_output_tokens": "max_completion_tokens", "candidates": "n", "reasoning": "reasoning_effort"}
+
+
+def locate(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the wire body a node of the request came from."""
+    if message_index is None:
+        if part_index is not None:
+            return f"$.tools[{part_index}]" + (f".{field}" if field else "")
+        head, _, rest = field.partition(".")
+        if head == "max_output_tokens" and note(request.metadata, FAMILY, "~max_tokens") is not UNSET:
+            return "$.max_tokens"
+        if head == "output":
+            return "$.response_format" + (f".json_schema.{rest}" if rest else "")
+        return f"$.{_FIELDS.get(head, head)}" if head else "$"
+    message = request.messages[message_index]
+    path = f"$.messages[{message_index}]"
+    if part_index is not None:
+        path += _locate_part(message, part_index)
+    return f"{path}.{field}" if field else path
+
+
+def _locate_part(message: Message, part_index: int) -> str:
+    parts = message.parts
+    part = parts[part_index]
+    if isinstance(part, ToolCall):
+        return f".tool_calls[{sum(isinstance(before, ToolCall) for before in parts[:part_index])}]"
+    if message.role == "tool":
+        return ""
+    if message.role == "assistant" and note(message.metadata, FAMILY, "~content") != "parts":
+        return ".content"
+    return ".content" if type(content_held(message)) is str else f".content[{part_index}]"

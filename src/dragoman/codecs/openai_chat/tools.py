@@ -1,0 +1,194 @@
+"""Tool definitions, tool choice and structured output, both ways."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.openai_chat.wire import (
+    AllowedTool,
+    AllowedTools,
+    AnyTool,
+    ChoiceObject,
+    CustomDefinition,
+    FunctionDefinition,
+    FunctionTool,
+    JsonSchemaFormat,
+    Named,
+    ResponseFormat,
+)
+from dragoman.codecs.openai_chat.wire import CustomTool as CustomToolWire
+from dragoman.codecs.reading import inner_extra, keep, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import AnyTool as Tool
+from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
+from dragoman.ir.values import parse_json
+from dragoman.losses import LossLog
+
+FAMILY = "openai"
+
+# ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_tools(wires: list[AnyTool]) -> tuple[Tool, ...]:
+    return tuple([_decode_tool(wire) for wire in wires])
+
+
+def _decode_tool(wire: AnyTool) -> Tool:
+    if type(wire) is FunctionTool:
+        function = wire.function
+        return ToolDefinition(
+            function.name,
+            None if function.description is UNSET else function.description,
+            None if function.parameters is UNSET else function.parameters,  # type: ignore[arg-type]
+            None if function.strict is UNSET else function.strict,
+            None,
+            None
+            if wire.extra is UNSET and function.extra is UNSET
+            else keep(FAMILY, wire.extra, function=function.extra),
+        )
+    if isinstance(wire, CustomToolWire):
+        custom = wire.custom
+        return CustomTool(
+            custom.name,
+            None if custom.description is UNSET else custom.description,
+            None if custom.format is UNSET else custom.format,  # type: ignore[arg-type]
+            keep(FAMILY, wire.extra, custom=custom.extra),
+        )
+    definition = parse_json(wire.raw)  # type: ignore[union-attr]
+    name = definition.get("name") or definition.get("type") or ""
+    return ProviderTool(str(name), FAMILY, wire.raw)  # type: ignore[union-attr]
+
+
+def encode_tools(tools: tuple[Tool, ...], log: LossLog) -> list[Any]:
+    return [wire for tool in tools if (wire := _encode_tool(tool, log)) is not None]
+
+
+def _encode_tool(tool: Tool, log: LossLog) -> Any:
+    if type(tool) is ToolDefinition:
+        if tool.cache is not None:
+            log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+        parameters = parameters_held(tool)
+        function: Any = FunctionDefinition(
+            tool.name,
+            UNSET if tool.description is None else tool.description,
+            UNSET if parameters is None else parameters,
+            UNSET if tool.strict is None else tool.strict,
+        )
+        if tool.metadata is None or FAMILY not in tool.metadata:
+            return FunctionTool(function)
+        extra = tool.metadata[FAMILY]
+        inner = inner_extra(extra, "function")
+        return spliced(FunctionTool(function if inner is None else cast("Any", spliced(function, inner))), extra)
+    if isinstance(tool, CustomTool):
+        form = format_held(tool)
+        custom: Any = CustomDefinition(
+            tool.name, UNSET if tool.description is None else tool.description, UNSET if form is None else form
+        )
+        extra = (tool.metadata or {}).get(FAMILY, {})
+        inner = inner_extra(extra, "custom")
+        return spliced(CustomToolWire(custom if inner is None else cast("Any", spliced(custom, inner))), extra)
+    assert isinstance(tool, ProviderTool)
+    if tool.origin == FAMILY:
+        return definition_held(tool)
+    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+    return None
+
+
+# ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_CUSTOM = {FAMILY: {"~type": Raw(b'"custom"')}}
+_MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+
+
+def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
+    if isinstance(wire, str):
+        if wire not in _MODES:
+            raise DecodeError(
+                path="$.tool_choice", expected="auto, none, required or an object", got=repr(wire), source="openai-chat"
+            )
+        # Mistral says "any" where everybody else says "required".
+        metadata = {FAMILY: {"~mode": Raw(b'"any"')}} if wire == "any" else None
+        return ToolChoice(_MODES[wire], metadata=metadata)  # type: ignore[arg-type]
+    if wire.function is not UNSET:
+        return ToolChoice("required", (wire.function.name,), keep(FAMILY, wire.extra, function=wire.function.extra))
+    if wire.custom is not UNSET:
+        return ToolChoice("required", (wire.custom.name,), _CUSTOM)
+    if wire.allowed_tools is UNSET:
+        raise DecodeError(
+            path="$.tool_choice", expected="function, custom or allowed_tools", got=repr(wire.type), source="openai-chat"
+        )
+    return _decode_allowed(wire.allowed_tools)
+
+
+def _decode_allowed(allowed: AllowedTools) -> ToolChoice:
+    names = []
+    kinds = []
+    for tool in allowed.tools:
+        named = tool.function if tool.function is not UNSET else tool.custom
+        if named is not UNSET:
+            names.append(named.name)
+            kinds.append(tool.type)
+    notes = {"~set": Raw(b"true"), "~types": Raw(("[" + ",".join(f'"{kind}"' for kind in kinds) + "]").encode())}
+    return ToolChoice("required" if allowed.mode == "required" else "auto", tuple(names), {FAMILY: notes})
+
+
+def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> Any:
+    notes = (choice.metadata or {}).get(FAMILY, {})
+    if not choice.names:
+        return "any" if "~mode" in notes else choice.mode
+    custom = {tool.name for tool in tools if isinstance(tool, CustomTool)}
+    entries = [
+        AllowedTool("custom", custom=Named(name)) if name in custom else AllowedTool("function", Named(name))
+        for name in choice.names
+    ]
+    if len(entries) == 1 and choice.mode == "required" and "~set" not in notes:
+        function: Any = entries[0].function
+        if function is not UNSET and (inner := inner_extra(notes, "function")) is not None:
+            function = spliced(function, inner)
+        if "~type" in notes and function is not UNSET:
+            return ChoiceObject("custom", custom=function)
+        single = ChoiceObject(entries[0].type, function, entries[0].custom)
+        return spliced(single, notes) if notes else single
+    return ChoiceObject("allowed_tools", allowed_tools=AllowedTools(choice.mode, entries))
+
+
+# ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_output(wire: ResponseFormat) -> StructuredOutput | None:
+    """None for {"type": "text"}: the default, said aloud."""
+    if wire.type == "json_object":
+        return StructuredOutput("json", metadata=keep(FAMILY, wire.extra))
+    inner = wire.json_schema
+    if wire.type != "json_schema" or inner is UNSET:
+        return None
+    return StructuredOutput(
+        "schema",
+        None if inner.schema is UNSET else inner.schema,
+        None if inner.name is UNSET else inner.name,
+        None if inner.description is UNSET else inner.description,
+        None if inner.strict is UNSET else inner.strict,
+        keep(FAMILY, wire.extra, json_schema=inner.extra),
+    )
+
+
+def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> Any:
+    extra = (output.metadata or {}).get(FAMILY, {})
+    if output.kind == "json":
+        return spliced(ResponseFormat("json_object"), extra)
+    name = output.name
+    if name is None and FAMILY not in (output.metadata or {}):
+        name = "response"
+        log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
+    inner: Any = JsonSchemaFormat(
+        UNSET if name is None else name,
+        UNSET if schema_held(output) is None else schema_held(output),
+        UNSET if output.description is None else output.description,
+        UNSET if output.strict is None else output.strict,
+    )
+    inner_keys = inner_extra(extra, "json_schema")
+    wrapped = inner if inner_keys is None else spliced(inner, inner_keys)
+    return spliced(ResponseFormat("json_schema", wrapped), extra)  # type: ignore[arg-type]

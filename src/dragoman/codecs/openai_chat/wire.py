@@ -1,0 +1,278 @@
+"""Chat Completions on the wire. Only what we interpret is typed; the rest travels as extras, exactly as written."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.reading import UNKNOWN, Unmodelled, Wire
+
+
+class Breakpoint(Wire, frozen=True):
+    mode: str
+    ttl: str | UnsetType = UNSET
+
+
+class TextPart(Wire, frozen=True, tag="text"):
+    text: str
+    prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
+
+
+class ImageUrl(Wire, frozen=True):
+    url: str
+    detail: str | UnsetType = UNSET
+
+
+class ImagePart(Wire, frozen=True, tag="image_url"):
+    # Ollama and llama.cpp also take a bare string.
+    image_url: ImageUrl | str
+    prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
+
+
+class InputAudio(Wire, frozen=True):
+    data: str
+    format: str
+
+
+class AudioPart(Wire, frozen=True, tag="input_audio"):
+    input_audio: InputAudio
+    prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
+
+
+class File(Wire, frozen=True):
+    file_data: str | UnsetType = UNSET
+    filename: str | UnsetType = UNSET
+    file_id: str | UnsetType = UNSET
+
+
+class FilePart(Wire, frozen=True, tag="file"):
+    file: File
+    prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
+
+
+class RefusalPart(Wire, frozen=True, tag="refusal"):
+    refusal: str
+
+
+class ThinkingPart(Wire, frozen=True, tag="thinking"):
+    """Mistral: reasoning as a content part, itself a list of text parts."""
+
+    thinking: str | list[TextPart | Unmodelled]
+
+
+ContentPart: TypeAlias = TextPart | ImagePart | AudioPart | FilePart | RefusalPart | ThinkingPart | Unmodelled
+
+
+class Function(Wire, frozen=True):
+    name: str | UnsetType = UNSET
+    # Text by the specification; llama.cpp and Ollama also give an object, OpenRouter nothing for no-argument calls.
+    arguments: str | dict[str, Raw] | None | UnsetType = UNSET
+
+
+class Custom(Wire, frozen=True):
+    name: str
+    input: str
+
+
+class Call(Wire, frozen=True):
+    id: str | UnsetType = UNSET
+    function: Function | UnsetType = UNSET
+    type: str | UnsetType = UNSET
+    custom: Custom | UnsetType = UNSET
+
+
+class ReasoningDetail(Wire, frozen=True):
+    """OpenRouter's shape for reasoning that must come back; also our slot for signatures of other families."""
+
+    type: str
+    text: str | None | UnsetType = UNSET
+    summary: str | None | UnsetType = UNSET
+    data: str | None | UnsetType = UNSET
+    signature: str | None | UnsetType = UNSET
+    format: str | None | UnsetType = UNSET
+    id: str | None | UnsetType = UNSET
+    index: int | UnsetType = UNSET
+
+
+class ChatMessage(Wire, frozen=True, tag_field="role"):
+    pass
+
+
+class SystemMessage(ChatMessage, frozen=True, tag="system"):
+    content: str | list[ContentPart]
+    name: str | UnsetType = UNSET
+
+
+class DeveloperMessage(ChatMessage, frozen=True, tag="developer"):
+    content: str | list[ContentPart]
+    name: str | UnsetType = UNSET
+
+
+class UserMessage(ChatMessage, frozen=True, tag="user"):
+    content: str | list[ContentPart]
+    name: str | UnsetType = UNSET
+
+
+class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
+    """Vendor fields (reasoning, reasoning_content, reasoning_details, extra_content, function_call) arrive in `extra`."""
+
+    content: str | list[ContentPart] | None | UnsetType = UNSET
+    tool_calls: list[Call] | None | UnsetType = UNSET
+    refusal: str | None | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    annotations: Raw | UnsetType = UNSET
+
+
+class ToolMessage(ChatMessage, frozen=True, tag="tool"):
+    content: str | list[ContentPart]
+    tool_call_id: str | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+
+
+class FunctionMessage(ChatMessage, frozen=True, tag="function"):
+    name: str
+    content: str | list[ContentPart] | None
+
+
+class UnknownMessage(ChatMessage, frozen=True, tag=UNKNOWN):
+    raw: Raw
+
+
+AnyMessage: TypeAlias = (
+    SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage | UnknownMessage
+)
+
+
+class FunctionDefinition(Wire, frozen=True):
+    name: str
+    description: str | UnsetType = UNSET
+    parameters: Raw | UnsetType = UNSET
+    strict: bool | UnsetType = UNSET
+
+
+class FunctionTool(Wire, frozen=True, tag="function"):
+    function: FunctionDefinition
+
+
+class CustomDefinition(Wire, frozen=True):
+    name: str
+    description: str | UnsetType = UNSET
+    format: Raw | UnsetType = UNSET
+
+
+class CustomTool(Wire, frozen=True, tag="custom"):
+    custom: CustomDefinition
+
+
+AnyTool: TypeAlias = FunctionTool | CustomTool | Unmodelled
+
+
+class Named(Wire, frozen=True):
+    name: str
+
+
+class AllowedTool(Wire, frozen=True):
+    type: str
+    function: Named | UnsetType = UNSET
+    custom: Named | UnsetType = UNSET
+
+
+class AllowedTools(Wire, frozen=True):
+    mode: str
+    tools: list[AllowedTool]
+
+
+class ChoiceObject(Wire, frozen=True):
+    type: str
+    function: Named | UnsetType = UNSET
+    custom: Named | UnsetType = UNSET
+    allowed_tools: AllowedTools | UnsetType = UNSET
+
+
+class JsonSchemaFormat(Wire, frozen=True):
+    name: str | UnsetType = UNSET
+    schema: Raw | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    strict: bool | UnsetType = UNSET
+
+
+class ResponseFormat(Wire, frozen=True):
+    type: str
+    json_schema: JsonSchemaFormat | UnsetType = UNSET
+
+
+class ChatRequest(Wire, frozen=True):
+    messages: list[AnyMessage]
+    model: str | UnsetType = UNSET
+    tools: list[AnyTool] | UnsetType = UNSET
+    tool_choice: str | ChoiceObject | UnsetType = UNSET
+    parallel_tool_calls: bool | UnsetType = UNSET
+    max_completion_tokens: int | UnsetType = UNSET
+    max_tokens: int | UnsetType = UNSET
+    temperature: int | float | UnsetType = UNSET
+    top_p: int | float | UnsetType = UNSET
+    stop: str | list[str] | UnsetType = UNSET
+    seed: int | UnsetType = UNSET
+    presence_penalty: int | float | UnsetType = UNSET
+    frequency_penalty: int | float | UnsetType = UNSET
+    n: int | UnsetType = UNSET
+    reasoning_effort: str | UnsetType = UNSET
+    response_format: ResponseFormat | UnsetType = UNSET
+    stream: bool | UnsetType = UNSET
+    stream_options: Raw | UnsetType = UNSET
+    user: str | UnsetType = UNSET
+
+
+class PromptDetails(Wire, frozen=True):
+    cached_tokens: int | None | UnsetType = UNSET
+    cache_write_tokens: int | None | UnsetType = UNSET
+    image_tokens: int | None | UnsetType = UNSET
+    audio_tokens: int | None | UnsetType = UNSET
+    text_tokens: int | None | UnsetType = UNSET
+
+
+class CompletionDetails(Wire, frozen=True):
+    reasoning_tokens: int | None | UnsetType = UNSET
+    audio_tokens: int | None | UnsetType = UNSET
+    accepted_prediction_tokens: int | None | UnsetType = UNSET
+    rejected_prediction_tokens: int | None | UnsetType = UNSET
+    text_tokens: int | None | UnsetType = UNSET
+
+
+class UsageWire(Wire, frozen=True):
+    prompt_tokens: int | UnsetType = UNSET
+    completion_tokens: int | UnsetType = UNSET
+    total_tokens: int | UnsetType = UNSET
+    prompt_tokens_details: PromptDetails | None | UnsetType = UNSET
+    completion_tokens_details: CompletionDetails | None | UnsetType = UNSET
+
+
+class ChoiceWire(Wire, frozen=True):
+    message: AssistantMessage | UnsetType = UNSET
+    index: int | UnsetType = UNSET
+    finish_reason: str | None | UnsetType = UNSET
+    logprobs: Raw | UnsetType = UNSET
+
+
+class ChatResponse(Wire, frozen=True):
+    choices: list[ChoiceWire]
+    id: str | UnsetType = UNSET
+    object: str | UnsetType = UNSET
+    created: int | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    usage: UsageWire | None | UnsetType = UNSET
+    service_tier: str | None | UnsetType = UNSET
+    system_fingerprint: str | None | UnsetType = UNSET
+
+
+class ErrorBody(Wire, frozen=True):
+    message: str | UnsetType = UNSET
+    type: str | None | UnsetType = UNSET
+    param: str | None | UnsetType = UNSET
+    # Groq, OpenRouter and vLLM give a number.
+    code: str | int | None | UnsetType = UNSET
+
+
+class ErrorResponse(Wire, frozen=True):
+    error: ErrorBody | str
