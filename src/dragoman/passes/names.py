@@ -1,0 +1,64 @@
+"""Tool names outside the target's alphabet get an alias, the same on definition, choice, call and result.
+
+The alias depends on the name alone, so whoever has the request can tell which tool an answer means.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from msgspec import structs
+
+from dragoman.codecs.profile import Profile
+from dragoman.ir import AnyPart, Message, Request, ToolCall, ToolResult
+from dragoman.losses import LossLog
+
+_UNSAFE = re.compile(r"[^a-zA-Z0-9_]")
+_KEPT = 48
+
+
+def name_alias(name: str, profile: Profile) -> str:
+    """The name itself if the target takes it, else a readable alias with a short hash of the whole name."""
+    if profile.tool_name.fullmatch(name) is not None:
+        return name
+    digest = hashlib.blake2s(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return f"{_UNSAFE.sub('_', name)[:_KEPT] or 'tool'}_{digest}" if name[:1].isalpha() else f"t_{_UNSAFE.sub('_', name)[:_KEPT]}_{digest}"
+
+
+def alias_names(request: Request, profile: Profile, log: LossLog) -> Request:
+    def alias(name: str) -> str:
+        return name_alias(name, profile)
+
+    tools = []
+    for tool in request.tools:
+        if alias(tool.name) == tool.name or type(tool).__name__ == "ProviderTool":
+            tools.append(tool)
+            continue
+        renamed = structs.replace(tool, name=alias(tool.name))
+        log.replaced(renamed, tool)
+        log.degrade(tool, "name", f"tool name {tool.name!r}", f"sent as {renamed.name!r}: this API refuses the name")
+        tools.append(renamed)
+    choice = request.tool_choice
+    if choice is not None and any(alias(name) != name for name in choice.names):
+        choice = structs.replace(choice, names=tuple(alias(name) for name in choice.names))
+    messages = tuple(_alias_message(message, profile, log) for message in request.messages)
+    return structs.replace(request, tools=tuple(tools), tool_choice=choice, messages=messages)
+
+
+def _alias_message(message: Message, profile: Profile, log: LossLog) -> Message:
+    changed = False
+    parts: list[AnyPart] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall | ToolResult) and (alias := name_alias(part.name, profile)) != part.name:
+            renamed = structs.replace(part, name=alias)
+            log.replaced(renamed, part)
+            parts.append(renamed)
+            changed = True
+        else:
+            parts.append(part)
+    if not changed:
+        return message
+    replaced = structs.replace(message, parts=tuple(parts))
+    log.replaced(replaced, message)
+    return replaced

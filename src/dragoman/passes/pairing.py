@@ -1,0 +1,123 @@
+"""Pairs hold (law 8): every result follows its call, in call order, all results of a turn together.
+
+What cannot be paired is healed openly: a call nobody answered gets an error result, a result nobody asked for is
+dropped, of two results for one call the last one counts. All of it is reported, and a second run changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from msgspec import structs
+
+from dragoman.codecs.profile import Profile
+from dragoman.ir import AnyPart, Message, Request, ToolCall, ToolResult
+from dragoman.losses import LossLog
+
+NO_RESULT = "No result was recorded for this call."
+
+
+def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
+    messages = _merge_call_turns(request.messages, log)
+    taken: set[int] = set()
+    seen: set[str] = set()
+    paired: list[Message] = []
+    for index, message in enumerate(messages):
+        if message.role == "tool":
+            _report_orphans(message, taken, log)
+            continue
+        calls = message.tool_calls
+        if not calls:
+            paired.append(message)
+            continue
+        answers = _answers(messages, index, {call.id for call in calls}, taken, log)
+        unique = {call.id: _unique_id(call.id, seen, profile) for call in calls}
+        paired.append(_renamed_calls(message, unique, log))
+        results = tuple(_answer(call, answers.get(call.id), unique[call.id], log) for call in calls)
+        paired.append(Message("tool", results))
+    return structs.replace(request, messages=tuple(paired))
+
+
+def _merge_call_turns(messages: tuple[Message, ...], log: LossLog) -> list[Message]:
+    """A step whose calls are spread over adjacent assistant messages is one turn for every API."""
+    merged: list[Message] = []
+    for message in messages:
+        previous = merged[-1] if merged else None
+        if (
+            previous is not None
+            and message.role == previous.role == "assistant"
+            and previous.tool_calls
+        ):
+            joined = structs.replace(previous, parts=previous.parts + message.parts)
+            log.replaced(joined, previous)
+            merged[-1] = joined
+        else:
+            merged.append(message)
+    return merged
+
+
+def _answers(
+    messages: list[Message], start: int, wanted: set[str], taken: set[int], log: LossLog
+) -> dict[str, ToolResult]:
+    """Results for these calls, from here up to the turn that uses one of the ids again."""
+    answers: dict[str, ToolResult] = {}
+    for message in messages[start + 1 :]:
+        if message.role == "assistant" and any(call.id in wanted for call in message.tool_calls):
+            break
+        for result in message.tool_results:
+            if result.tool_call_id not in wanted or id(result) in taken:
+                continue
+            taken.add(id(result))
+            earlier = answers.get(result.tool_call_id)
+            if earlier is not None:
+                log.drop(earlier, "", "earlier result of the same call", "a call has one result; the last one counts")
+            answers[result.tool_call_id] = result
+    return answers
+
+
+def _answer(call: ToolCall, result: ToolResult | None, call_id: str, log: LossLog) -> ToolResult:
+    if result is None:
+        invented = ToolResult(call_id, call.name, "error", NO_RESULT)
+        log.invent(call, "", f"result of call {call.id!r}", "every call must be answered, and nobody answered this one")
+        return invented
+    if result.name == call.name and result.tool_call_id == call_id:
+        return result
+    named = structs.replace(result, tool_call_id=call_id, name=call.name)
+    log.replaced(named, result)
+    return named
+
+
+def _report_orphans(message: Message, taken: set[int], log: LossLog) -> None:
+    for result in message.tool_results:
+        if id(result) not in taken:
+            log.drop(result, "", f"result for {result.tool_call_id!r}", "no call with this id comes before it")
+
+
+def _unique_id(call_id: str, seen: set[str], profile: Profile) -> str:
+    """The id itself where the target takes it; else an alias that depends on nothing but the id (and its repetition)."""
+    chosen = call_id
+    if profile.call_id is not None and profile.call_id.fullmatch(call_id) is None:
+        chosen = "call_" + hashlib.blake2s(call_id.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    repetition = 1
+    base = chosen
+    while chosen in seen:
+        repetition += 1
+        chosen = "call_" + hashlib.blake2s(f"{base} {repetition}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    seen.add(chosen)
+    return chosen
+
+
+def _renamed_calls(message: Message, unique: dict[str, str], log: LossLog) -> Message:
+    if all(old == new for old, new in unique.items()):
+        return message
+    parts: list[AnyPart] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall) and unique[part.id] != part.id:
+            renamed = structs.replace(part, id=unique[part.id])
+            log.replaced(renamed, part)
+            parts.append(renamed)
+        else:
+            parts.append(part)
+    replaced = structs.replace(message, parts=tuple(parts))
+    log.replaced(replaced, message)
+    return replaced

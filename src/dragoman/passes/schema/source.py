@@ -1,0 +1,276 @@
+"""The schema as it was given: where each piece of it stands, what its references point at, and how two pieces join.
+
+Adapting a schema makes new nodes out of given ones. Each new node is *derived*: it remembers the nodes it was made of,
+so that a note can name the place in the source that a keyword came from, and a reference back into them is a cycle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from msgspec import UNSET, Struct
+
+from dragoman.errors import DragomanError
+
+Json: TypeAlias = Any
+Node: TypeAlias = dict[str, Json]
+
+MAX_JSON_DEPTH = 200
+"""OpenAI refuses more than ten levels of objects; recorded schemas stay below thirty levels of brackets."""
+MAX_INLINED_BYTES = 512 * 1024
+"""What references may add by being inlined. Thirty definitions, each naming the next one twice, would add gigabytes."""
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
+_ESCAPED_BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
+_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    ((float, Decimal), "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
+
+
+class SchemaError(DragomanError, ValueError):
+    """A schema that the target cannot be given in any form."""
+
+    def __init__(self, *, path: str, expected: str, got: str, keyword: str = "") -> None:
+        self.path = path
+        self.expected = expected
+        self.got = got
+        self.keyword = keyword
+        super().__init__(f"expected {expected}, got {got} - at {path}")
+
+
+class _Derived(Struct, frozen=True):
+    node: Node  # held, so that its id is not given to another object
+    base: Node
+    owners: Mapping[str, Node]
+    identities: tuple[int, ...]
+
+
+def json_type(value: Json) -> str:
+    return next((name for kinds, name in _TYPES if isinstance(value, kinds)), "null")
+
+
+def step_into(path: str, key: str | int) -> str:
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if _PLAIN_NAME.fullmatch(key) else f"{path}[{key!r}]"
+
+
+class SchemaSource:
+    def __init__(self, root: Json, path: str) -> None:
+        self.root = root
+        self._path = path
+        self._places: dict[int, tuple[Json, str | int]] = {}
+        self._derived: dict[int, _Derived] = {}
+        self._sizes: dict[int, int] = {}
+        self._inlined = 0
+        self._survey()
+
+    def _survey(self) -> None:
+        pending: list[tuple[Json, int]] = [(self.root, 0)]
+        while pending:
+            container, depth = pending.pop()
+            if depth > MAX_JSON_DEPTH:
+                raise SchemaError(path=self._path, expected=f"at most {MAX_JSON_DEPTH} levels", got="deeper nesting")
+            for key, value in _entries(container):
+                if isinstance(value, dict | list) and id(value) not in self._places and value is not self.root:
+                    self._places[id(value)] = (container, key)
+                    pending.append((value, depth + 1))
+
+    def path_of(self, node: Json, keyword: str = "") -> str:
+        """Where the keyword of this node, or the node it was derived from, stands in the source."""
+        while (derived := self._derived.get(id(node))) is not None:
+            node = derived.owners.get(keyword, derived.base)
+        keys = []
+        while (place := self._places.get(id(node))) is not None:
+            node, key = place
+            keys.append(key)
+        path = self._path
+        for key in reversed(keys):
+            path = step_into(path, key)
+        return path
+
+    def derive(self, values: Node, base: Node, *others: Node, owners: Mapping[str, Node] | None = None) -> Node:
+        made_of = dict.fromkeys(identity for node in (base, *others) for identity in self.identities(node))
+        self._derived[id(values)] = _Derived(values, base, owners or {}, tuple(made_of))
+        return values
+
+    def identities(self, node: Node) -> tuple[int, ...]:
+        """The node and all that it was made of."""
+        derived = self._derived.get(id(node))
+        return (id(node),) if derived is None else (id(node), *derived.identities)
+
+    def without(self, node: Node, *keywords: str) -> Node:
+        return self.derive({keyword: value for keyword, value in node.items() if keyword not in keywords}, node)
+
+    def any_of(self, schemas: list[Json]) -> Json:
+        if len(schemas) == 1:
+            return schemas[0]
+        nodes = [schema for schema in schemas if isinstance(schema, dict)]
+        return self.derive({"anyOf": schemas}, *(nodes or [{}]))
+
+    def target(self, node: Node, keyword: str) -> Json:
+        """The schema that the reference in this node points at."""
+        reference = node[keyword]
+        found = self._follow(reference) if isinstance(reference, str) else UNSET
+        if not isinstance(found, dict | bool):
+            raise SchemaError(
+                path=self.path_of(node, keyword),
+                expected="a reference to a schema within the same document",
+                got=repr(reference),
+                keyword=keyword,
+            )
+        return found
+
+    def tokens(self, reference: str) -> list[str] | None:
+        base = self.root.get("$id") if isinstance(self.root, dict) else None
+        document, mark, fragment = reference.partition("#")
+        if document not in ("", base) or not (mark or document):
+            return None
+        try:
+            pointer = _ESCAPED_BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), fragment.encode()).decode()
+        except UnicodeError:
+            return None
+        if pointer and not pointer.startswith("/"):
+            return None  # an anchor
+        return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+
+    def _follow(self, reference: str) -> Json:
+        tokens = self.tokens(reference)
+        found: Json = UNSET if tokens is None else self.root
+        for token in tokens or ():
+            if isinstance(found, dict):
+                found = found.get(token, UNSET)
+            elif isinstance(found, list) and token.isascii() and token.isdigit() and int(token[:9]) < len(found):
+                found = found[int(token[:9])]
+            else:
+                return UNSET
+        return found
+
+    def charge(self, node: Json, keyword: str, copied: Json) -> None:
+        """Count what is about to be copied to another place."""
+        if id(copied) not in self._sizes or id(copied) in self._derived:
+            self._sizes[id(copied)] = _size(copied)
+        self._inlined += self._sizes[id(copied)]
+        if self._inlined > MAX_INLINED_BYTES:
+            raise SchemaError(
+                path=self.path_of(node, keyword),
+                expected=f"at most {MAX_INLINED_BYTES} bytes of inlined schemas",
+                got="references that multiply beyond that",
+                keyword=keyword,
+            )
+
+    def merge(self, nodes: Iterable[Node], report: Callable[[Node, str], None]) -> Node:
+        """One node that says what all of them say. `report` hears of each keyword that had to give way."""
+        first, *others = nodes
+        merged, owners = dict(first), {}
+        for other in others:
+            for keyword, value in other.items():
+                if keyword not in merged:
+                    merged[keyword] = value
+                    owners[keyword] = other
+                    continue
+                joined = self._join(keyword, merged[keyword], value)
+                if joined is UNSET:
+                    report(other, keyword)
+                else:
+                    merged[keyword] = joined
+        return self.derive(merged, first, *others, owners=owners)
+
+    def _join(self, keyword: str, one: Json, other: Json) -> Json:
+        if json_type(one) == json_type(other) and one == other:
+            return one
+        if keyword in _CHILD_MAPS and isinstance(one, dict) and isinstance(other, dict):
+            return one | {name: self._both(one[name], other[name]) if name in one else other[name] for name in other}
+        if keyword in _CHILDREN:
+            return self._both(one, other)
+        join = _JOINS.get(keyword)
+        return UNSET if join is None else join(one, other)
+
+    def _both(self, one: Json, other: Json) -> Json:
+        if one is True or other is False or one is other:
+            return other
+        if one is False or other is True or not (isinstance(one, dict) and isinstance(other, dict)):
+            return one
+        return self.derive({"allOf": [one, other]}, one, other)
+
+
+def _entries(container: Json) -> Iterable[tuple[str | int, Json]]:
+    if isinstance(container, dict):
+        return container.items()
+    return enumerate(container) if isinstance(container, list) else ()
+
+
+def _size(value: Json) -> int:
+    """About as many bytes as the value has as JSON, counted without recursion."""
+    total, pending = 0, [value]
+    while pending:
+        found = pending.pop()
+        total += len(found) + 3 if isinstance(found, str) else 5
+        if isinstance(found, dict):
+            pending.extend(found.keys())
+            pending.extend(found.values())
+        elif isinstance(found, list):
+            pending.extend(found)
+    return total
+
+
+def type_names(given: Json) -> list[str]:
+    return [name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str)]
+
+
+def _common_types(one: Json, other: Json) -> Json:
+    mine, theirs = ({name.lower() for name in type_names(given)} for given in (one, other))
+    common = [
+        name
+        for name in dict.fromkeys(type_names(one) + type_names(other))
+        if all(name.lower() in names or (name.lower() == "integer" and "number" in names) for names in (mine, theirs))
+    ]
+    return UNSET if not common else common[0] if len(common) == 1 else common
+
+
+def _common_values(one: Json, other: Json) -> Json:
+    if not (isinstance(one, list) and isinstance(other, list)):
+        return UNSET
+    return [value for value in one if any(json_type(value) == json_type(twin) and value == twin for twin in other)]
+
+
+def _greatest(one: Json, other: Json) -> Json:
+    return max(one, other) if _are_numbers(one, other) else UNSET
+
+
+def _least(one: Json, other: Json) -> Json:
+    return min(one, other) if _are_numbers(one, other) else UNSET
+
+
+def _are_numbers(*values: Json) -> bool:
+    return all(json_type(value) in ("integer", "number") for value in values)
+
+
+def _all_names(one: Json, other: Json) -> Json:
+    return list(dict.fromkeys(type_names(one) + type_names(other))) if isinstance(other, list) else UNSET
+
+
+def _both_texts(one: Json, other: Json) -> Json:
+    return f"{one}\n{other}" if isinstance(one, str) and isinstance(other, str) else UNSET
+
+
+_CHILD_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "defs", "dependentSchemas"})
+_CHILDREN = frozenset({"items", "additionalProperties", "contains", "propertyNames", "unevaluatedProperties"})
+_JOINS: dict[str, Callable[[Json, Json], Json]] = {
+    "type": _common_types,
+    "enum": _common_values,
+    "required": _all_names,
+    "description": _both_texts,
+    "nullable": lambda one, other: one is True and other is True,
+    "uniqueItems": lambda one, other: one is True or other is True,
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), _greatest),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), _least),
+}

@@ -1,0 +1,221 @@
+"""How the keywords of one node are put in the dialect's form. A step with nothing to do returns the node itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dragoman.passes.schema.source import Json, Node, json_type, type_names
+
+if TYPE_CHECKING:
+    from dragoman.passes.schema.walk import Walk
+
+TYPE_OF_KEYWORD: dict[str, str] = {
+    **dict.fromkeys(("minLength", "maxLength", "pattern"), "string"),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "number"),
+    **dict.fromkeys(("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"), "array"),
+    **dict.fromkeys(
+        ("properties", "required", "additionalProperties", "propertyOrdering", "minProperties", "maxProperties"),
+        "object",
+    ),
+}
+_LARGEST_LIMIT = 2**63
+
+
+def is_object(node: Node) -> bool:
+    return "properties" in node or "object" in [name.lower() for name in type_names(node.get("type"))]
+
+
+def main_type(node: Node) -> str:
+    """The first type that is not null, in lower case; empty if none is named."""
+    return next((name.lower() for name in type_names(node.get("type")) if name.lower() != "null"), "")
+
+
+def merge_all_of(walk: Walk, node: Node) -> Node:
+    if "allOf" not in node:
+        return node
+    members = [member for member in walk.schemas(node, "allOf") if isinstance(member, dict)]
+    # An object in allOf that has to be closed would forbid what the other members declare.
+    if walk.dialect.accepts("allOf") and not any("$ref" in member or is_object(member) for member in members):
+        return node
+    rest = walk.source.without(node, "allOf")
+    if len(members) == 1 and rest.keys().isdisjoint(members[0]):
+        walk.note(node, "allOf", "rewritten", "its only schema stands in its place", exact=True)
+        return merge_all_of(walk, walk.inline(walk.merge(rest, members[0])))
+    return walk.flat(node)
+
+
+def one_of_to_any_of(walk: Walk, node: Node) -> Node:
+    if "oneOf" not in node or walk.dialect.accepts("oneOf") or "anyOf" in node:
+        return node
+    walk.note(node, "oneOf", "rewritten", "said as anyOf: more than one schema may match")
+    return walk.source.derive({("anyOf" if name == "oneOf" else name): value for name, value in node.items()}, node)
+
+
+def const_to_enum(walk: Walk, node: Node) -> Node:
+    if "const" not in node or walk.dialect.accepts("const"):
+        return node
+    walk.note(node, "const", "rewritten", "said as an enum of one value", exact=True)
+    return walk.merge(walk.source.without(node, "const"), walk.source.derive({"enum": [node["const"]]}, node))
+
+
+def tuple_to_items(walk: Walk, node: Node) -> Node:
+    keyword = "prefixItems" if "prefixItems" in node else "items"
+    if not isinstance(node.get(keyword), list) or (keyword == "prefixItems" and walk.dialect.accepts(keyword)):
+        return node
+    # Before 2020-12 the list stood under `items`, and what follows it under `additionalItems`.
+    positions = walk.schemas(node, keyword)
+    following = node.get("items" if keyword == "prefixItems" else "additionalItems")
+    rest = walk.source.without(node, "items", "prefixItems", "additionalItems")
+    if walk.dialect.accepts("prefixItems"):
+        walk.note(node, "items", "rewritten", "a list of schemas is said as prefixItems", exact=True)
+        tail = {} if following is None else {"items": following}
+        return walk.source.derive({**rest, "prefixItems": positions, **tail}, node)
+    walk.note(node, keyword, "rewritten", "each item may match the schema of any position")
+    different: list[Json] = []
+    for schema in (*positions, following):
+        if isinstance(schema, dict) and schema not in different:
+            different.append(schema)
+    return walk.source.derive({**rest, "items": walk.source.any_of(different) if different else {}}, node)
+
+
+def one_type(walk: Walk, node: Node) -> Node:
+    """One type, with null said by `nullable`; several types are said as anyOf."""
+    listed = node.get("enum")
+    values = listed if isinstance(listed, list) else None
+    names = type_names(node.get("type")) or list(dict.fromkeys(json_type(value) for value in values or ()))
+    if not walk.dialect.single_type or not names:
+        return node
+    others = [name for name in names if name.lower() != "null"]
+    null = len(others) < len(names) and (values is None or None in values)
+    if len(others) > 1:
+        return _split_types(walk, node, others, null=null)
+    single = node | {"type": others[0] if others else "null"} | ({"nullable": True} if others and null else {})
+    if values is not None and None in values:
+        single["enum"] = [value for value in values if value is not None]
+        if not single["enum"]:
+            del single["enum"]
+    if single == node:
+        return node
+    keyword = "enum" if single["type"] == node.get("type") else "type"
+    walk.note(node, keyword, "rewritten", "said as one type, with nullable for null", exact=True)
+    return walk.source.derive(single, node)
+
+
+def _split_types(walk: Walk, node: Node, names: list[str], *, null: bool) -> Node:
+    if "anyOf" in node:
+        walk.note(node, "type", "dropped", "only one type may be named, and the alternatives beside it name theirs")
+        return walk.source.without(node, "type")
+    kinds = {name.lower() for name in names}
+    rest = {key: value for key, value in node.items() if key not in ("type", "enum") and not _speaks_of(key, kinds)}
+    branches = []
+    for name in names:
+        branch: Node = {"type": name} | {key: value for key, value in node.items() if _speaks_of(key, {name.lower()})}
+        if "enum" in node:
+            branch["enum"] = [value for value in node["enum"] if _is_a(value, name.lower(), kinds)]
+        if branch.get("enum", True):
+            branches.append(walk.source.derive(branch, node))
+    if null:
+        branches.append(walk.source.derive({"type": "null"}, node))
+    walk.note(node, "type", "rewritten", "several types are said as anyOf", exact=True)
+    return walk.source.derive({**rest, "anyOf": branches}, node)
+
+
+def _speaks_of(keyword: str, kinds: set[str]) -> bool:
+    kind = TYPE_OF_KEYWORD.get(keyword)
+    return kind in kinds or (kind == "number" and "integer" in kinds)
+
+
+def _is_a(value: Json, kind: str, kinds: set[str]) -> bool:
+    found = json_type(value)
+    return found == kind or (found == "integer" and kind == "number" and "integer" not in kinds)
+
+
+def null_to_nullable(walk: Walk, node: Node) -> Node:
+    """The branches of anyOf in normal form; of X and null remains X, nullable."""
+    if "anyOf" not in node or not walk.dialect.single_type:
+        return node
+    given = walk.schemas(node, "anyOf")
+    branches = [walk.normal(branch) if isinstance(branch, dict) else branch for branch in given if branch is not False]
+    others = [branch for branch in branches if not _is_null(branch)]
+    rest = walk.source.without(node, "anyOf")
+    if not branches:
+        walk.drop(node, "anyOf", "it has no schema that anything could match")
+        return rest
+    if len(others) == 1 and len(branches) > 1 and isinstance(others[0], dict):
+        walk.note(node, "anyOf", "rewritten", "null among its schemas is said by nullable", exact=True)
+        merged = walk.merge(rest, others[0])
+        # Beside a type that is not nullable, null never was among the alternatives.
+        nullable = {"nullable": True} if "type" not in rest or rest.get("nullable") is True else {}
+        return walk.normal(walk.source.derive(merged | nullable, merged))
+    if len(branches) < len(given):
+        walk.note(node, "anyOf", "rewritten", "a schema that nothing matches is no alternative", exact=True)
+    elif all(branch is was for branch, was in zip(branches, given, strict=True)):
+        return node
+    return walk.source.derive(node | {"anyOf": branches}, node)
+
+
+def _is_null(schema: Json) -> bool:
+    return isinstance(schema, dict) and [name.lower() for name in type_names(schema.get("type"))] == ["null"]
+
+
+def any_of_alone(walk: Walk, node: Node) -> Node:
+    """What stands beside anyOf moves into each of its schemas: A and (B or C) is (A and B) or (A and C)."""
+    beside = {keyword: value for keyword, value in node.items() if keyword not in ("anyOf", "defs")}
+    if "anyOf" not in node or not beside or not walk.dialect.any_of_alone:
+        return node
+    branches = walk.schemas(node, "anyOf")
+    if beside.pop("nullable", False) is True:
+        branches.append(walk.source.derive({"type": "null"}, node))
+    moved = walk.source.derive(beside, node)
+    joined: list[Json] = []
+    for branch in branches:
+        walk.source.charge(node, "anyOf", moved)
+        if isinstance(branch, dict) and not _is_null(branch):
+            joined.append(walk.normal(walk.merge(moved, branch)))
+        else:
+            joined.append(moved if branch is True else branch)
+    walk.note(
+        node, "anyOf", "rewritten", "it must stand alone: what stood beside it moves into its schemas", exact=True
+    )
+    alone = {"anyOf": joined} | {keyword: node[keyword] for keyword in ("defs",) if keyword in node}
+    return joined[0] if len(joined) == 1 and isinstance(joined[0], dict) else walk.source.derive(alone, node)
+
+
+def named_type(walk: Walk, node: Node) -> Node:
+    if not walk.dialect.single_type or not node.keys().isdisjoint(("type", "anyOf", "ref")):
+        return node
+    kinds = {TYPE_OF_KEYWORD[keyword] for keyword in node if keyword in TYPE_OF_KEYWORD}
+    if len(kinds) != 1:
+        return node
+    (kind,) = kinds
+    walk.note(node, "type", "rewritten", f"a type must be named, and its keywords speak of {kind}")
+    return walk.source.derive({"type": kind} | node, node)
+
+
+def inclusive_limits(walk: Walk, node: Node) -> Node:
+    if main_type(node) != "integer":
+        return node
+    for exclusive, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        limit: Json = node.get(exclusive)
+        known = walk.dialect.accepts(exclusive) or not walk.dialect.accepts(inclusive)
+        if known or json_type(limit) not in ("integer", "number") or abs(limit) >= _LARGEST_LIMIT:
+            continue
+        walk.note(node, exclusive, "rewritten", f"said as {inclusive} of the next integer", exact=True)
+        following = math.floor(limit) + 1 if inclusive == "minimum" else math.ceil(limit) - 1
+        node = walk.merge(walk.source.without(node, exclusive), walk.source.derive({inclusive: following}, node))
+    return node
+
+
+STEPS: tuple[Callable[[Walk, Node], Node], ...] = (
+    merge_all_of,
+    one_of_to_any_of,
+    const_to_enum,
+    tuple_to_items,
+    one_type,  # after const, whose value names a type
+    null_to_nullable,  # after one_type, which makes anyOf out of several types
+    any_of_alone,  # last of those that make or move anyOf
+    named_type,
+    inclusive_limits,
+)

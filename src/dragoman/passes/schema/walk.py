@@ -1,0 +1,223 @@
+"""The way through a schema, from the root down: a node is put in the dialect's form, then its keywords are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from dragoman.passes.schema.dialects import ROOT_COMBINATORS, SchemaDialect
+from dragoman.passes.schema.keywords import CHECKS, INERT, NEUTRAL, RULES, VISITS
+from dragoman.passes.schema.root import object_root, without_alternatives
+from dragoman.passes.schema.source import Json, Node, SchemaError, SchemaSource, json_type, step_into
+from dragoman.passes.schema.steps import STEPS
+
+MAX_SCHEMA_DEPTH = 64
+"""Schemas within schemas, references followed. Leaves room on the interpreter's stack for whoever calls us."""
+
+Action = Literal["dropped", "rewritten", "kept"]
+
+
+class SchemaNote(Struct, frozen=True, order=True):
+    """One thing about a schema that does not suit its target.
+
+    `dropped`: the keyword is gone. `rewritten`: it is said in another way, or something was added. `kept`: it is still
+    there although the target refuses it, because any other form would mean something else. `path` is the schema that
+    holds the keyword, in the source. `exact`: the adapted schema means the same, so nothing is lost.
+    """
+
+    path: str
+    keyword: str
+    action: Action
+    reason: str
+    exact: bool = False
+
+
+def _opening(method: Callable[[Walk, Node], Node]) -> Callable[[Walk, Node], Node]:
+    """While the method works on a node, the node is open: a reference to an open node is recursion."""
+
+    def run(self: Walk, node: Node) -> Node:
+        if self.depth == MAX_SCHEMA_DEPTH:
+            path = self.source.path_of(node)
+            raise SchemaError(path=path, expected=f"at most {MAX_SCHEMA_DEPTH} nested schemas", got="deeper nesting")
+        outer = self.open
+        self.depth += 1
+        self.open = outer | dict.fromkeys(self.source.identities(node))
+        result = method(self, node)
+        self.depth -= 1
+        self.open = outer
+        return result
+
+    return run
+
+
+class Walk:
+    def __init__(self, schema: Json, dialect: SchemaDialect, path: str) -> None:
+        self.dialect = dialect
+        self.source = SchemaSource(schema, path)
+        self.notes: dict[SchemaNote, None] = {}  # a set that keeps its order
+        self.depth = 0
+        self.open: dict[int, None] = {}
+        self.root_united = False
+        self.properties = self.enum_values = self.object_depth = self.deepest_object = 0
+        self._references: dict[int, str] = {}
+        self._followed: set[int] = set()
+
+    def run(self) -> Json:
+        root = self.source.root
+        if self.dialect.root_object:
+            root = object_root(self, root)
+            if self.dialect.root_only and not self.root_united:
+                return root
+        adapted = self.adapt(root, {})
+        self._check_limits()
+        return adapted
+
+    def note(self, node: Node, keyword: str, action: Action, reason: str, *, exact: bool = False) -> None:
+        self.notes[SchemaNote(self.source.path_of(node, keyword), keyword, action, reason, exact)] = None
+
+    def drop(self, node: Node, keyword: str, reason: str = "not a keyword of the target") -> UnsetType:
+        exact = keyword in INERT or node[keyword] is NEUTRAL.get(keyword, UNSET)
+        self.note(node, keyword, "dropped", reason, exact=exact)
+        return UNSET
+
+    def error(self, node: Node, keyword: str, expected: str, got: str) -> SchemaError:
+        path = self.source.path_of(node, keyword)
+        return SchemaError(
+            path=step_into(path, keyword) if keyword else path, expected=expected, got=got, keyword=keyword
+        )
+
+    def merge(self, *nodes: Node) -> Node:
+        reason = "cannot be joined with the same keyword of another schema that applies here"
+        return self.source.merge(nodes, lambda node, keyword: self.note(node, keyword, "dropped", reason))
+
+    def schemas(self, node: Node, keyword: str) -> list[Json]:
+        if not isinstance(node[keyword], list):
+            raise self.error(node, keyword, "a list of schemas", json_type(node[keyword]))
+        return list(node[keyword])
+
+    def adapt(self, schema: Json, holder: Node, place: str = "") -> Json:
+        """Whatever stands where a schema should; `place` says where in its holder that is."""
+        if isinstance(schema, dict):
+            return self._members(self.normal(schema))
+        if not isinstance(schema, bool):
+            raise self.error(holder, place, "a schema", json_type(schema))
+        if self.dialect.boolean_schemas:
+            return schema
+        if self.dialect.typed_nodes:
+            self.note(holder, place, "kept", "every schema must say its type")
+            return schema
+        self.note(holder, place, "rewritten", "every schema must be an object", exact=schema)
+        return {}
+
+    @_opening
+    def normal(self, node: Node) -> Node:
+        """The node with its own keywords in the dialect's form; what it holds is still as it was."""
+        node = self.inline(node)
+        for step in () if self.dialect.root_only else STEPS:
+            node = step(self, node)
+        return node
+
+    @_opening
+    def _members(self, node: Node) -> Node:
+        members: Node = {}
+        for keyword, given in node.items():
+            if not self.dialect.accepts(keyword):
+                self.drop(node, keyword)
+                continue
+            check = None if self.dialect.root_only else CHECKS.get(keyword)
+            value = given if check is None else check(self, node, keyword, given)
+            visit = VISITS.get(keyword)
+            if visit is not None and value is not UNSET:
+                value = visit(self, node, keyword, value)
+            if value is not UNSET:
+                members[keyword] = value
+        for rule in () if self.dialect.root_only else RULES:
+            rule(self, node, members)
+        return members
+
+    @_opening
+    def flat(self, node: Node) -> Node:
+        """The node with its reference inlined and its allOf merged."""
+        node = self.inline(node, always=True)
+        if "allOf" not in node:
+            return node
+        members = [self.flat(member) for member in self.schemas(node, "allOf") if isinstance(member, dict)]
+        # {a, closed} and {b, closed} have no common object; merged they have. Nobody who writes that means the former.
+        exact = not any("additionalProperties" in member for member in (node, *members))
+        self.note(node, "allOf", "rewritten", "its schemas are merged into one", exact=exact)
+        return self.merge(self.source.without(node, "allOf"), *members)
+
+    @_opening
+    def without_alternatives(self, node: Node) -> Node:
+        return without_alternatives(self, node)
+
+    def inline(self, node: Node, *, always: bool = False) -> Node:
+        while keyword := self._reference_to_inline(node, always=always):
+            target = self._enter(node, keyword)
+            self.source.charge(node, keyword, target)
+            self.note(node, keyword, "rewritten", "the schema it names stands in its place", exact=target is not False)
+            rest = self.source.without(node, keyword)
+            if isinstance(target, dict):
+                self.open = self.open | dict.fromkeys(self.source.identities(target))
+            node = rest if isinstance(target, bool) else self.merge(rest, target) if rest else target
+        return self._checked_reference(node) if "$ref" in node and not self.dialect.root_only else node
+
+    def _reference_to_inline(self, node: Node, *, always: bool) -> str:
+        for keyword in ("$ref", "ref"):
+            # `ref` is a keyword of Gemini's proto alone: in a schema from elsewhere it may be anything.
+            known = keyword in node and (keyword == "$ref" or str(node[keyword]).startswith("#"))
+            if known and keyword in self.dialect.inlined_references:
+                return keyword
+        if "$ref" not in node:
+            return ""
+        if always or self._target_moves(node["$ref"]):
+            return "$ref"
+        crowded = len(node) > 1 and not self.dialect.reference_siblings
+        return "$ref" if crowded and id(self.source.target(node, "$ref")) not in self.open else ""
+
+    def _target_moves(self, reference: Json) -> bool:
+        """A pointer through a keyword that we rewrite leads nowhere afterwards."""
+        tokens = self.source.tokens(reference) if isinstance(reference, str) else None
+        if not tokens:
+            return False
+        if tokens[0] in ROOT_COMBINATORS and self.root_united:
+            return True
+        if self.dialect.root_only:
+            return False
+        return any(name == "allOf" or (name in VISITS and not self.dialect.accepts(name)) for name in tokens)
+
+    def _enter(self, node: Node, keyword: str) -> Json:
+        target = self.source.target(node, keyword)
+        reference = node[keyword]
+        if id(target) in self.open:
+            opened = list(self.open)
+            between = (self._references.get(identity) for identity in opened[opened.index(id(target)) + 1 :])
+            cycle = " -> ".join(dict.fromkeys(filter(None, (reference, *between))))
+            raise self.error(node, keyword, "no recursion", f"{cycle} -> {reference}")
+        self._references[id(target)] = reference
+        return target
+
+    def _checked_reference(self, node: Node) -> Node:
+        """A reference that stays leads somewhere, not back if recursion is refused, and stands alone if it must."""
+        if self.dialect.recursion:
+            self.source.target(node, "$ref")
+        elif id(target := self._enter(node, "$ref")) not in self._followed:
+            self.adapt(target, node, "$ref")
+            self._followed.add(id(target))
+        if len(node) == 1 or self.dialect.reference_siblings:
+            return node
+        for keyword in node:
+            if keyword != "$ref":
+                self.note(node, keyword, "dropped", "a recursive reference stands alone")
+        return self.source.derive({"$ref": node["$ref"]}, node)
+
+    def _check_limits(self) -> None:
+        for keyword, what, count, limit in (
+            ("properties", "properties", self.properties, self.dialect.max_properties),
+            ("properties", "levels of objects", self.deepest_object, self.dialect.max_object_depth),
+            ("enum", "values in enums", self.enum_values, self.dialect.max_enum_values),
+        ):
+            if limit is not None and count > limit:
+                self.note(self.source.root, keyword, "kept", f"{count} {what}, at most {limit} are accepted")

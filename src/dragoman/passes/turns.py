@@ -1,0 +1,162 @@
+"""The shape of a conversation: where system text stands, which turns may be blank, first or last."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from dragoman.codecs.profile import Profile
+from dragoman.ir import AnyPart, Message, Request, Text, ToolDefinition
+from dragoman.ir.messages import content_held
+from dragoman.losses import LossLog
+
+CONTINUE = "Continue."
+
+
+def hoist_system(request: Request, profile: Profile, log: LossLog) -> Request:
+    """System text in the middle moves to the front where the API has one field for it."""
+    if profile.system != "field":
+        return request
+    inline = profile.inline_system_models.search(request.model or "") is not None
+    front: list[Message] = []
+    rest: list[Message] = []
+    messages = request.messages
+    for index, message in enumerate(messages):
+        if message.role != "system":
+            rest.append(message)
+        elif not rest:
+            front.append(message)
+        elif inline and _may_stand_inline(messages, index):
+            rest.append(message)
+        else:
+            front.append(message)
+            log.degrade(message, "", "place of a system message", "this API has one field for system text, at the front")
+    return structs.replace(request, messages=(*front, *rest))
+
+
+def _may_stand_inline(messages: tuple[Message, ...], index: int) -> bool:
+    """After a user or tool turn, and last or before an assistant turn; never between a call and its result."""
+    before = messages[index - 1].role
+    after = messages[index + 1].role if index + 1 < len(messages) else "assistant"
+    return before in {"user", "tool", "system"} and after in {"assistant", "system"}
+
+
+def drop_blank_text(request: Request, profile: Profile, log: LossLog) -> Request:
+    """APIs that refuse blank text get none; a message left with nothing goes too. A signed blank part is data."""
+    messages = []
+    for message in request.messages:
+        kept = _without_blanks(message, profile, log)
+        if kept is not None:
+            messages.append(kept)
+    return structs.replace(request, messages=tuple(messages))
+
+
+def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message | None:
+    parts: list[AnyPart] = []
+    for part in message.parts:
+        blank = isinstance(part, Text) and not part.text.strip()
+        signed = isinstance(part, Text) and part.signature is not None and part.signature.family == profile.family
+        if not blank or profile.blank_text or signed:
+            parts.append(part)
+        elif isinstance(part, Text) and part.text:
+            log.drop(message, "", "blank text", "this API refuses text that is only white space")
+    if len(parts) == len(message.parts) and parts:
+        return message
+    if not parts:
+        return None
+    kept = structs.replace(message, parts=tuple(parts))
+    log.replaced(kept, message)
+    return kept
+
+
+def merge_model_turns(request: Request, profile: Profile, log: LossLog) -> Request:
+    """Adjacent assistant messages become one turn where the API counts calls per turn."""
+    if not profile.merge_model_turns:
+        return request
+    messages: list[Message] = []
+    for message in request.messages:
+        if messages and message.role == messages[-1].role == "assistant":
+            joined = structs.replace(messages[-1], parts=messages[-1].parts + message.parts)
+            log.replaced(joined, messages[-1])
+            messages[-1] = joined
+        else:
+            messages.append(message)
+    return structs.replace(request, messages=tuple(messages))
+
+
+def ensure_turns(request: Request, profile: Profile, log: LossLog) -> Request:
+    """At least one turn beside the system text; a first and a last turn the API accepts."""
+    messages = list(request.messages)
+    if all(message.role == "system" for message in messages):
+        messages = _system_as_user(messages, request, profile, log)
+    first = next((index for index, message in enumerate(messages) if message.role != "system"), None)
+    if first is not None and profile.first_turn_user and messages[first].role == "assistant":
+        messages.insert(first, Message("user", "" if profile.blank_text else CONTINUE))  # type: ignore[arg-type]
+        log.invent(messages[first + 1], "", "a user turn before it", "this API wants a user turn first")
+    if messages and messages[-1].role == "assistant":
+        messages = _legal_ending(messages, request, profile, log)
+    return structs.replace(request, messages=tuple(messages))
+
+
+def _system_as_user(
+    messages: list[Message], request: Request, profile: Profile, log: LossLog
+) -> list[Message]:
+    if profile.system != "field" or not messages:
+        return messages
+    last = messages[-1]
+    turned = structs.replace(last, role="user")
+    log.replaced(turned, last)
+    log.degrade(last, "", "role system", "sent as a user turn: this API wants one beside the system text")
+    return [*messages[:-1], turned]
+
+
+def _legal_ending(messages: list[Message], request: Request, profile: Profile, log: LossLog) -> list[Message]:
+    last = messages[-1]
+    if profile.no_prefill_models.search(request.model or "") is not None:
+        log.invent(last, "", "a user turn after it", "this model refuses a conversation that ends with the assistant")
+        return [*messages, Message("user", CONTINUE)]  # type: ignore[arg-type]
+    if profile.final_assistant != "trimmed":
+        return messages
+    tail = last.parts[-1] if last.parts else None
+    if not isinstance(tail, Text) or tail.text == tail.text.rstrip():
+        return messages
+    log.degrade(last, "", "white space at the end", "this API refuses a final assistant text that ends in white space")
+    trimmed = structs.replace(last, parts=(*last.parts[:-1], structs.replace(tail, text=tail.text.rstrip())))
+    log.replaced(trimmed, last)
+    return [*messages[:-1], trimmed]
+
+
+def declare_called_tools(request: Request, profile: Profile, log: LossLog) -> Request:
+    """A history with calls, and no tools: some APIs refuse it, so the called tools are declared and switched off."""
+    called = dict.fromkeys(call.name for message in request.messages for call in message.tool_calls)
+    if request.tools or not called or not profile.tools_with_calls:
+        return request
+    log.invent(request, "tools", "tool definitions", "this API refuses calls in the history without any tool declared")
+    tools = tuple(ToolDefinition(name, parameters={"type": "object", "properties": {}}) for name in called)
+    from dragoman.ir import ToolChoice
+
+    return structs.replace(request, tools=tools, tool_choice=ToolChoice("none"))
+
+
+def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
+    """Switches that need tools go when there are none; stop sequences obey the target's count."""
+    choice, parallel = request.tool_choice, request.parallel_tool_calls
+    if not request.tools:
+        if choice is not None and (choice.mode == "required" or choice.names):
+            log.drop(request, "tool_choice", "tool choice", "there are no tools to choose from")
+        if choice is None or choice.mode != "none" or not request.messages:
+            choice = None
+        choice, parallel = None, None
+    stop = request.stop
+    if not profile.blank_stop and any(not text.strip() for text in stop):
+        log.drop(request, "stop", "blank stop sequence", "this API refuses stop sequences of white space only")
+        stop = tuple(text for text in stop if text.strip())
+    if profile.stop_limit is not None and len(stop) > profile.stop_limit:
+        log.drop(request, "stop", f"{len(stop) - profile.stop_limit} stop sequences", f"this API takes {profile.stop_limit}")
+        stop = stop[: profile.stop_limit]
+    return structs.replace(request, tool_choice=choice, parallel_tool_calls=parallel, stop=stop)
+
+
+def held_text(message: Message) -> str | None:
+    """The content if it is held as a bare string."""
+    content = content_held(message)
+    return content if isinstance(content, str) else None
