@@ -1,0 +1,108 @@
+"""dragoman: the interpreter between LLM APIs.
+
+>>> import dragoman
+>>> body = {"model": "m", "messages": [{"role": "user", "content": "Weather in Tokyo?"}]}
+>>> dragoman.translate_request(body, source="openai-chat", target="gemini").body
+{'contents': [{'role': 'user', 'parts': [{'text': 'Weather in Tokyo?'}]}]}
+
+Names below are loaded when first used: importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.codecs.encoded import Encoded
+    from dragoman.codecs.registry import formats
+    from dragoman.detect import detect
+    from dragoman.errors import (
+        DecodeError,
+        DragomanError,
+        EncodeError,
+        LimitExceeded,
+        LossRefused,
+        UnknownFormat,
+        UnparsedArguments,
+    )
+    from dragoman.losses import Loss, render_losses
+    from dragoman.translate import (
+        decode_error,
+        decode_request,
+        decode_response,
+        encode_error,
+        encode_request,
+        encode_response,
+        translate_error,
+        translate_request,
+        translate_response,
+    )
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "dragoman.codecs.encoded": ("Encoded",),
+    "dragoman.codecs.registry": ("formats",),
+    "dragoman.detect": ("detect",),
+    "dragoman.errors": (
+        "DecodeError",
+        "DragomanError",
+        "EncodeError",
+        "LimitExceeded",
+        "LossRefused",
+        "UnknownFormat",
+        "UnparsedArguments",
+    ),
+    "dragoman.losses": ("Loss", "render_losses"),
+    "dragoman.translate": (
+        "decode_error",
+        "decode_request",
+        "decode_response",
+        "encode_error",
+        "encode_request",
+        "encode_response",
+        "translate_error",
+        "translate_request",
+        "translate_response",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: PLE0604
+    "DecodeError",
+    "DragomanError",
+    "EncodeError",
+    "Encoded",
+    "LimitExceeded",
+    "Loss",
+    "LossRefused",
+    "UnknownFormat",
+    "UnparsedArguments",
+    "decode_error",
+    "decode_request",
+    "decode_response",
+    "detect",
+    "encode_error",
+    "encode_request",
+    "encode_response",
+    "formats",
+    "render_losses",
+    "translate_error",
+    "translate_request",
+    "translate_response",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        message = f"module 'dragoman' has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -43,6 +43,6 @@ def unwrap_arguments(held: Raw) -> tuple[Raw | UnsetType, str | None]:
     data = bytes(held)
     if data.startswith(b'{"unparsed_arguments":'):
         value = ToolCall("", "", held).arguments
-        if isinstance(value, dict) and len(value) == 1 and isinstance(value[UNPARSED_KEY], str):
+        if len(value) == 1 and isinstance(value[UNPARSED_KEY], str):
             return UNSET, value[UNPARSED_KEY]
     return held, None

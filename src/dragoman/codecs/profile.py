@@ -23,32 +23,37 @@ class Profile(Struct, frozen=True, kw_only=True):
     inline_system_models: re.Pattern[str] = NEVER
     """Models that take a system message in the middle although there is a field."""
 
-    results_together: bool = False
-    """All results of one assistant turn in one message: Anthropic, Gemini, Bedrock."""
-    results_alone: bool = False
-    """Results share their message with nothing else (Vertex refuses a functionResponse beside text)."""
     merge_model_turns: bool = False
     """Adjacent assistant messages become one (Gemini counts calls per model turn)."""
-
+    first_turn_user: bool = False
+    """A history that opens with the assistant gets an empty user turn before it (Gemini)."""
+    final_assistant: Literal["any", "trimmed"] = "any"
+    """Whether a trailing assistant message (prefill) must not end in white space (Anthropic)."""
+    no_prefill_models: re.Pattern[str] = NEVER
+    """Models that refuse a conversation ending with the assistant."""
     blank_text: bool = True
     """Whether an empty or white-space-only text may be sent."""
-    ending_turns: Literal["any", "user"] = "any"
 
     call_id: re.Pattern[str] | None = None
     """What a call id must match; others get a deterministic alias on call and result."""
-    invented_ids: bool = True
-    """Whether ids that we made up may be sent. APIs that match by order refuse or misread them."""
     tool_name: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+    tools_with_calls: bool = False
+    """A history with calls needs tool definitions (Anthropic)."""
+    sends_foreign_ids: bool = True
+    """Whether call ids that this family did not mint may be sent to it (Vertex v1 refuses them)."""
 
     stop_limit: int | None = None
+    blank_stop: bool = True
     cache_marks: int | None = None
-    """How many cache marks one request may carry; 0 when the API has none, None when unlimited."""
-    forced_choice: bool = True
+    """How many cache marks one request may carry; None when the API does not count."""
     no_forced_choice_models: re.Pattern[str] = NEVER
-    tool_sets: bool = True
-    """Whether a tool choice can name a set; otherwise the tools themselves are filtered."""
+    """Models that refuse a tool choice which forces a call."""
     placeholder_signature_models: re.Pattern[str] = NEVER
-    """Models that refuse a turn whose first call is unsigned."""
+    """Models that refuse a turn whose first call is unsigned (Gemini 3 and later)."""
 
     paths: Mapping[str, str] = {}
     """Intermediate field -> JSON path in the wire body, for losses."""
+
+
+STRICTEST_NAMES = Profile(name="aliases", family="")
+"""Aliases of names are always made against the narrowest rule, so that they can be undone without knowing the target."""

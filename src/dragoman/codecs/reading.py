@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
 
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.values import Metadata, encode_json
@@ -135,7 +135,9 @@ def spliced(value: Struct | Raw, extra: Mapping[str, Any]) -> Raw:
 
     Notes of the codec itself (other keys that start with `~`) stay behind.
     """
-    body = bytes(value) if type(value) is Raw else encode_json(value)
+    if isinstance(value, Wire) and value.extra is not UNSET:
+        value = structs.replace(value, extra=UNSET)
+    body = bytes(value) if isinstance(value, Raw) else encode_json(value)
     if any(key.startswith((RENAMED, SINGLE)) for key in extra):
         body = _respelled(body, extra)
     keys = {

@@ -107,5 +107,5 @@ class Failure(Value, frozen=True):
     """Seconds."""
     request_id: str | None = None
     raw_type: str | None = None
-    details: Json = None
+    details: Json = None  # type: ignore[assignment]
     metadata: Metadata | None = None

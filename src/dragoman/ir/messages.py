@@ -11,7 +11,11 @@ from dragoman.ir.values import Metadata, Value
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 if TYPE_CHECKING:
-    Parts: TypeAlias = tuple[AnyPart, ...]
+
+    class Parts:
+        def __get__(self, instance: object, owner: type | None = None, /) -> tuple[AnyPart, ...]: ...
+        def __set__(self, instance: object, value: str | tuple[AnyPart, ...], /) -> None: ...
+
 else:
     Parts = str | tuple[AnyPart, ...]
 

@@ -160,7 +160,7 @@ class ToolResult(Part, tag="tool_result", frozen=True):
     tool_call_id: str
     name: str
     kind: ResultKind
-    value: Json = None
+    value: Json = None  # type: ignore[assignment]
     parts: tuple[Text | Image | Document | Audio | Opaque, ...] = ()
     cache: Cache | None = None
     metadata: Metadata | None = None

@@ -19,7 +19,7 @@ class ToolDefinition(Tool, tag="function", frozen=True):
 
     name: str
     description: str | None = None
-    parameters: MaybeJsonObject = None
+    parameters: MaybeJsonObject = None  # type: ignore[assignment]
     strict: bool | None = None
     cache: Cache | None = None
     metadata: Metadata | None = None
@@ -31,7 +31,7 @@ class CustomTool(Tool, tag="custom", frozen=True):
 
     name: str
     description: str | None = None
-    format: MaybeJsonObject = None
+    format: MaybeJsonObject = None  # type: ignore[assignment]
     metadata: Metadata | None = None
 
 
@@ -78,7 +78,7 @@ class StructuredOutput(Value, frozen=True):
     """The answer must be JSON: any object (`json`), or one that follows `schema`."""
 
     kind: Literal["json", "schema"]
-    schema: Json = None
+    schema: Json = None  # type: ignore[assignment]
     name: str | None = None
     description: str | None = None
     strict: bool | None = None
@@ -109,6 +109,7 @@ class Request(Value, frozen=True):
     output: StructuredOutput | None = None
     stream: bool | None = None
     user: str | None = None
-    service_tier: str | None = None
     cache: Cache | None = None
     metadata: Metadata | None = None
+    origin: str | None = None
+    """The format family this request was decoded from. What came from a family is legal there by definition."""

@@ -13,18 +13,31 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 if TYPE_CHECKING:
-    Json: TypeAlias = Any
-    JsonObject: TypeAlias = dict[str, Any]
-    MaybeJsonObject: TypeAlias = dict[str, Any] | None
+    # What type checkers see: fields that take exact bytes or a Python value, and read as the Python value.
+
+    class Json:
+        def __get__(self, instance: object, owner: type | None = None, /) -> Any: ...
+        def __set__(self, instance: object, value: Any, /) -> None: ...
+
+    class JsonObject:
+        def __get__(self, instance: object, owner: type | None = None, /) -> dict[str, Any]: ...
+        def __set__(self, instance: object, value: dict[str, Any] | Raw | UnsetType, /) -> None: ...
+
+    class MaybeJsonObject:
+        def __get__(self, instance: object, owner: type | None = None, /) -> dict[str, Any] | None: ...
+        def __set__(self, instance: object, value: dict[str, Any] | Raw | None, /) -> None: ...
+
+    JsonEntry: TypeAlias = Any
 else:
     Json = Raw
     JsonObject = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
     MaybeJsonObject = Annotated[Raw, Meta(extra_json_schema={"type": ["object", "null"]})]
+    JsonEntry = Raw
 
-Metadata: TypeAlias = dict[str, dict[str, Json]]
+Metadata: TypeAlias = dict[str, dict[str, JsonEntry]]
 """Format family -> key -> exact JSON. Keys that start with ``~`` are spelling notes of a codec, never wire keys."""
 
 encode_json = msgspec.json.Encoder().encode

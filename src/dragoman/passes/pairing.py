@@ -43,11 +43,7 @@ def _merge_call_turns(messages: tuple[Message, ...], log: LossLog) -> list[Messa
     merged: list[Message] = []
     for message in messages:
         previous = merged[-1] if merged else None
-        if (
-            previous is not None
-            and message.role == previous.role == "assistant"
-            and previous.tool_calls
-        ):
+        if previous is not None and message.role == previous.role == "assistant" and previous.tool_calls:
             joined = structs.replace(previous, parts=previous.parts + message.parts)
             log.replaced(joined, previous)
             merged[-1] = joined
@@ -102,7 +98,10 @@ def _unique_id(call_id: str, seen: set[str], profile: Profile) -> str:
     base = chosen
     while chosen in seen:
         repetition += 1
-        chosen = "call_" + hashlib.blake2s(f"{base} {repetition}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        chosen = (
+            "call_"
+            + hashlib.blake2s(f"{base} {repetition}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        )
     seen.add(chosen)
     return chosen
 

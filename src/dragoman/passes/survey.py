@@ -90,6 +90,4 @@ def _messages_need_passes(messages: tuple[Message, ...], profile: Profile, *, ha
 
 def _foreign(metadata: Metadata, family: str) -> bool:
     """Whether another family said something here that is more than spelling."""
-    return any(
-        key[:1] != "~" for owner, entries in metadata.items() if owner != family for key in entries
-    )
+    return any(key[:1] != "~" for owner, entries in metadata.items() if owner != family for key in entries)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from dragoman.codecs.profile import Profile
-from dragoman.ir import AnyPart, Message, Request, Text, ToolDefinition
-from dragoman.ir.messages import content_held
+from dragoman.ir import AnyPart, Message, Request, Text, ToolChoice, ToolDefinition
 from dragoman.losses import LossLog
 
 CONTINUE = "Continue."
@@ -29,7 +28,9 @@ def hoist_system(request: Request, profile: Profile, log: LossLog) -> Request:
             rest.append(message)
         else:
             front.append(message)
-            log.degrade(message, "", "place of a system message", "this API has one field for system text, at the front")
+            log.degrade(
+                message, "", "place of a system message", "this API has one field for system text, at the front"
+            )
     return structs.replace(request, messages=(*front, *rest))
 
 
@@ -87,19 +88,17 @@ def ensure_turns(request: Request, profile: Profile, log: LossLog) -> Request:
     """At least one turn beside the system text; a first and a last turn the API accepts."""
     messages = list(request.messages)
     if all(message.role == "system" for message in messages):
-        messages = _system_as_user(messages, request, profile, log)
+        messages = _system_as_user(messages, profile, log)
     first = next((index for index, message in enumerate(messages) if message.role != "system"), None)
     if first is not None and profile.first_turn_user and messages[first].role == "assistant":
-        messages.insert(first, Message("user", "" if profile.blank_text else CONTINUE))  # type: ignore[arg-type]
+        messages.insert(first, Message("user", "" if profile.blank_text else CONTINUE))
         log.invent(messages[first + 1], "", "a user turn before it", "this API wants a user turn first")
     if messages and messages[-1].role == "assistant":
         messages = _legal_ending(messages, request, profile, log)
     return structs.replace(request, messages=tuple(messages))
 
 
-def _system_as_user(
-    messages: list[Message], request: Request, profile: Profile, log: LossLog
-) -> list[Message]:
+def _system_as_user(messages: list[Message], request: Request, profile: Profile, log: LossLog) -> list[Message]:
     if profile.system != "field" or not messages:
         return messages
     last = messages[-1]
@@ -113,7 +112,7 @@ def _legal_ending(messages: list[Message], request: Request, profile: Profile, l
     last = messages[-1]
     if profile.no_prefill_models.search(request.model or "") is not None:
         log.invent(last, "", "a user turn after it", "this model refuses a conversation that ends with the assistant")
-        return [*messages, Message("user", CONTINUE)]  # type: ignore[arg-type]
+        return [*messages, Message("user", CONTINUE)]
     if profile.final_assistant != "trimmed":
         return messages
     tail = last.parts[-1] if last.parts else None
@@ -132,8 +131,6 @@ def declare_called_tools(request: Request, profile: Profile, log: LossLog) -> Re
         return request
     log.invent(request, "tools", "tool definitions", "this API refuses calls in the history without any tool declared")
     tools = tuple(ToolDefinition(name, parameters={"type": "object", "properties": {}}) for name in called)
-    from dragoman.ir import ToolChoice
-
     return structs.replace(request, tools=tools, tool_choice=ToolChoice("none"))
 
 
@@ -143,20 +140,15 @@ def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
     if not request.tools:
         if choice is not None and (choice.mode == "required" or choice.names):
             log.drop(request, "tool_choice", "tool choice", "there are no tools to choose from")
-        if choice is None or choice.mode != "none" or not request.messages:
-            choice = None
         choice, parallel = None, None
     stop = request.stop
     if not profile.blank_stop and any(not text.strip() for text in stop):
         log.drop(request, "stop", "blank stop sequence", "this API refuses stop sequences of white space only")
         stop = tuple(text for text in stop if text.strip())
     if profile.stop_limit is not None and len(stop) > profile.stop_limit:
-        log.drop(request, "stop", f"{len(stop) - profile.stop_limit} stop sequences", f"this API takes {profile.stop_limit}")
+        log.drop(
+            request, "stop", f"{len(stop) - profile.stop_limit} stop sequences", f"this API takes {profile.stop_limit}"
+        )
         stop = stop[: profile.stop_limit]
     return structs.replace(request, tool_choice=choice, parallel_tool_calls=parallel, stop=stop)
 
-
-def held_text(message: Message) -> str | None:
-    """The content if it is held as a bare string."""
-    content = content_held(message)
-    return content if isinstance(content, str) else None

@@ -221,7 +221,7 @@ def read_annotations(held: Raw | UnsetType, parts: list[AnyPart], extra: Extra) 
     citations = tuple(_citation(raw) for raw in _raw_items(held)) if bytes(held)[:2] == b"[{" else ()
     texts = [index for index, part in enumerate(parts) if type(part) is Text]
     if not citations or not texts or None in citations:
-        extra["annotations"] = held
+        extra["~raw:annotations" if bytes(held) == b"[]" else "annotations"] = held
         return
     part = parts[texts[-1]]
     parts[texts[-1]] = structs.replace(part, citations=citations)

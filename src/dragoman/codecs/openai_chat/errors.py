@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
 from dragoman.codecs.openai_chat.wire import ErrorBody, ErrorResponse
-from dragoman.codecs.reading import Extra, WireReader, keep, spliced
+from dragoman.codecs.reading import Extra, WireReader, inner_extra, keep, spliced
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.values import encode_json
 
@@ -96,7 +96,5 @@ def encode_error(failure: Failure) -> Encoded:
     for key in list(body):
         if "~absent:" + key in notes:
             del body[key]
-    from dragoman.codecs.reading import inner_extra
-
     inner = spliced(Raw(encode_json(body)), inner_extra(notes, "error") or {})
     return Encoded(bytes(spliced(ErrorResponse(inner), notes)), (), "", headers, status)  # type: ignore[arg-type]

@@ -91,7 +91,7 @@ class MessageDecoder:
             kind = type(wire)
             if kind is UserMessage:
                 content = wire.content  # type: ignore[union-attr]
-                if type(content) is list and carriers.is_media_turn(content):
+                if isinstance(content, list) and carriers.is_media_turn(content):
                     self._tagged = True
                 messages.append(_decode_plain("user", wire))  # type: ignore[arg-type]
             elif kind is AssistantMessage:
@@ -127,12 +127,15 @@ class MessageDecoder:
             extra.update(wire.extra)
         metadata = {FAMILY: extra} if extra else None
         content = wire.content
-        if type(content) is str:
+        if isinstance(content, str):
             error = carriers.read_error(content)
             if error is not UNSET:
                 return Message("tool", (ToolResult(call_id, name, "error", error, metadata=metadata),))
             return Message("tool", (ToolResult(call_id, name, "text", content, metadata=metadata),))
         parts: Any = tuple(decode_part(part) for part in content)
+        if not all(isinstance(part, Text) for part in parts):
+            # Some servers take images in tool messages; what came that way goes back that way.
+            metadata = {FAMILY: extra | {"~inline": Raw(b"true")}}
         return Message("tool", (ToolResult(call_id, name, "multimodal", None, parts, metadata=metadata),))
 
     def _decode_rare(self, wire: AnyMessage, index: int) -> Message:
@@ -141,7 +144,7 @@ class MessageDecoder:
         if isinstance(wire, DeveloperMessage):
             message = _decode_plain("system", wire)
             extra = {} if wire.extra is UNSET else wire.extra
-            return Message("system", content_held(message), message.name, {FAMILY: {**extra, **DEVELOPER[FAMILY]}})  # type: ignore[arg-type]
+            return Message("system", content_held(message), message.name, {FAMILY: {**extra, **DEVELOPER[FAMILY]}})
         if isinstance(wire, FunctionMessage):
             return self._decode_legacy_result(wire)
         assert isinstance(wire, UnknownMessage)
@@ -170,7 +173,7 @@ class MessageDecoder:
 
 def _decode_plain(role: Any, wire: UserMessage | SystemMessage | DeveloperMessage) -> Message:
     content = wire.content
-    parts: Any = content if type(content) is str else tuple([decode_part(part) for part in content])
+    parts: Any = content if isinstance(content, str) else tuple([decode_part(part) for part in content])
     if wire.name is UNSET and wire.extra is UNSET:
         return Message(role, parts)
     return Message(role, parts, None if wire.name is UNSET else wire.name, keep(FAMILY, wire.extra))
@@ -182,20 +185,20 @@ def decode_assistant(wire: AssistantMessage, seed: str) -> Message:
     calls = wire.tool_calls
     name = None if wire.name is UNSET else wire.name
     plain = wire.extra is UNSET and wire.refusal is UNSET and wire.annotations is UNSET
-    if plain and calls is UNSET and type(content) is str:
-        return Message("assistant", content, name)  # type: ignore[arg-type]
+    if plain and calls is UNSET and isinstance(content, str):
+        return Message("assistant", content, name)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     parts: list[AnyPart] = [] if plain else carriers.read_reasoning(extra)
     _decode_content(content, parts, extra)
     if wire.refusal is not UNSET:
         if wire.refusal is None:
-            extra["refusal"] = NULL
+            extra[MODELLED + "refusal"] = NULL
         else:
             parts.append(Refusal(wire.refusal))
     if type(calls) is list and calls:
         parts.extend([_decode_call(call, seed, index) for index, call in enumerate(calls)])
     elif calls is not UNSET:
-        extra["tool_calls"] = NULL if calls is None else Raw(b"[]")
+        extra[MODELLED + "tool_calls"] = NULL if calls is None else Raw(b"[]")
     if not plain:
         _decode_legacy_call(seed, parts, extra)
         carriers.read_annotations(wire.annotations, parts, extra)
@@ -206,22 +209,25 @@ def decode_assistant(wire: AssistantMessage, seed: str) -> Message:
 def _decode_content(content: str | list[ContentPart] | None | UnsetType, parts: list[AnyPart], extra: Extra) -> None:
     if content is UNSET:
         extra.update(CONTENT_ABSENT)
-    elif type(content) is str:
+    elif isinstance(content, str):
         parts.append(Text(content))
     elif content is not None:
         extra.update(CONTENT_PARTS)
-        parts.extend(decode_part(part) for part in content)  # type: ignore[union-attr]
+        parts.extend(decode_part(part) for part in content)
 
 
 def _decode_legacy_call(seed: str, parts: list[AnyPart], extra: Extra) -> None:
     held = extra.get("function_call")
     if held is None or bytes(held) == b"null":
         return
-    legacy = _FUNCTION.decode(extra.pop("function_call"))
+    legacy = _FUNCTION.decode(held)
+    name = legacy.name
+    if name is UNSET or not name:
+        return  # Snowflake fills every optional member
+    del extra["function_call"]
     text = legacy.arguments if isinstance(legacy.arguments, str) else ""
-    name = "" if legacy.name is UNSET else legacy.name
     notes = {FAMILY: {"~legacy": Raw(b"true")}}
-    parts.append(ToolCall(invent_id(seed, 0), name, read_arguments(text), text, invented_id=True, metadata=notes))  # type: ignore[arg-type]
+    parts.append(ToolCall(invent_id(seed, 0), name, read_arguments(text), text, invented_id=True, metadata=notes))
 
 
 def _decode_call(call: Call, seed: str, index: int) -> ToolCall:
@@ -238,7 +244,7 @@ def _decode_call(call: Call, seed: str, index: int) -> ToolCall:
         and function.extra is UNSET
     ):
         text = function.arguments
-        return ToolCall(call_id, function.name, read_arguments(text), text, False, is_invented(call_id))  # type: ignore[arg-type]
+        return ToolCall(call_id, function.name, read_arguments(text), text, False, is_invented(call_id))
     return _decode_odd_call(call, seed, index)
 
 
@@ -258,7 +264,7 @@ def _decode_odd_call(call: Call, seed: str, index: int) -> ToolCall:
         metadata = _merged(extra, keep(FAMILY, UNSET, custom=custom.extra))
         wrapped = Raw(encode_json({"input": custom.input}))
         return ToolCall(
-            call_id, custom.name, wrapped, custom.input, True, invented, signature=signature, metadata=metadata  # type: ignore[arg-type]
+            call_id, custom.name, wrapped, custom.input, True, invented, signature=signature, metadata=metadata
         )
     if custom is not UNSET:
         extra[MODELLED + "custom"] = Raw(encode_json(custom))
@@ -271,7 +277,7 @@ def _decode_odd_call(call: Call, seed: str, index: int) -> ToolCall:
         extra["~name"] = Raw(b'"absent"')
     text, held = _odd_arguments(function, extra)
     metadata = _merged(extra, keep(FAMILY, UNSET, function=function.extra))
-    return ToolCall(call_id, name, held, text, False, invented or is_invented(call_id), signature=signature, metadata=metadata)  # type: ignore[arg-type]
+    return ToolCall(call_id, name, held, text, False, invented or is_invented(call_id), signature=signature, metadata=metadata)
 
 
 def _odd_arguments(function: Function, extra: Extra) -> tuple[str | None, Raw | UnsetType]:
@@ -326,6 +332,11 @@ def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata
 
 def _decode_audio(wire: AudioPart) -> Audio:
     inner = wire.input_audio
+    if isinstance(inner, str):
+        # Mistral takes the base64 text, or a URL, without an object around it.
+        cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint)
+        extra = {**(metadata or {}).get(FAMILY, {}), "~input_audio": Raw(b'"string"')}
+        return Audio("audio/wav", inner, cache=cache, metadata={FAMILY: extra})
     cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint, input_audio=inner.extra)
     return Audio(audio_type(inner.format), inner.data, cache=cache, metadata=metadata)
 
@@ -333,6 +344,7 @@ def _decode_audio(wire: AudioPart) -> Audio:
 def _decode_file(wire: FilePart) -> Document:
     inner = wire.file
     cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint, file=inner.extra)
+    metadata = {FAMILY: {**(metadata or {}).get(FAMILY, {}), "~file": Raw(b"true")}}
     title = None if inner.filename is UNSET else inner.filename
     file_id = None if inner.file_id is UNSET else inner.file_id
     if inner.file_data is UNSET:
@@ -409,8 +421,8 @@ class MessageEncoder:
         self._waiting_media = []
 
     def _encode_plain(self, message: Message) -> Any:
-        content = content_held(message)
-        if type(content) is not str:
+        content: Any = content_held(message)
+        if not isinstance(content, str):
             content = [wire for part in content if (wire := self.encode_part(part)) is not None]  # type: ignore[assignment]
         name = UNSET if message.name is None else message.name
         metadata = message.metadata
@@ -424,7 +436,7 @@ class MessageEncoder:
         content = content_held(message)
         name = UNSET if message.name is None else message.name
         metadata = message.metadata
-        if type(content) is str and metadata is None:
+        if isinstance(content, str) and metadata is None:
             return AssistantMessage(content, name=name)
         extra = (metadata or {}).get(FAMILY, {})
         parts = message.parts
@@ -432,6 +444,7 @@ class MessageEncoder:
         calls: list[Any] = []
         refusals: list[str] = []
         others: list[AnyPart] = []
+        in_parts = note(metadata, FAMILY, "~content") == "parts"
         rank = 0
         for part in parts:
             kind = type(part)
@@ -439,8 +452,8 @@ class MessageEncoder:
                 texts.append(part)  # type: ignore[arg-type]
             elif kind is ToolCall:
                 calls.append(self._encode_call(part))  # type: ignore[arg-type]
-            elif kind is Refusal and "~content" not in extra:
-                refusals.append(part.text)  # type: ignore[union-attr]
+            elif kind is Refusal and not in_parts:
+                refusals.append(part.text)  # type: ignore[union-attr, arg-type]
             elif kind is not Reasoning or "~thinking" in (part.metadata or {}).get(FAMILY, {}):  # type: ignore[union-attr]
                 others.append(part)
             order = _ORDER.get(kind, 1)
@@ -498,8 +511,7 @@ class MessageEncoder:
         if self._to_client:
             details = carriers.text_signature_details(parts)
             if details and "~raw:reasoning_details" not in fields and "~raw:extra_content" not in fields:
-                held = fields.get("reasoning_details")
-                before = [] if held is None else msgspec.json.decode(held, type=list[Raw])
+                before = msgspec.json.decode(fields.get("reasoning_details", b"[]"), type=list[Raw])
                 fields["reasoning_details"] = Raw(encode_json([*before, *details]))
         else:
             self._report_withheld(parts)
@@ -528,7 +540,7 @@ class MessageEncoder:
         spelled_id = note(metadata, FAMILY, "~id")
         call_id: Any = call.id if spelled_id is UNSET else UNSET if spelled_id is None else spelled_id
         if call.custom:
-            body = Call(call_id, type="custom", custom=self._custom(call, extra))  # type: ignore[arg-type]
+            body = Call(call_id, type="custom", custom=self._custom(call, extra))
         else:
             body = Call(call_id, _function(call, extra), UNSET if "~type" in extra else "function")
         return spliced(body, extra)
@@ -564,10 +576,11 @@ class MessageEncoder:
         """Text stays in the tool message; images and files follow in a tagged user turn."""
         texts: list[Any] = []
         media: list[Any] = []
+        inline = "~inline" in (result.metadata or {}).get(FAMILY, {})
         for part in result.parts:
             wire = self.encode_part(part)
             if wire is not None:
-                (texts if isinstance(part, Text | Opaque) else media).append(wire)
+                (texts if inline or isinstance(part, Text | Opaque) else media).append(wire)
         if media:
             self._waiting_media += [TextPart(carriers.media_tag(result.tool_call_id)), *media]
             self._log.degrade(result, "", "media in a tool result", "it follows in a user message, tagged with its call")
@@ -606,8 +619,11 @@ class MessageEncoder:
         if part.data is None or spelled is None:
             self._log.drop(part, "", "audio", "this API takes audio as wav or mp3 data only")
             return None
+        extra = (part.metadata or {}).get(FAMILY, {})
+        if "~input_audio" in extra:
+            return self._finish(part, AudioPart(part.data))
         inner: Any = InputAudio(part.data, spelled)
-        inner_keys = inner_extra((part.metadata or {}).get(FAMILY, {}), "input_audio")
+        inner_keys = inner_extra(extra, "input_audio")
         return self._finish(part, AudioPart(inner if inner_keys is None else spliced(inner, inner_keys)))  # type: ignore[arg-type]
 
     def _encode_document(self, part: Document) -> Any:

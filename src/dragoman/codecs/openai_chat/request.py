@@ -65,6 +65,7 @@ def decode_request(body: bytes) -> Request:
         None if wire.user is UNSET else wire.user,
         None,
         {FAMILY: extra} if extra else None,
+        FAMILY,
     )
 
 
@@ -168,11 +169,11 @@ def locate(request: Request, message_index: int | None, part_index: int | None, 
     message = request.messages[message_index]
     path = f"$.messages[{message_index}]"
     if part_index is not None:
-        path += _locate_part(message, part_index)
+        path += locate_part(message, part_index)
     return f"{path}.{field}" if field else path
 
 
-def _locate_part(message: Message, part_index: int) -> str:
+def locate_part(message: Message, part_index: int) -> str:
     parts = message.parts
     part = parts[part_index]
     if isinstance(part, ToolCall):

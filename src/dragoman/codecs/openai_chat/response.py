@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
+from dragoman.codecs.openai_chat.request import locate_part
 from dragoman.codecs.openai_chat.wire import (
     AssistantMessage,
     ChatResponse,
@@ -16,8 +17,9 @@ from dragoman.codecs.openai_chat.wire import (
     PromptDetails,
     UsageWire,
 )
-from dragoman.codecs.reading import Extra, WireReader, inner_extra, keep, spliced
+from dragoman.codecs.reading import MODELLED, Extra, WireReader, inner_extra, keep, spliced
 from dragoman.ir import Completion, Finish, FinishReason, Message, Refusal, ToolCall, Usage
+from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json, note
 from dragoman.losses import LossLog
 
@@ -153,7 +155,7 @@ def decode_response(body: bytes) -> Completion:
     for key in ("object", "service_tier", "system_fingerprint"):
         value = getattr(wire, key)
         if value is not UNSET:
-            extra[key if value is not None else key] = Raw(encode_json(value))
+            extra[MODELLED + key] = Raw(encode_json(value))
     if wire.usage is None:
         extra["usage"] = NULL
     return Completion(
@@ -164,7 +166,7 @@ def decode_response(body: bytes) -> Completion:
         None if wire.model is UNSET else wire.model,
         None if wire.created is UNSET else wire.created,
         tuple(finishes) if len(finishes) > 1 else (),
-        {FAMILY: extra} if extra else None,
+        {FAMILY: extra},
     )
 
 
@@ -182,13 +184,7 @@ def _decode_choice(choice: ChoiceWire, seed: str) -> Message:
         return Message("assistant", (), None, {FAMILY: notes | {"~message": Raw(b'"absent"')}})
     message = decode_assistant(choice.message, seed)
     own = (message.metadata or {}).get(FAMILY, {})
-    return Message("assistant", _held(message), message.name, {FAMILY: {**own, **notes}})
-
-
-def _held(message: Message) -> Any:
-    from dragoman.ir.messages import content_held
-
-    return content_held(message)
+    return Message("assistant", content_held(message), message.name, {FAMILY: {**own, **notes}})
 
 
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
@@ -247,9 +243,7 @@ def locate(completion: Completion, message_index: int | None, part_index: int | 
     """Where in the wire body a node of the completion came from."""
     if message_index is None:
         return {"finish": "$.choices[0].finish_reason"}.get(field, f"$.{field}" if field else "$")
-    from dragoman.codecs.openai_chat.request import _locate_part
-
     path = f"$.choices[{message_index}].message"
     if part_index is not None:
-        path += _locate_part(completion.messages[message_index], part_index)
+        path += locate_part(completion.messages[message_index], part_index)
     return f"{path}.{field}" if field else path

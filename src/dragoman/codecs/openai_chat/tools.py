@@ -42,7 +42,7 @@ def _decode_tool(wire: AnyTool) -> Tool:
         return ToolDefinition(
             function.name,
             None if function.description is UNSET else function.description,
-            None if function.parameters is UNSET else function.parameters,  # type: ignore[arg-type]
+            None if function.parameters is UNSET else function.parameters,
             None if function.strict is UNSET else function.strict,
             None,
             None
@@ -54,7 +54,7 @@ def _decode_tool(wire: AnyTool) -> Tool:
         return CustomTool(
             custom.name,
             None if custom.description is UNSET else custom.description,
-            None if custom.format is UNSET else custom.format,  # type: ignore[arg-type]
+            None if custom.format is UNSET else custom.format,
             keep(FAMILY, wire.extra, custom=custom.extra),
         )
     definition = parse_json(wire.raw)  # type: ignore[union-attr]
@@ -113,14 +113,21 @@ def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
         metadata = {FAMILY: {"~mode": Raw(b'"any"')}} if wire == "any" else None
         return ToolChoice(_MODES[wire], metadata=metadata)  # type: ignore[arg-type]
     if wire.function is not UNSET:
-        return ToolChoice("required", (wire.function.name,), keep(FAMILY, wire.extra, function=wire.function.extra))
+        metadata = keep(FAMILY, wire.extra, function=wire.function.extra)
+        if wire.type is UNSET:
+            metadata = {FAMILY: {**(metadata or {}).get(FAMILY, {}), "~untyped": Raw(b"true")}}
+        return ToolChoice("required", (wire.function.name,), metadata)
     if wire.custom is not UNSET:
         return ToolChoice("required", (wire.custom.name,), _CUSTOM)
-    if wire.allowed_tools is UNSET:
+    if wire.allowed_tools is not UNSET:
+        return _decode_allowed(wire.allowed_tools)
+    # xAI also takes {"type": "tool", "name": …}.
+    named = UNSET if wire.extra is UNSET else parse_json(wire.extra.get("name", Raw(b"null")))
+    if not isinstance(named, str):
         raise DecodeError(
             path="$.tool_choice", expected="function, custom or allowed_tools", got=repr(wire.type), source="openai-chat"
         )
-    return _decode_allowed(wire.allowed_tools)
+    return ToolChoice("required", (named,), {FAMILY: {"~choice": spliced(wire, wire.extra or {})}})
 
 
 def _decode_allowed(allowed: AllowedTools) -> ToolChoice:
@@ -137,6 +144,8 @@ def _decode_allowed(allowed: AllowedTools) -> ToolChoice:
 
 def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> Any:
     notes = (choice.metadata or {}).get(FAMILY, {})
+    if "~choice" in notes:
+        return notes["~choice"]
     if not choice.names:
         return "any" if "~mode" in notes else choice.mode
     custom = {tool.name for tool in tools if isinstance(tool, CustomTool)}
@@ -150,12 +159,15 @@ def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> Any:
             function = spliced(function, inner)
         if "~type" in notes and function is not UNSET:
             return ChoiceObject("custom", custom=function)
-        single = ChoiceObject(entries[0].type, function, entries[0].custom)
+        single = ChoiceObject(UNSET if "~untyped" in notes else entries[0].type, function, entries[0].custom)
         return spliced(single, notes) if notes else single
     return ChoiceObject("allowed_tools", allowed_tools=AllowedTools(choice.mode, entries))
 
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+UNNAMED = {FAMILY: {"~name": Raw(b'"absent"')}}
 
 
 def decode_output(wire: ResponseFormat) -> StructuredOutput | None:
@@ -171,7 +183,7 @@ def decode_output(wire: ResponseFormat) -> StructuredOutput | None:
         None if inner.name is UNSET else inner.name,
         None if inner.description is UNSET else inner.description,
         None if inner.strict is UNSET else inner.strict,
-        keep(FAMILY, wire.extra, json_schema=inner.extra),
+        keep(FAMILY, wire.extra, json_schema=inner.extra) or (UNNAMED if inner.name is UNSET else None),
     )
 
 

@@ -36,7 +36,7 @@ class InputAudio(Wire, frozen=True):
 
 
 class AudioPart(Wire, frozen=True, tag="input_audio"):
-    input_audio: InputAudio
+    input_audio: InputAudio | str
     prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
 
 
@@ -184,7 +184,7 @@ class AllowedTools(Wire, frozen=True):
 
 
 class ChoiceObject(Wire, frozen=True):
-    type: str
+    type: str | UnsetType = UNSET
     function: Named | UnsetType = UNSET
     custom: Named | UnsetType = UNSET
     allowed_tools: AllowedTools | UnsetType = UNSET

@@ -1,0 +1,74 @@
+"""All formats by name. A codec is imported when it is first used, so `import dragoman` stays cheap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from dragoman.errors import UnknownFormat
+
+if TYPE_CHECKING:
+    from dragoman.codecs.encoded import Encoded
+    from dragoman.codecs.profile import Profile
+    from dragoman.ir import Completion, Failure, Request
+    from dragoman.losses import LossLog
+
+_FORMATS: dict[str, tuple[str, str]] = {
+    "openai-chat": ("openai_chat", "PROFILE"),
+    "anthropic-messages": ("anthropic_messages", "PROFILE"),
+    "gemini": ("gemini", "PROFILE"),
+    "vertex": ("gemini", "VERTEX_PROFILE"),
+}
+"""Format -> its folder, and which profile of that folder it is."""
+
+
+class Codec(Struct, frozen=True):
+    """One format: its profile and its six verbs."""
+
+    name: str
+    profile: Profile
+    decode_request: Callable[[bytes], Request]
+    encode_request: Callable[[Request, LossLog], Encoded]
+    decode_response: Callable[[bytes], Completion]
+    encode_response: Callable[[Completion, LossLog], Encoded]
+    decode_error: Callable[[bytes, int | None, Mapping[str, str] | None], Failure]
+    encode_error: Callable[[Failure], Encoded]
+    locate_request: Callable[[Any, int | None, int | None, str], str]
+    locate_response: Callable[[Any, int | None, int | None, str], str]
+
+
+def formats() -> tuple[str, ...]:
+    """Names of all formats."""
+    return tuple(_FORMATS)
+
+
+@cache
+def codec(name: str) -> Codec:
+    """The codec of a format."""
+    if name not in _FORMATS:
+        raise UnknownFormat(name, formats())
+    folder, profile_name = _FORMATS[name]
+    request, response, errors, profiles = (
+        import_module(f"dragoman.codecs.{folder}.{module}") for module in ("request", "response", "errors", "profile")
+    )
+    profile: Profile = getattr(profiles, profile_name)
+    encode_request, encode_response = request.encode_request, response.encode_response
+    if profile_name != "PROFILE":
+        encode_request = partial(encode_request, profile=profile)
+        encode_response = partial(encode_response, profile=profile)
+    return Codec(
+        name,
+        profile,
+        request.decode_request,
+        encode_request,
+        response.decode_response,
+        encode_response,
+        errors.decode_error,
+        errors.encode_error,
+        request.locate,
+        response.locate,
+    )

@@ -1,0 +1,73 @@
+"""What makes an answer fit the client that asked: names and kinds of tools as that client declared them."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, structs
+
+from dragoman.codecs.profile import STRICTEST_NAMES, Profile
+from dragoman.ir import AnyPart, Completion, CustomTool, Message, Metadata, Request, ToolCall
+from dragoman.ir.parts import arguments_held
+from dragoman.losses import LossLog
+from dragoman.passes.names import name_alias
+from dragoman.passes.private import report_private_node
+
+
+def legalise_answer(completion: Completion, profile: Profile, request: Request | None, log: LossLog) -> Completion:
+    """Reports what only the answering family understands; restores the client's own tools where its request is known."""
+    if _says_private(completion, profile):
+        report_private_node(completion, completion.metadata, profile, log)
+        for message in completion.messages:
+            report_private_node(message, message.metadata, profile, log)
+            for part in message.parts:
+                report_private_node(part, getattr(part, "metadata", None), profile, log)
+    if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
+        return completion
+    messages = tuple(_restored(message, request, log) for message in completion.messages)
+    return structs.replace(completion, messages=messages)
+
+
+def _says_private(completion: Completion, profile: Profile) -> bool:
+    return any(_foreign(metadata, profile.family) for metadata in _all_metadata(completion))
+
+
+def _all_metadata(completion: Completion) -> list[Metadata | None]:
+    found = [completion.metadata]
+    for message in completion.messages:
+        found.append(message.metadata)
+        found.extend(getattr(part, "metadata", None) for part in message.parts)
+    return found
+
+
+def _foreign(metadata: Metadata | None, family: str) -> bool:
+    return metadata is not None and any(owner != family for owner in metadata)
+
+
+def _restored(message: Message, request: Request, log: LossLog) -> Message:
+    names = {tool.name for tool in request.tools}
+    custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
+    parts: list[AnyPart] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            name = part.name if part.name in names else _original_name(part.name, names)
+            kept = _as_declared(part, name, custom=name in custom)
+            if kept is not part:
+                log.replaced(kept, part)
+            parts.append(kept)
+        else:
+            parts.append(part)
+    restored = structs.replace(message, parts=tuple(parts))
+    log.replaced(restored, message)
+    return restored
+
+
+def _original_name(name: str, names: set[str]) -> str:
+    return next((known for known in sorted(names) if name_alias(known, STRICTEST_NAMES) == name), name)
+
+
+def _as_declared(call: ToolCall, name: str, *, custom: bool) -> ToolCall:
+    """A custom tool that crossed as a function with one text argument is a custom tool again."""
+    if custom and not call.custom and arguments_held(call) is not UNSET:
+        text = call.arguments.get("input")
+        if isinstance(text, str) and len(call.arguments) == 1:
+            return structs.replace(call, name=name, custom=True, arguments_text=text)
+    return call if name == call.name else structs.replace(call, name=name)

@@ -1,0 +1,113 @@
+"""Decode, make legal, encode: requests, responses and errors from any format to any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from msgspec import structs
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.reading import body_bytes
+from dragoman.codecs.registry import Codec, codec
+from dragoman.errors import LossRefused
+from dragoman.ir import Completion, Failure, Request
+from dragoman.losses import Locator, LossLog, intermediate_path
+from dragoman.passes.answers import legalise_answer
+from dragoman.passes.legalise import legalise
+
+Body: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any]
+
+
+def decode_request(body: Body, source: str) -> Request:
+    """A request body of format `source` as the intermediate format."""
+    return codec(source).decode_request(body_bytes(body, source))
+
+
+def decode_response(body: Body, source: str) -> Completion:
+    """A (non-streamed) response body of format `source` as the intermediate format."""
+    return codec(source).decode_response(body_bytes(body, source))
+
+
+def decode_error(
+    body: Body, source: str, *, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> Failure:
+    """An error body of format `source`, with what its HTTP status and headers say."""
+    lowered = {name.lower(): value for name, value in (headers or {}).items()}
+    return codec(source).decode_error(body_bytes(body, source), status, lowered)
+
+
+def encode_request(request: Request, target: str, *, strict: bool = False) -> Encoded:
+    """The request as a body of format `target`, legal there, with what did not cross."""
+    return _encode_request(request, codec(target), intermediate_path, strict=strict)
+
+
+def encode_response(
+    completion: Completion, target: str, *, request: Request | None = None, strict: bool = False
+) -> Encoded:
+    """The completion as a body that a client of format `target` expects."""
+    return _encode_response(completion, codec(target), intermediate_path, request, strict=strict)
+
+
+def encode_error(failure: Failure, target: str) -> Encoded:
+    """The failure in the body shape of format `target`; `status` and `headers` are set too."""
+    return codec(target).encode_error(failure)
+
+
+def translate_request(
+    body: Body, *, source: str, target: str, model: str | None = None, strict: bool = False
+) -> Encoded:
+    """A request body of one format as a body of another. `model` replaces the model the body names."""
+    incoming = codec(source)
+    request = incoming.decode_request(body_bytes(body, source))
+    if model is not None:
+        request = structs.replace(request, model=model)
+    return _encode_request(request, codec(target), incoming.locate_request, strict=strict)
+
+
+def translate_response(
+    body: Body, *, source: str, target: str, request: Request | None = None, strict: bool = False
+) -> Encoded:
+    """A response body of one format as a body of another.
+
+    `request`, the client's own request where known, lets names and kinds of tools return to what the client declared.
+    """
+    incoming = codec(source)
+    completion = incoming.decode_response(body_bytes(body, source))
+    return _encode_response(completion, codec(target), incoming.locate_response, request, strict=strict)
+
+
+def translate_error(
+    body: Body,
+    *,
+    source: str,
+    target: str,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Encoded:
+    """An error body of one format as a body of another."""
+    return encode_error(decode_error(body, source, status=status, headers=headers), target)
+
+
+def _encode_request(request: Request, outgoing: Codec, locate: Locator, *, strict: bool) -> Encoded:
+    log = LossLog()
+    encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
+    return _with_losses(encoded, log, request, outgoing, locate, strict=strict) if log else encoded
+
+
+def _encode_response(
+    completion: Completion, outgoing: Codec, locate: Locator, request: Request | None, *, strict: bool
+) -> Encoded:
+    log = LossLog()
+    legal = legalise_answer(completion, outgoing.profile, request, log)
+    encoded = outgoing.encode_response(legal, log)
+    return _with_losses(encoded, log, completion, outgoing, locate, strict=strict) if log else encoded
+
+
+def _with_losses(
+    encoded: Encoded, log: LossLog, root: Request | Completion, outgoing: Codec, locate: Locator, *, strict: bool
+) -> Encoded:
+    losses = log.resolve(root, locate)
+    if strict:
+        raise LossRefused(losses, target=outgoing.name)
+    return structs.replace(encoded, losses=losses)
