@@ -1,0 +1,107 @@
+"""Did the conversation cross? A translation that leaves things out is fast for the wrong reason: its number is marked.
+
+Looks only for what any target can say: texts, names, arguments, results, descriptions and parameter names, and whether
+every call has an id of its own that its result repeats. It is no judge of legality.
+"""
+
+from collections.abc import Iterator
+
+import orjson
+
+from benchmarks.bodies import Format
+from benchmarks.conversations import Assistant, Conversation, Results, User
+
+
+def shortcoming(conversation: Conversation, target: Format, body: bytes) -> str | None:
+    """The first thing that is wrong with a translated body, or None."""
+    translated = orjson.loads(body)
+    found = set(_strings(translated))
+    absent = set(_wanted(conversation)) - found
+    everything = "\n".join(found) if absent else ""
+    missing = {piece for piece in absent if piece not in everything}  # a description may have grown a remark
+    if missing:
+        return f"{len(missing)} pieces missing, such as {_shortened(min(missing))!r}"
+    calls, results = _identifiers(translated, target)
+    if len(set(calls)) < len(calls):
+        return "two calls share one id"
+    if not set(results) <= set(calls):
+        return "a result names no call"
+    return None
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _wanted(conversation: Conversation) -> Iterator[str]:
+    if conversation.system is not None:
+        yield conversation.system
+    for turn in conversation.turns:
+        match turn:
+            case User(text):
+                yield text
+            case Assistant(text, calls):
+                if text is not None:
+                    yield text
+                for call in calls:
+                    yield call.name
+                    yield from _strings(call.arguments)
+            case Results(values):
+                yield from _strings(list(values))
+    for tool in conversation.tools:
+        yield tool.name
+        yield tool.description
+        yield from _described(tool.parameters)
+
+
+def _described(schema: object) -> Iterator[str]:
+    """Names and descriptions of parameters, wherever in a schema. Keywords may differ from target to target."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _described(item)
+    if isinstance(schema, dict):
+        if isinstance(description := schema.get("description"), str):
+            yield description
+        if isinstance(properties := schema.get("properties"), dict):
+            yield from properties
+        for value in schema.values():
+            yield from _described(value)
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Every key and string, also inside strings that hold JSON: one format quotes what another one nests."""
+    if isinstance(value, dict):
+        yield from value
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, str):
+        yield value
+        if value.startswith("{"):
+            try:
+                yield from _strings(orjson.loads(value))
+            except orjson.JSONDecodeError:
+                return
+
+
+def _identifiers(body: object, target: Format) -> tuple[list[str], list[str]]:
+    """The ids of calls and of results. Gemini may pair by order alone, so there is nothing to compare."""
+    if target == "gemini" or not isinstance(body, dict):
+        return [], []
+    blocks = [block for block in _objects(body) if isinstance(block.get("id"), str)]
+    calls = [str(block["id"]) for block in blocks if block.get("type") in {"function", "tool_use"}]
+    answered = ("tool_call_id", "tool_use_id")
+    results = [str(block[key]) for block in _objects(body) for key in answered if isinstance(block.get(key), str)]
+    return calls, results
+
+
+def _objects(value: object) -> Iterator[dict[str, object]]:
+    if isinstance(value, dict):
+        yield value
+        for item in value.values():
+            yield from _objects(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _objects(item)

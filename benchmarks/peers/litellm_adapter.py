@@ -1,0 +1,121 @@
+"""litellm: chat completions in the middle; a config object writes each provider, an adapter reads each foreign client.
+
+Charged with mapping the parameters and transforming the body, not with what stands around that in `completion`:
+routing, logging, cost tracking, and a filter of parameters that would take as long again.
+"""
+
+from types import SimpleNamespace
+from typing import Any, Final
+
+import litellm
+import orjson
+from litellm.google_genai.adapters.transformation import GoogleGenAIAdapter
+from litellm.litellm_core_utils.llm_response_utils.convert_dict_to_response import convert_to_model_response_object
+from litellm.llms.anthropic.pass_through.adapters.transformation import AnthropicAdapter
+from litellm.llms.vertex_ai.gemini.transformation import transform_request_body
+
+from benchmarks.bodies import MODELS, Format
+from benchmarks.candidates import Job, Translator
+
+Json = dict[str, Any]
+
+_OPENAI: Final = litellm.OpenAIGPTConfig()
+_ANTHROPIC: Final = litellm.AnthropicConfig()
+_GEMINI: Final = litellm.GoogleAIStudioGeminiConfig()
+_ANTHROPIC_CLIENT: Final = AnthropicAdapter()
+_GEMINI_CLIENT: Final = GoogleGenAIAdapter()
+# What the response readers want to know of the HTTP exchange and of the call: headers, status, parameters.
+_EXCHANGE: Final = SimpleNamespace(headers={}, status_code=200)
+_LOGGING: Final = SimpleNamespace(optional_params={})
+
+
+def _read_openai(body: Json, model: str) -> Json:
+    return {**body, "model": model}
+
+
+def _read_anthropic(body: Json, model: str) -> Json:
+    return dict(_ANTHROPIC_CLIENT.translate_completion_input_params({**body, "model": model}))
+
+
+def _read_gemini(body: Json, model: str) -> Json:
+    contents, config = body.pop("contents"), body.pop("generationConfig")
+    completion: Json = _GEMINI_CLIENT.translate_generate_content_to_completion(model, contents, config, **body)
+    return completion
+
+
+def _write_openai(request: Json) -> Json:
+    model, messages = request.pop("model"), request.pop("messages")
+    parameters = _OPENAI.map_openai_params(request, {}, model, False)  # noqa: FBT003 - their signature
+    body: Json = _OPENAI.transform_request(model, messages, parameters, {}, {})
+    return body
+
+
+def _write_anthropic(request: Json) -> Json:
+    model, messages = request.pop("model"), request.pop("messages")
+    parameters = _ANTHROPIC.map_openai_params(request, {}, model, False)  # noqa: FBT003 - their signature
+    body: Json = _ANTHROPIC.transform_request(model, messages, parameters, {}, {})
+    return body
+
+
+def _write_gemini(request: Json) -> Json:
+    model, messages = request.pop("model"), request.pop("messages")
+    body: Json = transform_request_body(
+        messages=messages,
+        model=model,
+        optional_params=_GEMINI.map_openai_params(request, {}, model, False),  # noqa: FBT003 - their signature
+        custom_llm_provider="gemini",
+        litellm_params={},
+        cached_content=None,
+    )
+    return body
+
+
+_READ: Final = {"openai-chat": _read_openai, "anthropic-messages": _read_anthropic, "gemini": _read_gemini}
+_WRITE: Final = {"openai-chat": _write_openai, "anthropic-messages": _write_anthropic, "gemini": _write_gemini}
+
+
+def _answer_from_openai(body: Json) -> Any:
+    return convert_to_model_response_object(response_object=body, model_response_object=litellm.ModelResponse())
+
+
+def _answer_from_anthropic(body: Json) -> Any:
+    return _ANTHROPIC.transform_parsed_response(body, _EXCHANGE, litellm.ModelResponse())
+
+
+def _answer_from_gemini(body: Json) -> Any:
+    return _GEMINI.transform_google_generate_content_to_openai_model_response(
+        body, litellm.ModelResponse(), MODELS["gemini"], _LOGGING, _EXCHANGE
+    )
+
+
+def _answer_to_openai(answer: Any) -> bytes:
+    text: str = answer.model_dump_json(exclude_none=True)
+    return text.encode()
+
+
+def _answer_to_anthropic(answer: Any) -> bytes:
+    return orjson.dumps(_ANTHROPIC_CLIENT.translate_completion_output_params(answer))
+
+
+def _answer_to_gemini(answer: Any) -> bytes:
+    return orjson.dumps(_GEMINI_CLIENT.translate_completion_to_generate_content(answer))
+
+
+_ANSWER_FROM: Final = {
+    "openai-chat": _answer_from_openai,
+    "anthropic-messages": _answer_from_anthropic,
+    "gemini": _answer_from_gemini,
+}
+_ANSWER_TO: Final = {
+    "openai-chat": _answer_to_openai,
+    "anthropic-messages": _answer_to_anthropic,
+    "gemini": _answer_to_gemini,
+}
+
+
+def translator(job: Job, source: Format, target: Format) -> Translator | None:
+    if job is Job.RESPONSE:
+        answer_from, answer_to = _ANSWER_FROM[source], _ANSWER_TO[target]
+        return lambda body: answer_to(answer_from(orjson.loads(body)))
+    read, write, model = _READ[source], _WRITE[target], MODELS[target]
+    return lambda body: orjson.dumps(write(read(orjson.loads(body), model)))

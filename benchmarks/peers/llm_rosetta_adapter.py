@@ -1,0 +1,42 @@
+"""llm-rosetta: a hub and its spokes, the nearest to dragoman in kind. Its documented pipeline, one per exchange."""
+
+from typing import Any, Final
+
+import orjson
+from llm_rosetta import ConversionContext, ConversionPipeline, get_converter_for_provider
+
+from benchmarks.bodies import MODELS, Format
+from benchmarks.candidates import Job, Translator
+
+_NAMES: Final[dict[Format, str]] = {
+    "openai-chat": "openai_chat",
+    "anthropic-messages": "anthropic",
+    "gemini": "google",
+}
+
+
+def _request(source: Format, target: Format) -> Translator:
+    names, model = (_NAMES[source], _NAMES[target]), MODELS[target]
+
+    def translate(body: bytes) -> bytes:
+        request: dict[str, Any] = orjson.loads(body)
+        request["model"] = model
+        return orjson.dumps(ConversionPipeline(*names, upstream_model=model).convert_request(request))
+
+    return translate
+
+
+def _response(source: Format, target: Format) -> Translator:
+    """The two halves of the pipeline's response step; the pipeline itself insists on converting a request first."""
+    reader, writer = (get_converter_for_provider(_NAMES[format]) for format in (source, target))
+
+    def translate(body: bytes) -> bytes:
+        context = ConversionContext()
+        answer = reader.response_from_provider(orjson.loads(body), context=context)
+        return orjson.dumps(writer.response_to_provider(answer, context=context))
+
+    return translate
+
+
+def translator(job: Job, source: Format, target: Format) -> Translator | None:
+    return _request(source, target) if job is Job.REQUEST else _response(source, target)

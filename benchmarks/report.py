@@ -1,0 +1,141 @@
+"""The measurements as a table for people, as markdown for the README, or as JSON for programs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+import orjson
+
+from benchmarks.cases import IMPORT_LIMIT
+from benchmarks.contest import Contest
+from benchmarks.imports import ImportCost
+
+_NOTHING: Final = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    contests: Sequence[Contest]
+    imports: ImportCost | None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return {contest.candidate.name: contest.candidate.version for contest in self.contests}
+
+    @property
+    def failures(self) -> list[str]:
+        found = [
+            f"{_title(contest)}: {_number(contest)}, limit {contest.case.limit}"
+            for contest in self.contests
+            if contest.broken
+        ]
+        if self.imports is not None and self.imports.ratio > IMPORT_LIMIT:
+            found.append(f"import dragoman: {self.imports.ratio:.2f} x import msgspec, limit {IMPORT_LIMIT}")
+        if self.imports is not None and self.imports.unwanted:
+            found.append(f"import dragoman loads {', '.join(self.imports.unwanted)}")
+        return found
+
+
+def text(report: Report) -> str:
+    return "\n\n".join(_sections(report, _aligned))
+
+
+def markdown(report: Report) -> str:
+    return "\n\n".join(_sections(report, _piped))
+
+
+def _sections(report: Report, draw: Callable[[list[list[str]]], str]) -> Iterator[str]:
+    yield "Measured: " + ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    # Contests arrive candidate by candidate; sorting keeps that order within a case.
+    cases = list({contest.case: None for contest in report.contests})
+    ordered = sorted(report.contests, key=lambda contest: cases.index(contest.case))
+    for case, contests in groupby(ordered, key=lambda contest: contest.case):
+        yield f"{case.name}: times the floor; dragoman's limit is {case.limit}"
+        yield draw(_grid(list(contests), list(report.versions)))
+    if remarks := [f"! {_title(contest)}: {contest.remark}" for contest in ordered if contest.remark is not None]:
+        yield "\n".join(remarks)
+    if report.imports is not None:
+        yield _import_line(report.imports)
+
+
+def _grid(contests: list[Contest], names: list[str]) -> list[list[str]]:
+    """A row for each pair, a column for each candidate."""
+    grid = [["from -> to", "kB", "floor µs", *names]]
+    for pair in {_pair(contest): None for contest in contests}:
+        row = [contest for contest in contests if _pair(contest) == pair]
+        floor = min((contest.comparison.floor for contest in row if contest.comparison), default=None)
+        numbers = {contest.candidate.name: _number(contest) for contest in row}
+        grid.append(
+            [
+                pair,
+                f"{row[0].size / 1e3:.1f}",
+                _NOTHING if floor is None else f"{floor / 1e3:.1f}",
+                *(numbers[name] for name in names),
+            ]
+        )
+    return grid
+
+
+def _pair(contest: Contest) -> str:
+    return f"{contest.source} -> {contest.target}"
+
+
+def _title(contest: Contest) -> str:
+    return f"{contest.candidate.name}, {contest.case.name}, {_pair(contest)}"
+
+
+def _number(contest: Contest) -> str:
+    if contest.ratio is None:
+        return _NOTHING if contest.remark is None else "failed"
+    return f"{contest.ratio:.{2 if contest.ratio < 10 else 0}f}{'' if contest.remark is None else ' !'}"
+
+
+def _aligned(grid: list[list[str]]) -> str:
+    widths = [max(len(cell) for cell in column) for column in zip(*grid, strict=True)]
+    return "\n".join(
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in grid
+    )
+
+
+def _piped(grid: list[list[str]]) -> str:
+    head, *rows = ["| " + " | ".join(row) + " |" for row in grid]
+    rule = "|---|" + "---:|" * (len(grid[0]) - 1)
+    return "\n".join([head, rule, *rows])
+
+
+def _import_line(imports: ImportCost) -> str:
+    brought = ", ".join(imports.unwanted) or "no network, no event loop"
+    return (
+        f"import dragoman: {imports.ratio:.2f} x import msgspec (limit {IMPORT_LIMIT}; "
+        f"{imports.dragoman / 1e6:.1f} ms and {imports.msgspec / 1e6:.1f} ms); loads {brought}"
+    )
+
+
+def json(report: Report) -> str:
+    numbers = [
+        {
+            "candidate": contest.candidate.name,
+            "case": contest.case.name,
+            "source": contest.source,
+            "target": contest.target,
+            "bytes": contest.size,
+            "ratio": contest.ratio,
+            "limit": contest.case.limit if contest.candidate.held_to_limits else None,
+            "floor_microseconds": contest.comparison and contest.comparison.floor / 1e3,
+            "remark": contest.remark,
+        }
+        for contest in report.contests
+    ]
+    imports = report.imports and {
+        "ratio": report.imports.ratio,
+        "limit": IMPORT_LIMIT,
+        "dragoman_milliseconds": report.imports.dragoman / 1e6,
+        "msgspec_milliseconds": report.imports.msgspec / 1e6,
+        "unwanted": report.imports.unwanted,
+    }
+    whole = {"versions": report.versions, "numbers": numbers, "import": imports, "failures": report.failures}
+    return orjson.dumps(whole, option=orjson.OPT_INDENT_2).decode()
