@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from importlib.metadata import version
 
 from benchmarks.bodies import Format
 
@@ -30,10 +29,11 @@ def dragoman() -> Candidate:
     """With passes and losses, as everybody gets it: the front door, no private shortcut."""
     import dragoman as library  # noqa: PLC0415 - its import is measured too, in fresh interpreters
 
-    translate = {Job.REQUEST: library.translate_request, Job.RESPONSE: library.translate_response}
-
     def translator(job: Job, source: Format, target: Format) -> Translator:
-        function = translate[job]
-        return lambda body: function(body, source=source, target=target).json()
+        if job is Job.RESPONSE:
+            translate_response = library.translate_response
+            return lambda body: translate_response(body, source=source, target=target).json()
+        translate_request = library.translate_request
+        return lambda body: translate_request(body, source=source, target=target).json()
 
-    return Candidate(name="dragoman", version=version("dragoman"), translator=translator, held_to_limits=True)
+    return Candidate(name="dragoman", version=library.__version__, translator=translator, held_to_limits=True)
