@@ -1,0 +1,419 @@
+"""Rules between messages: who may say what, which result answers which call, and in what order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from dragoman.sim.rules.anthropic_messages_request import (
+    Placed,
+    Request,
+    Rule,
+    Turn,
+    blocks_of,
+    inner_blocks,
+    refuse,
+)
+from dragoman.sim.rules.anthropic_messages_shapes import CODE_CALLERS, SERVER_RESULTS
+from dragoman.sim.rules.common import Violation, object_at, objects_at, text_at
+
+SERVER_BLOCKS = frozenset({"server_tool_use", *SERVER_RESULTS})
+OUTPUT_BLOCKS = SERVER_BLOCKS | {
+    "tool_use",
+    "thinking",
+    "redacted_thinking",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "mcp_tool_listing",
+    "fallback",
+}
+TOOL_CHANGES = frozenset({"tool_addition", "tool_removal"})
+BLOCKS_OF_ROLE = {
+    "user": frozenset({"text", "image", "document", "search_result", "container_upload", "tool_result", "compaction"}),
+    "assistant": OUTPUT_BLOCKS | {"text", "document", "container_upload", "compaction", "connector_text"},
+    "system": frozenset({"text"}) | TOOL_CHANGES,
+}
+
+
+def blocks_fit_their_role(request: Request) -> Iterator[Violation]:
+    for role, placed in request.blocks:
+        if placed.kind in BLOCKS_OF_ROLE[role]:
+            continue
+        homes = [f"`{home}`" for home, kinds in BLOCKS_OF_ROLE.items() if placed.kind in kinds] or ["no"]
+        yield refuse(placed.path, f"`{placed.kind}` blocks can only be in {' or '.join(homes)} messages")
+
+
+def documents_are_the_users(request: Request) -> Iterator[Violation]:
+    """Since 2026-10-21 an assistant message holds no document of its own."""
+    if not request.modern:
+        return
+    for role, placed in request.blocks:
+        if role == "assistant" and placed.kind == "document":
+            yield refuse(placed.path, "`document` blocks can only be in `user` messages")
+
+
+def citations_are_the_assistants(request: Request) -> Iterator[Violation]:
+    """Since 2026-10-21 text of the user, and text inside a search result, cites nothing."""
+    if not request.modern:
+        return
+    for role, placed in request.blocks:
+        cited = [placed] if role == "user" and placed.kind == "text" else []
+        results = [placed, *inner_blocks(placed)] if role == "user" else []
+        for result in results:
+            if result.kind == "search_result":
+                cited.extend(inner_blocks(result))
+        for text in cited:
+            if text.block.get("citations"):
+                yield refuse((*text.path, "citations"), "citations are not permitted here")
+
+
+# --- text ---------------------------------------------------------------------------------------------------------
+
+
+def messages_say_something(request: Request) -> Iterator[Violation]:
+    messages = objects_at(request.body, "messages")
+    for index, message in enumerate(messages):
+        if message.get("content") not in ("", []):
+            continue
+        if index == len(messages) - 1 and message.get("role") == "assistant":
+            continue
+        # β: a system message may say nothing and only set the effort.
+        if message.get("role") == "system" and message.get("output_config"):
+            continue
+        complaint = "all messages must have non-empty content except for the optional final assistant message"
+        yield refuse(("messages", index), complaint)
+
+
+def _is_blank(placed: Placed) -> bool:
+    return placed.kind == "text" and not text_at(placed.block, "text").strip()
+
+
+def _texts(request: Request) -> Iterator[Placed]:
+    """The texts that have to say something."""
+    for index, message in enumerate(objects_at(request.body, "messages")):
+        blocks = list(blocks_of(message, ("messages", index))) if message.get("content") != "" else []
+        # A blank between other blocks of the assistant is let through (recordings b12dcfd65fca, 0c0d2bb621d9).
+        blank_is_fine = message.get("role") == "assistant" and not all(_is_blank(placed) for placed in blocks)
+        for placed in blocks:
+            if placed.kind == "text" and not (blank_is_fine and text_at(placed.block, "text")):
+                yield placed
+    system = request.body.get("system")
+    # An empty string counts as no system prompt (recordings 79cb60a2e3f0, ce297c0cdbf9), an empty block does not.
+    if isinstance(system, str) and system:
+        yield Placed(("system",), {"type": "text", "text": system})
+    for index, block in enumerate(objects_at(request.body, "system")):
+        yield Placed(("system", index), block)
+
+
+def texts_say_something(request: Request) -> Iterator[Violation]:
+    for placed in _texts(request):
+        text = text_at(placed.block, "text")
+        if not text:
+            yield refuse(placed.path, "text content blocks must be non-empty", named=placed.path[:1])
+        elif not text.strip():
+            yield refuse(placed.path, "text content blocks must contain non-whitespace text", named=placed.path[:1])
+
+
+def search_results_say_something(request: Request) -> Iterator[Violation]:
+    for _, placed in request.blocks:
+        for result in (placed, *inner_blocks(placed)):
+            if result.kind != "search_result":
+                continue
+            for text in inner_blocks(result):
+                if not text_at(text.block, "text").strip():
+                    yield refuse(text.path, "text content blocks must be non-empty")
+
+
+# --- the last word ------------------------------------------------------------------------------------------------
+
+
+def _prefill(request: Request) -> Turn | None:
+    """The assistant turn the caller wants continued, unless it is a paused or handed-over one."""
+    last = request.turns[-1]
+    resumes = any(last.of_kind(*SERVER_BLOCKS, "mcp_tool_use", "mcp_tool_result"))
+    if last.role != "assistant" or resumes or request.body.get("fallback_credit_token") is not None:
+        return None
+    return last
+
+
+def prefill_is_supported(request: Request) -> Iterator[Violation]:
+    turn = _prefill(request)
+    if turn is None:
+        return
+    where = ("messages", turn.first_message)
+    if request.limits and not request.limits.prefill:
+        complaint = (
+            "This model does not support assistant message prefill. The conversation must end with a user message."
+        )
+        yield refuse(where, complaint, named=())
+    elif request.thinking in ("enabled", "adaptive"):
+        yield refuse(where, "When thinking is enabled, the conversation must end with a user message.", named=())
+    elif object_at(request.body, "output_config", "format") or request.body.get("output_format") is not None:
+        yield refuse(where, "Prefilling assistant messages is not supported with structured output.", named=())
+
+
+def prefill_ends_with_a_word(request: Request) -> Iterator[Violation]:
+    last = request.turns[-1]
+    if last.role != "assistant" or not last.blocks or last.blocks[-1].kind != "text":
+        return
+    text = text_at(last.blocks[-1].block, "text")
+    if text != text.rstrip():
+        complaint = "final assistant content cannot end with trailing whitespace"
+        yield refuse(last.blocks[-1].path, complaint, named=("messages",))
+
+
+# --- calls and results --------------------------------------------------------------------------------------------
+
+
+def _pairs(turns: Sequence[Turn]) -> Iterator[tuple[Turn | None, Turn]]:
+    yield from zip((None, *turns), turns, strict=False)
+
+
+def calls_are_answered(request: Request) -> Iterator[Violation]:
+    """The turn after a turn with calls answers all of them."""
+    for turn, following in zip(request.turns, (*request.turns[1:], None), strict=True):
+        calls = list(turn.of_kind("tool_use"))
+        answered = (
+            {text_at(result.block, "tool_use_id") for result in following.of_kind("tool_result")}
+            if following
+            else set()
+        )
+        missing = [call for call in calls if text_at(call.block, "id") not in answered]
+        if missing:
+            ids = ", ".join(text_at(call.block, "id") for call in missing)
+            complaint = (
+                f"`tool_use` ids were found without `tool_result` blocks immediately after: {ids}. "
+                "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+            )
+            yield refuse(missing[0].path, complaint, named=missing[0].path[:2])
+
+
+def calls_close_their_turn(request: Request) -> Iterator[Violation]:
+    """Text after a call in the same turn parts the call from its result.
+
+    Recording 682569be326b is a 400 for `assistant[tool_use, text] user[tool_result]`. A server call may follow
+    (recording 9f0717e718b3, a 200).
+    """
+    for turn in request.turns:
+        called = ""
+        for placed in turn.blocks:
+            called = called or (text_at(placed.block, "id") if placed.kind == "tool_use" else "")
+            if called and placed.kind == "text":
+                complaint = f"`tool_use` ids were found without `tool_result` blocks immediately after: {called}."
+                yield refuse(placed.path, complaint, named=placed.path[:2])
+
+
+def results_have_calls(request: Request) -> Iterator[Violation]:
+    for previous, turn in _pairs(request.turns):
+        if previous is None and request.continues_thread:
+            continue
+        asked = {text_at(call.block, "id") for call in previous.of_kind("tool_use")} if previous else set()
+        for result in turn.of_kind("tool_result"):
+            if text_at(result.block, "tool_use_id") not in asked:
+                complaint = (
+                    f"unexpected `tool_use_id` found in `tool_result` blocks: {text_at(result.block, 'tool_use_id')}. "
+                    "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
+                )
+                yield refuse(result.path, complaint)
+
+
+def calls_are_answered_once(request: Request) -> Iterator[Violation]:
+    for turn in request.turns:
+        counts = Counter(text_at(result.block, "tool_use_id") for result in turn.of_kind("tool_result"))
+        for result in turn.of_kind("tool_result"):
+            if counts.pop(text_at(result.block, "tool_use_id"), 0) > 1:
+                identifier = text_at(result.block, "tool_use_id")
+                complaint = (
+                    "each tool_use must have a single result. "
+                    f"Found multiple `tool_result` blocks with id: {identifier}"
+                )
+                yield refuse(result.path, complaint)
+
+
+def results_come_first(request: Request) -> Iterator[Violation]:
+    for turn in request.turns:
+        other_seen = False
+        for placed in turn.blocks if turn.role == "user" else ():
+            if placed.kind == "tool_result" and other_seen:
+                yield refuse(placed.path, "`tool_result` blocks must come first in the turn that answers a `tool_use`")
+            other_seen = other_seen or placed.kind != "tool_result"
+
+
+def call_ids_differ(request: Request) -> Iterator[Violation]:
+    seen: set[str] = set()
+    for _, placed in request.blocks:
+        if placed.kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+            if text_at(placed.block, "id") in seen:
+                yield refuse(placed.path, "`tool_use` ids must be unique", named=("messages",))
+            seen.add(text_at(placed.block, "id"))
+
+
+def failures_explain_themselves(request: Request) -> Iterator[Violation]:
+    for _, placed in request.blocks:
+        if placed.kind != "tool_result":
+            continue
+        content = placed.block.get("content")
+        if content == []:
+            yield refuse((*placed.path, "content"), "tool_result content must not be an empty list")
+        elif placed.block.get("is_error") is True and not content:
+            yield refuse(placed.path, "content cannot be empty if `is_error` is true")
+
+
+def results_do_not_mix_search(request: Request) -> Iterator[Violation]:
+    for _, placed in request.blocks:
+        kinds = {inner.kind for inner in inner_blocks(placed)} if placed.kind == "tool_result" else set()
+        if "search_result" in kinds and len(kinds) > 1:
+            yield refuse(placed.path, "`search_result` blocks cannot be mixed with other blocks in a `tool_result`")
+
+
+def programmatic_results_are_text(request: Request) -> Iterator[Violation]:
+    by_code = {
+        text_at(placed.block, "id")
+        for _, placed in request.blocks
+        if placed.kind == "tool_use" and text_at(placed.block, "caller", "type") in CODE_CALLERS
+    }
+    for _, placed in request.blocks:
+        if placed.kind == "tool_result" and text_at(placed.block, "tool_use_id") in by_code:
+            for inner in inner_blocks(placed):
+                if inner.kind != "text":
+                    yield refuse(inner.path, "the result of a programmatic tool call can only hold text")
+
+
+def toolset_results_name_their_toolset(request: Request) -> Iterator[Violation]:
+    toolsets = {
+        text_at(placed.block, "id"): text_at(placed.block, "toolset_name")
+        for _, placed in request.blocks
+        if placed.kind == "tool_use"
+    }
+    for _, placed in request.blocks:
+        if placed.kind != "tool_result" or text_at(placed.block, "tool_use_id") not in toolsets:
+            continue
+        expected = toolsets[text_at(placed.block, "tool_use_id")]
+        if text_at(placed.block, "toolset_name") != expected:
+            yield refuse((*placed.path, "toolset_name"), f"must repeat the toolset of its call: '{expected}'")
+
+
+# --- server tools -------------------------------------------------------------------------------------------------
+
+
+def server_calls_are_answered(request: Request) -> Iterator[Violation]:
+    """An open server call is legal only while the conversation waits for client results (or is paused)."""
+    answered = {text_at(placed.block, "tool_use_id") for _, placed in request.blocks if placed.kind in SERVER_RESULTS}
+    last_other = max(
+        (
+            index
+            for index, turn in enumerate(request.turns)
+            if any(placed.kind != "tool_result" for placed in turn.blocks)
+        ),
+        default=0,
+    )
+    for index, turn in enumerate(request.turns):
+        waiting = index >= last_other
+        for call in turn.of_kind("server_tool_use"):
+            identifier, name = text_at(call.block, "id"), text_at(call.block, "name")
+            if identifier not in answered and not waiting:
+                complaint = (
+                    f"`{name}` tool use with id {identifier} was found without a corresponding "
+                    f"`{name}_tool_result` block"
+                )
+                yield refuse(call.path, complaint)
+
+
+def server_results_have_calls(request: Request) -> Iterator[Violation]:
+    asked: set[str] = set()
+    for _, placed in request.blocks:
+        if placed.kind == "server_tool_use":
+            asked.add(text_at(placed.block, "id"))
+        elif placed.kind in SERVER_RESULTS and text_at(placed.block, "tool_use_id") not in asked:
+            complaint = f"unexpected `{placed.kind}` block: no `server_tool_use` block with its id comes before it"
+            yield refuse(placed.path, complaint)
+
+
+# --- thinking -----------------------------------------------------------------------------------------------------
+
+
+def tool_loops_start_with_thinking(request: Request) -> Iterator[Violation]:
+    """Manual thinking: the assistant turn whose calls are being answered starts with its thinking."""
+    asked, answered = ((None, None, *request.turns))[-2:]
+    if request.thinking != "enabled" or asked is None or answered is None:
+        return
+    if asked.role != "assistant" or not any(answered.of_kind("tool_result")):
+        return
+    first = asked.blocks[0]
+    if first.kind not in ("thinking", "redacted_thinking", "compaction"):
+        complaint = f"Expected `thinking` or `redacted_thinking`, but found `{first.kind}`."
+        yield refuse(first.path, complaint)
+
+
+# --- system messages ----------------------------------------------------------------------------------------------
+
+
+def system_messages_are_supported(request: Request) -> Iterator[Violation]:
+    if request.limits is None or request.limits.system_messages is not False:
+        return
+    for turn in request.turns:
+        if turn.role == "system":
+            yield refuse(("messages", turn.first_message, "role"), "role 'system' is not supported on this model")
+
+
+def system_messages_stand_right(request: Request) -> Iterator[Violation]:
+    """After a user turn (or a server tool's result), and last or followed by the assistant."""
+    turns = request.turns
+    for index, turn in enumerate(turns):
+        if turn.role != "system":
+            continue
+        previous = turns[index - 1] if index else None
+        following = turns[index + 1] if index + 1 < len(turns) else None
+        after_user = previous is not None and previous.role == "user"
+        after_server = previous is not None and bool(previous.blocks) and previous.blocks[-1].kind in SERVER_RESULTS
+        if not (after_user or after_server) or (following is not None and following.role != "assistant"):
+            complaint = (
+                "a system message must follow a user message and must be the last message "
+                "or be followed by an assistant message"
+            )
+            yield refuse(("messages", turn.first_message), complaint)
+
+
+def only_system_messages_configure(request: Request) -> Iterator[Violation]:
+    for index, message in enumerate(objects_at(request.body, "messages")):
+        for key in ("clear_at", "output_config"):
+            if key in message and message.get("role") != "system":
+                yield refuse(("messages", index, key), "Extra inputs are not permitted")
+
+
+# --- compaction ---------------------------------------------------------------------------------------------------
+
+
+def signed_compaction_comes_first(request: Request) -> Iterator[Violation]:
+    for index, (_, placed) in enumerate(request.blocks):
+        if placed.kind == "compaction" and placed.block.get("signature") is not None and index > 0:
+            yield refuse(placed.path, "a signed `compaction` block must be the first block of the conversation")
+
+
+RULES: tuple[Rule, ...] = (
+    blocks_fit_their_role,
+    documents_are_the_users,
+    citations_are_the_assistants,
+    messages_say_something,
+    texts_say_something,
+    search_results_say_something,
+    only_system_messages_configure,
+    system_messages_are_supported,
+    system_messages_stand_right,
+    calls_are_answered,
+    calls_close_their_turn,
+    results_have_calls,
+    calls_are_answered_once,
+    results_come_first,
+    call_ids_differ,
+    failures_explain_themselves,
+    results_do_not_mix_search,
+    programmatic_results_are_text,
+    toolset_results_name_their_toolset,
+    server_calls_are_answered,
+    server_results_have_calls,
+    tool_loops_start_with_thinking,
+    prefill_is_supported,
+    prefill_ends_with_a_word,
+    signed_compaction_comes_first,
+)
