@@ -69,7 +69,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "DecodeError",
     "DragomanError",
     "EncodeError",

@@ -1,12 +1,12 @@
 """Every error dragoman raises.
 
-    DragomanError
-    ├── DecodeError          the body that came in is not what its format says: the sender's fault
-    │   └── LimitExceeded    it is larger or deeper than we agree to read
-    ├── EncodeError          this conversation cannot be said in the target's format
-    │   └── LossRefused      it could, with losses, and the caller asked for strict
-    ├── UnparsedArguments    somebody asked for the arguments of a call whose text is not a JSON object
-    └── UnknownFormat        no codec of that name
+DragomanError
+├── DecodeError          the body that came in is not what its format says: the sender's fault
+│   └── LimitExceeded    it is larger or deeper than we agree to read
+├── EncodeError          this conversation cannot be said in the target's format
+│   └── LossRefused      it could, with losses, and the caller asked for strict
+├── UnparsedArguments    somebody asked for the arguments of a call whose text is not a JSON object
+└── UnknownFormat        no codec of that name
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class LossRefused(EncodeError):
         self.losses = tuple(losses)
         first = self.losses[0]
         rest = f" (and {len(self.losses) - 1} more)" if len(self.losses) > 1 else ""
-        super().__init__(path=first.path, reason=f"strict: {first.what} {first.severity}: {first.why}{rest}", target=target)
+        super().__init__(
+            path=first.path, reason=f"strict: {first.what} {first.severity}: {first.why}{rest}", target=target
+        )
 
 
 class UnparsedArguments(DragomanError, ValueError):

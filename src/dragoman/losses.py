@@ -38,9 +38,7 @@ def render_losses(losses: Iterable[Loss]) -> str:
         return "nothing was lost"
     path_width = min(max(len(row.path) for row in rows), 60)
     what_width = min(max(len(row.what) for row in rows), 40)
-    return "\n".join(
-        f"{row.severity:9} {row.path:{path_width}}  {row.what:{what_width}}  {row.why}" for row in rows
-    )
+    return "\n".join(f"{row.severity:9} {row.path:{path_width}}  {row.what:{what_width}}  {row.why}" for row in rows)
 
 
 Locator: TypeAlias = Callable[[Request, int | None, int | None, str], str]
@@ -103,7 +101,7 @@ def _places(root: Value) -> dict[int, tuple[int | None, int | None]]:
     return places
 
 
-def intermediate_path(root: Value, message_index: int | None, part_index: int | None, field: str) -> str:
+def intermediate_path(_root: Value, message_index: int | None, part_index: int | None, field: str) -> str:
     """The path of a node in the intermediate format itself, for values that came from no wire."""
     path = "$"
     if message_index is not None:

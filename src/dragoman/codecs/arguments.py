@@ -11,7 +11,7 @@ from dragoman.ir.values import compact_text, encode_json, exact_object, to_raw
 EMPTY_OBJECT = Raw(b"{}")
 
 UNPARSED_KEY = "unparsed_arguments"
-"""Object formats carry argument text that is not a JSON object as {"unparsed_arguments": text}; it comes back as text."""
+"""Object formats carry argument text that is no JSON object as {"unparsed_arguments": text}; it comes back as text."""
 
 
 def read_arguments(text: str) -> Raw | UnsetType:

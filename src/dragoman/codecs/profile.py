@@ -56,4 +56,4 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 
 STRICTEST_NAMES = Profile(name="aliases", family="")
-"""Aliases of names are always made against the narrowest rule, so that they can be undone without knowing the target."""
+"""Aliases of names are made against the narrowest rule, so that they can be undone without knowing the target."""

@@ -1,8 +1,8 @@
 """From bytes to typed wire values without losing what the types do not know.
 
 Wire structs forbid unknown fields, so the ordinary body is decoded once, at full speed. A body that says more than its
-struct (a vendor's extra key, an explicit null, a block type of tomorrow, snake_case where camelCase is usual) fails that
-first decode and is *lifted*: what the types do not know moves into the `extra` of its own object, what they know is
+struct (a vendor's extra key, an explicit null, a block type of tomorrow, snake_case where camelCase is usual) fails
+that first decode and is *lifted*: what the types do not know moves into the `extra` of its own object, what they know is
 decoded as before. Only then is a body that still does not fit an error, and the error names the path.
 """
 
@@ -14,7 +14,7 @@ import types
 import typing
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
@@ -22,7 +22,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.values import Metadata, encode_json
 
-# The two names below live only between lifting and decoding. No body may be able to say them, so they are not guessable.
+# These two names live only between lifting and decoding. No body may be able to say them, so nobody can guess them.
 _SECRET = os.urandom(8).hex()
 EXTRA = f"~extra-{_SECRET}"
 UNKNOWN = f"~unknown-{_SECRET}"
@@ -40,7 +40,10 @@ WITHIN = "~in:"
 MODELLED = "~raw:"
 """Note: the wire's own spelling of something the node also says in its fields (`~raw:annotations`)."""
 
-Extra = dict[str, Raw]
+Extra: TypeAlias = dict[str, Raw]
+
+WireValue: TypeAlias = Any
+"""Something an encoder puts on the wire: a wire struct, or the exact bytes that stand for one."""
 
 MAX_BODY_BYTES = 256 << 20
 """Anthropic takes 32 MB, Gemini 20 MB inline; a stored conversation of 256 MB is a mistake or an attack."""
@@ -204,25 +207,24 @@ class _Lift:
             tag = entries.get(plan.tag_field)
             name = msgspec.json.decode(tag) if tag is not None else None
             struct = plan.tagged.get(name) if isinstance(name, str) else None
-            if struct is None:
-                if not plan.has_unknown:
-                    return data
-                return encode_json({plan.tag_field: UNKNOWN, "raw": Raw(data)})
-        assert struct is not None
+        if struct is None:
+            return encode_json({plan.tag_field: UNKNOWN, "raw": Raw(data)}) if plan.has_unknown else data
         known: dict[str, Raw] = {}
         extra: dict[str, Raw] = {}
         fields = _fields(struct)
         for key, held in entries.items():
+            if plan.tagged and key == plan.tag_field:
+                known[key] = held
+                continue
             name = key if key in fields else self._aliases.get(key, key)
             kind = fields.get(name)
-            if (kind is None or name in known) and not (plan.tagged and key == plan.tag_field):
+            unwanted_null = kind is not None and bytes(held) == b"null" and not _plan(kind).nullable
+            if kind is None or name in known or unwanted_null:
                 extra[_safe(key)] = held
-            elif kind is not None and bytes(held) == b"null" and not _plan(kind).nullable:
-                extra[_safe(key)] = held
-            else:
-                if name != key:
-                    extra[RENAMED + name] = Raw(encode_json(key))
-                known[name] = held if kind is None else Raw(self._noted(name, held, kind, extra))
+                continue
+            if name != key:
+                extra[RENAMED + name] = Raw(encode_json(key))
+            known[name] = Raw(self._noted(name, held, kind, extra))
         if extra:
             known[EXTRA] = Raw(encode_json(extra))
         return encode_json(known)

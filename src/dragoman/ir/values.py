@@ -74,7 +74,7 @@ def to_raw(value: Any) -> Raw:
 
 
 def single_line(raw: Raw) -> Raw:
-    """The same JSON without line breaks between tokens, for framings that end at a newline. Numbers keep their spelling."""
+    """The same JSON without line breaks between tokens, for framings that end at one. Numbers keep their spelling."""
     data = bytes(raw)
     return Raw(msgspec.json.format(data, indent=-1)) if b"\n" in data or b"\r" in data else raw
 

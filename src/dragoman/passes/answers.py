@@ -13,7 +13,7 @@ from dragoman.passes.private import report_private_node
 
 
 def legalise_answer(completion: Completion, profile: Profile, request: Request | None, log: LossLog) -> Completion:
-    """Reports what only the answering family understands; restores the client's own tools where its request is known."""
+    """Reports what only the answering family understands; restores the client's tools where its request is known."""
     if _says_private(completion, profile):
         report_private_node(completion, completion.metadata, profile, log)
         for message in completion.messages:

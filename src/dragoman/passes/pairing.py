@@ -90,7 +90,7 @@ def _report_orphans(message: Message, taken: set[int], log: LossLog) -> None:
 
 
 def _unique_id(call_id: str, seen: set[str], profile: Profile) -> str:
-    """The id itself where the target takes it; else an alias that depends on nothing but the id (and its repetition)."""
+    """The id itself where the target takes it; else an alias that depends on the id (and its repetition) alone."""
     chosen = call_id
     if profile.call_id is not None and profile.call_id.fullmatch(call_id) is None:
         chosen = "call_" + hashlib.blake2s(call_id.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

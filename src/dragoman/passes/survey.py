@@ -27,8 +27,10 @@ def needs_passes(request: Request, profile: Profile) -> bool:
     return _messages_need_passes(request.messages, profile, has_tools=bool(tools))
 
 
-def _messages_need_passes(messages: tuple[Message, ...], profile: Profile, *, has_tools: bool) -> bool:
-    """Turn shape, blank text, ids and names in one loop: this is the hot path of every translation."""
+def _messages_need_passes(  # noqa: C901, PLR0911, PLR0912  one loop: the hot path of every translation
+    messages: tuple[Message, ...], profile: Profile, *, has_tools: bool
+) -> bool:
+    """Turn shape, blank text, ids and names, looked at once."""
     family = profile.family
     blank_text = profile.blank_text
     matches_id = profile.call_id.fullmatch if profile.call_id is not None else None

@@ -98,7 +98,7 @@ def ensure_turns(request: Request, profile: Profile, log: LossLog) -> Request:
     return structs.replace(request, messages=tuple(messages))
 
 
-def _system_as_user(messages: list[Message], request: Request, profile: Profile, log: LossLog) -> list[Message]:
+def _system_as_user(messages: list[Message], profile: Profile, log: LossLog) -> list[Message]:
     if profile.system != "field" or not messages:
         return messages
     last = messages[-1]
@@ -151,4 +151,3 @@ def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
         )
         stop = stop[: profile.stop_limit]
     return structs.replace(request, tool_choice=choice, parallel_tool_calls=parallel, stop=stop)
-

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.openai_chat.wire import ContentPart, ReasoningDetail, TextPart
-from dragoman.codecs.reading import Extra, WireReader
+from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue
 from dragoman.ir import (
     AnyPart,
     Citation,
@@ -59,14 +59,14 @@ def read_reasoning(extra: Extra) -> list[AnyPart]:
             continue
         parts.append(_reasoning_of(detail, raw))
     if parts:
-        extra["~raw:reasoning_details"] = extra.pop("reasoning_details")
+        extra[MODELLED + "reasoning_details"] = extra.pop("reasoning_details")
     for key in ("reasoning_content", "reasoning"):
         text = extra.get(key)
         if text is None or bytes(text)[:1] != b'"':
             continue
         del extra[key]
         if parts:
-            extra["~raw:" + key] = text  # the same reasoning once more, as plain text
+            extra[MODELLED + key] = text  # the same reasoning once more, as plain text
         else:
             parts.append(Reasoning(parse_json(text), metadata={FAMILY: {"~key": Raw(encode_json(key))}}))
     return parts
@@ -134,11 +134,11 @@ def read_call_signature(extra: Extra) -> Signature | None:
     data = _google_signature(parse_json(held))
     if data is None:
         return None
-    extra["~raw:extra_content"] = extra.pop("extra_content")
+    extra[MODELLED + "extra_content"] = extra.pop("extra_content")
     return Signature("google", data)
 
 
-def _google_signature(content: Any) -> str | None:
+def _google_signature(content: WireValue) -> str | None:
     google = content.get("google") if isinstance(content, Mapping) else None
     data = google.get("thought_signature") if isinstance(google, Mapping) else None
     return data if isinstance(data, str) and data else None
@@ -152,14 +152,14 @@ def write_call_signature(call: ToolCall) -> Extra:
 
 def restore_text_signatures(parts: list[AnyPart], extra: Extra) -> None:
     """Signatures of text parts: split the content where they began, so that each returns to its own part."""
-    held = extra.get("~raw:reasoning_details") or extra.get("reasoning_details")
+    held = extra.get(MODELLED + "reasoning_details") or extra.get("reasoning_details")
     marks: dict[int, Signature] = {}
     if held is not None and _TEXT_AT.encode() in bytes(held):
         for detail in _details.read(bytes(held)):
             if isinstance(detail.id, str) and detail.id.startswith(_TEXT_AT) and isinstance(detail.data, str):
                 family = _FORMAT_FAMILY.get(detail.format or "", "") if detail.format is not UNSET else ""
                 marks[int(detail.id.removeprefix(_TEXT_AT) or 0)] = Signature(family, detail.data)
-        extra["~raw:reasoning_details"] = held
+        extra[MODELLED + "reasoning_details"] = held
         extra.pop("reasoning_details", None)
     if marks:
         parts[:] = _split_text(parts, marks)
@@ -189,7 +189,7 @@ def _sign_last_text(parts: list[AnyPart], extra: Extra) -> None:
         part = parts[index]
         if data is not None and type(part) is Text:
             parts[index] = structs.replace(part, signature=Signature("google", data))
-            extra["~raw:extra_content"] = extra.pop("extra_content")
+            extra[MODELLED + "extra_content"] = extra.pop("extra_content")
             return
 
 
@@ -221,7 +221,7 @@ def read_annotations(held: Raw | UnsetType, parts: list[AnyPart], extra: Extra) 
     citations = tuple(_citation(raw) for raw in _raw_items(held)) if bytes(held)[:2] == b"[{" else ()
     texts = [index for index, part in enumerate(parts) if type(part) is Text]
     if not citations or not texts or None in citations:
-        extra["~raw:annotations" if bytes(held) == b"[]" else "annotations"] = held
+        extra[MODELLED + "annotations" if bytes(held) == b"[]" else "annotations"] = held
         return
     part = parts[texts[-1]]
     parts[texts[-1]] = structs.replace(part, citations=citations)
@@ -233,7 +233,7 @@ def _citation(raw: Raw) -> Citation | None:
     if not isinstance(cited, dict):
         return None
 
-    def get(key: str, kind: type) -> Any:
+    def get(key: str, kind: type) -> WireValue:
         return cited[key] if isinstance(cited.get(key), kind) else None
 
     return Citation(
@@ -274,7 +274,7 @@ def write_annotations(parts: Sequence[AnyPart]) -> list[Any]:
 # ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_error(content: str) -> Any:
+def read_error(content: str) -> WireValue:
     """The value in a text that is exactly our {"error": …}; UNSET for every other text."""
     if not content.startswith('{"error":') or not content.endswith("}"):
         return UNSET
@@ -287,7 +287,7 @@ def read_error(content: str) -> Any:
     return UNSET
 
 
-def write_error(value: Any) -> str:
+def write_error(value: WireValue) -> str:
     return compact_text({"error": value})
 
 
@@ -311,7 +311,7 @@ def rejoin_media(messages: list[Message]) -> list[Message]:
     rejoined: list[Message] = []
     for message in messages:
         content = content_held(message)
-        if message.role != "user" or type(content) is str or not _is_tagged(content):
+        if message.role != "user" or isinstance(content, str) or not _is_tagged(content):
             rejoined.append(message)
             continue
         media: dict[str, list[AnyPart]] = {}
@@ -326,7 +326,7 @@ def rejoin_media(messages: list[Message]) -> list[Message]:
     return rejoined
 
 
-def _is_tagged(content: Any) -> bool:
+def _is_tagged(content: Sequence[AnyPart]) -> bool:
     return bool(content) and type(content[0]) is Text and _MEDIA_TAG.fullmatch(content[0].text) is not None
 
 

@@ -14,40 +14,27 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.media import audio_format, audio_type, data_url, split_data_url
 from dragoman.codecs.openai_chat import carriers
+from dragoman.codecs.openai_chat.parts import decode_part, encode_part
 from dragoman.codecs.openai_chat.wire import (
     AnyMessage,
     AssistantMessage,
-    AudioPart,
-    Breakpoint,
     Call,
     ContentPart,
     Custom,
     DeveloperMessage,
-    File,
-    FilePart,
     Function,
     FunctionMessage,
-    ImagePart,
-    ImageUrl,
-    InputAudio,
-    RefusalPart,
     SystemMessage,
     TextPart,
-    ThinkingPart,
     ToolMessage,
     UnknownMessage,
     UserMessage,
 )
-from dragoman.codecs.reading import MODELLED, Extra, Unmodelled, Wire, inner_extra, keep, spliced
+from dragoman.codecs.reading import MODELLED, Extra, Wire, WireValue, inner_extra, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
-    Audio,
-    Cache,
-    Document,
-    Image,
     Message,
     Metadata,
     Opaque,
@@ -60,7 +47,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.parts import opaque_block_held, value_held
+from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -147,8 +134,7 @@ class MessageDecoder:
             return Message("system", content_held(message), message.name, {FAMILY: {**extra, **DEVELOPER[FAMILY]}})
         if isinstance(wire, FunctionMessage):
             return self._decode_legacy_result(wire)
-        assert isinstance(wire, UnknownMessage)
-        role = parse_json(wire.raw).get("role")
+        role = parse_json(wire.raw).get("role") if isinstance(wire, UnknownMessage) else None
         raise DecodeError(
             path=f"$.messages[{index}].role",
             expected="system, developer, user, assistant, tool or function",
@@ -165,9 +151,13 @@ class MessageDecoder:
         content = wire.content
         if isinstance(content, list):
             parts: Any = tuple(decode_part(part) for part in content)
-            return Message("tool", (ToolResult(call_id, wire.name, "multimodal", None, parts, metadata={FAMILY: extra}),))
+            return Message(
+                "tool", (ToolResult(call_id, wire.name, "multimodal", None, parts, metadata={FAMILY: extra}),)
+            )
         if content is None:
-            return Message("tool", (ToolResult(call_id, wire.name, "data", None, metadata={FAMILY: extra | {"~null": NULL}}),))
+            return Message(
+                "tool", (ToolResult(call_id, wire.name, "data", None, metadata={FAMILY: extra | {"~null": NULL}}),)
+            )
         return Message("tool", (ToolResult(call_id, wire.name, "text", content, metadata={FAMILY: extra}),))
 
 
@@ -244,7 +234,7 @@ def _decode_call(call: Call, seed: str, index: int) -> ToolCall:
         and function.extra is UNSET
     ):
         text = function.arguments
-        return ToolCall(call_id, function.name, read_arguments(text), text, False, is_invented(call_id))
+        return ToolCall(call_id, function.name, read_arguments(text), text, invented_id=is_invented(call_id))
     return _decode_odd_call(call, seed, index)
 
 
@@ -264,7 +254,14 @@ def _decode_odd_call(call: Call, seed: str, index: int) -> ToolCall:
         metadata = _merged(extra, keep(FAMILY, UNSET, custom=custom.extra))
         wrapped = Raw(encode_json({"input": custom.input}))
         return ToolCall(
-            call_id, custom.name, wrapped, custom.input, True, invented, signature=signature, metadata=metadata
+            call_id,
+            custom.name,
+            wrapped,
+            custom.input,
+            custom=True,
+            invented_id=invented,
+            signature=signature,
+            metadata=metadata,
         )
     if custom is not UNSET:
         extra[MODELLED + "custom"] = Raw(encode_json(custom))
@@ -277,7 +274,9 @@ def _decode_odd_call(call: Call, seed: str, index: int) -> ToolCall:
         extra["~name"] = Raw(b'"absent"')
     text, held = _odd_arguments(function, extra)
     metadata = _merged(extra, keep(FAMILY, UNSET, function=function.extra))
-    return ToolCall(call_id, name, held, text, False, invented or is_invented(call_id), signature=signature, metadata=metadata)
+    return ToolCall(
+        call_id, name, held, text, invented_id=invented or is_invented(call_id), signature=signature, metadata=metadata
+    )
 
 
 def _odd_arguments(function: Function, extra: Extra) -> tuple[str | None, Raw | UnsetType]:
@@ -297,93 +296,6 @@ def _merged(extra: Extra, metadata: Metadata | None) -> Metadata | None:
     return {FAMILY: extra} if extra else None
 
 
-def _decode_text(wire: TextPart) -> Text:
-    if wire.prompt_cache_breakpoint is UNSET and wire.extra is UNSET:
-        return Text(wire.text)
-    cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint)
-    return Text(wire.text, cache=cache, metadata=metadata)
-
-
-def _decode_mark(wire: Wire, mark: Breakpoint | UnsetType, **within: Extra | UnsetType) -> tuple[Cache | None, Metadata | None]:
-    metadata = keep(FAMILY, wire.extra, **within)
-    if mark is UNSET:
-        return None, metadata
-    extra = (metadata or {}).get(FAMILY, {})
-    extra[MODELLED + "prompt_cache_breakpoint"] = Raw(encode_json(mark))
-    return Cache(None if mark.ttl is UNSET else mark.ttl), {FAMILY: extra}
-
-
-def _decode_image(wire: ImagePart) -> Image:
-    if isinstance(wire.image_url, str):
-        cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint)
-        extra = {**(metadata or {}).get(FAMILY, {}), "~image_url": Raw(b'"string"')}
-        return _image(wire.image_url, None, cache, {FAMILY: extra})
-    inner = wire.image_url
-    cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint, image_url=inner.extra)
-    return _image(inner.url, None if inner.detail is UNSET else inner.detail, cache, metadata)
-
-
-def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata | None) -> Image:
-    inline = split_data_url(url)
-    if inline is None:
-        return Image(url=url, cache=cache, detail=detail, metadata=metadata)
-    return Image(inline[0], inline[1], cache=cache, detail=detail, metadata=metadata)
-
-
-def _decode_audio(wire: AudioPart) -> Audio:
-    inner = wire.input_audio
-    if isinstance(inner, str):
-        # Mistral takes the base64 text, or a URL, without an object around it.
-        cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint)
-        extra = {**(metadata or {}).get(FAMILY, {}), "~input_audio": Raw(b'"string"')}
-        return Audio("audio/wav", inner, cache=cache, metadata={FAMILY: extra})
-    cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint, input_audio=inner.extra)
-    return Audio(audio_type(inner.format), inner.data, cache=cache, metadata=metadata)
-
-
-def _decode_file(wire: FilePart) -> Document:
-    inner = wire.file
-    cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint, file=inner.extra)
-    metadata = {FAMILY: {**(metadata or {}).get(FAMILY, {}), "~file": Raw(b"true")}}
-    title = None if inner.filename is UNSET else inner.filename
-    file_id = None if inner.file_id is UNSET else inner.file_id
-    if inner.file_data is UNSET:
-        return Document(file_id=file_id, title=title, cache=cache, metadata=metadata)
-    inline = split_data_url(inner.file_data)
-    if inline is None:
-        return Document(url=inner.file_data, file_id=file_id, title=title, cache=cache, metadata=metadata)
-    return Document(inline[0], inline[1], file_id=file_id, title=title, cache=cache, metadata=metadata)
-
-
-def _decode_refusal(wire: RefusalPart) -> Refusal:
-    return Refusal(wire.refusal, keep(FAMILY, wire.extra))
-
-
-def _decode_thinking(wire: ThinkingPart) -> Reasoning:
-    thinking = wire.thinking
-    text = thinking if isinstance(thinking, str) else "".join(p.text for p in thinking if isinstance(p, TextPart))
-    return Reasoning(text, metadata={FAMILY: {"~thinking": spliced(wire, {} if wire.extra is UNSET else wire.extra)}})
-
-
-def _decode_unmodelled(wire: Unmodelled) -> Opaque:
-    return Opaque(FAMILY, str(parse_json(wire.raw).get("type")), wire.raw)
-
-
-_DECODE_PART: dict[type[Wire], Callable[[Any], AnyPart]] = {
-    TextPart: _decode_text,
-    ImagePart: _decode_image,
-    AudioPart: _decode_audio,
-    FilePart: _decode_file,
-    RefusalPart: _decode_refusal,
-    ThinkingPart: _decode_thinking,
-    Unmodelled: _decode_unmodelled,
-}
-
-
-def decode_part(wire: ContentPart) -> AnyPart:
-    return _DECODE_PART[type(wire)](wire)
-
-
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _ROLE_WIRE: dict[str, Callable[..., Wire]] = {"system": SystemMessage, "user": UserMessage}
@@ -396,10 +308,10 @@ class MessageEncoder:
     def __init__(self, log: LossLog, *, to_client: bool = False) -> None:
         self._log = log
         self._to_client = to_client
-        self._waiting_media: list[Any] = []
+        self._waiting_media: list[WireValue] = []
 
-    def encode(self, messages: Iterable[Message]) -> list[Any]:
-        wires: list[Any] = []
+    def encode(self, messages: Iterable[Message]) -> list[WireValue]:
+        wires: list[WireValue] = []
         for message in messages:
             role = message.role
             if role == "tool":
@@ -415,15 +327,15 @@ class MessageEncoder:
             self._flush_media(wires)
         return wires
 
-    def _flush_media(self, wires: list[Any]) -> None:
+    def _flush_media(self, wires: list[WireValue]) -> None:
         # Results must be contiguous, and this API takes images only from users.
         wires.append(UserMessage(self._waiting_media))
         self._waiting_media = []
 
-    def _encode_plain(self, message: Message) -> Any:
+    def _encode_plain(self, message: Message) -> WireValue:
         content: Any = content_held(message)
         if not isinstance(content, str):
-            content = [wire for part in content if (wire := self.encode_part(part)) is not None]  # type: ignore[assignment]
+            content = [wire for part in content if (wire := encode_part(part, self._log)) is not None]
         name = UNSET if message.name is None else message.name
         metadata = message.metadata
         if metadata is None or FAMILY not in metadata:
@@ -432,7 +344,7 @@ class MessageEncoder:
         kind = DeveloperMessage if "~role" in extra else _ROLE_WIRE[message.role]
         return spliced(kind(content, name), extra)
 
-    def encode_assistant(self, message: Message) -> Any:
+    def encode_assistant(self, message: Message) -> WireValue:
         content = content_held(message)
         name = UNSET if message.name is None else message.name
         metadata = message.metadata
@@ -441,7 +353,7 @@ class MessageEncoder:
         extra = (metadata or {}).get(FAMILY, {})
         parts = message.parts
         texts: list[Text] = []
-        calls: list[Any] = []
+        calls: list[WireValue] = []
         refusals: list[str] = []
         others: list[AnyPart] = []
         in_parts = note(metadata, FAMILY, "~content") == "parts"
@@ -474,11 +386,11 @@ class MessageEncoder:
 
     def _assistant_content(
         self, parts: tuple[AnyPart, ...], texts: list[Text], others: list[AnyPart], extra: Extra
-    ) -> Any:
+    ) -> WireValue:
         spelled = note({FAMILY: extra}, FAMILY, "~content")
         if spelled == "parts":
             listed = [part for part in parts if not isinstance(part, ToolCall)]
-            return [wire for part in listed if (wire := self.encode_part(part)) is not None]
+            return [wire for part in listed if (wire := encode_part(part, self._log)) is not None]
         for part in others:
             self._refuse_in_assistant(part)
         if texts:
@@ -503,14 +415,14 @@ class MessageEncoder:
     def _further_fields(self, parts: tuple[AnyPart, ...], extra: Extra) -> Extra:
         fields = dict(extra)
         for key, held in carriers.write_reasoning(parts, to_client=self._to_client).items():
-            if "~raw:" + key not in fields:
+            if MODELLED + key not in fields:
                 fields[key] = held
         annotations = carriers.write_annotations(parts)
         if annotations:
             fields["annotations"] = Raw(encode_json(annotations))
         if self._to_client:
             details = carriers.text_signature_details(parts)
-            if details and "~raw:reasoning_details" not in fields and "~raw:extra_content" not in fields:
+            if details and MODELLED + "reasoning_details" not in fields and MODELLED + "extra_content" not in fields:
                 before = msgspec.json.decode(fields.get("reasoning_details", b"[]"), type=list[Raw])
                 fields["reasoning_details"] = Raw(encode_json([*before, *details]))
         else:
@@ -525,14 +437,14 @@ class MessageEncoder:
             elif type(part) is Text and part.signature is not None:
                 self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
 
-    def _encode_call(self, call: ToolCall) -> Any:
+    def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata
         if metadata is None and call.signature is None and not call.custom and call.cache is None:
             return Call(call.id, Function(call.name, arguments_as_text(call)), "function")
         extra = dict((metadata or {}).get(FAMILY, {}))
         if call.cache is not None:
             self._log.drop(call, "cache", "cache mark", "a tool call takes no cache breakpoint")
-        if call.signature is not None and "~raw:extra_content" not in extra:
+        if call.signature is not None and MODELLED + "extra_content" not in extra:
             if self._to_client:
                 extra.update(carriers.write_call_signature(call))
             else:
@@ -545,12 +457,12 @@ class MessageEncoder:
             body = Call(call_id, _function(call, extra), UNSET if "~type" in extra else "function")
         return spliced(body, extra)
 
-    def _custom(self, call: ToolCall, extra: Extra) -> Any:
+    def _custom(self, call: ToolCall, extra: Extra) -> WireValue:
         custom = Custom(call.name, call.arguments_text or "")
         inner = inner_extra(extra, "custom")
         return custom if inner is None else spliced(custom, inner)
 
-    def _encode_result(self, result: ToolResult) -> Any:
+    def _encode_result(self, result: ToolResult) -> WireValue:
         if result.cache is not None:
             self._log.drop(result, "cache", "cache mark", "a tool message takes no cache breakpoint")
         content = self._result_content(result)
@@ -564,116 +476,35 @@ class MessageEncoder:
         call_id: Any = result.tool_call_id if spelled_id is UNSET else UNSET if spelled_id is None else spelled_id
         return spliced(ToolMessage(content, call_id), extra)
 
-    def _result_content(self, result: ToolResult) -> Any:
+    def _result_content(self, result: ToolResult) -> WireValue:
         kind = result.kind
-        if result.parts:
-            return self._content_with_media(result)
+        if result.parts or kind == "multimodal":
+            return self._content_with_media(result) if result.parts else ""
         if kind == "text":
             return value_held(result) if type(value_held(result)) is str else result.value
         return carriers.write_error(result.value) if kind == "error" else compact_text(value_held(result))
 
-    def _content_with_media(self, result: ToolResult) -> Any:
+    def _content_with_media(self, result: ToolResult) -> WireValue:
         """Text stays in the tool message; images and files follow in a tagged user turn."""
-        texts: list[Any] = []
-        media: list[Any] = []
+        texts: list[WireValue] = []
+        media: list[WireValue] = []
         inline = "~inline" in (result.metadata or {}).get(FAMILY, {})
         for part in result.parts:
-            wire = self.encode_part(part)
+            wire = encode_part(part, self._log)
             if wire is not None:
                 (texts if inline or isinstance(part, Text | Opaque) else media).append(wire)
         if media:
             self._waiting_media += [TextPart(carriers.media_tag(result.tool_call_id)), *media]
-            self._log.degrade(result, "", "media in a tool result", "it follows in a user message, tagged with its call")
+            self._log.degrade(
+                result, "", "media in a tool result", "it follows in a user message, tagged with its call"
+            )
             texts.append(TextPart(carriers.media_placeholder(len(media))))
         if result.kind == "error":
             return carriers.write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
         return texts
 
-    # ── parts ──
 
-    def encode_part(self, part: AnyPart) -> Any:
-        return _ENCODE_PART[type(part)](self, part)
-
-    def _encode_text(self, part: Text) -> Any:
-        if part.metadata is None and part.cache is None and part.signature is None:
-            return TextPart(part.text)
-        if part.signature is not None:
-            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
-        return self._finish(part, TextPart(part.text))
-
-    def _encode_image(self, part: Image) -> Any:
-        url = part.url if part.data is None else data_url(part.media_type or "image/png", part.data)
-        if url is None:
-            self._log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
-            return None
-        extra = (part.metadata or {}).get(FAMILY, {})
-        detail = UNSET if part.detail is None else part.detail
-        inner: Any = ImageUrl(url, detail)
-        inner_keys = inner_extra(extra, "image_url")
-        if inner_keys is not None:
-            inner = spliced(inner, inner_keys)
-        return self._finish(part, ImagePart(url if "~image_url" in extra else inner))
-
-    def _encode_audio(self, part: Audio) -> Any:
-        spelled = audio_format(part.media_type or "")
-        if part.data is None or spelled is None:
-            self._log.drop(part, "", "audio", "this API takes audio as wav or mp3 data only")
-            return None
-        extra = (part.metadata or {}).get(FAMILY, {})
-        if "~input_audio" in extra:
-            return self._finish(part, AudioPart(part.data))
-        inner: Any = InputAudio(part.data, spelled)
-        inner_keys = inner_extra(extra, "input_audio")
-        return self._finish(part, AudioPart(inner if inner_keys is None else spliced(inner, inner_keys)))  # type: ignore[arg-type]
-
-    def _encode_document(self, part: Document) -> Any:
-        extra = (part.metadata or {}).get(FAMILY, {})
-        if part.text is not None:
-            self._log.degrade(part, "", "text document", "it crosses as plain text")
-            return TextPart(part.text)
-        if part.url is not None and FAMILY not in (part.metadata or {}):
-            self._log.drop(part, "url", "document by URL", "this API takes files as data or file id")
-            return None
-        file_data: Any = UNSET
-        if part.data is not None:
-            file_data = data_url(part.media_type or "application/pdf", part.data)
-        elif part.url is not None:
-            file_data = part.url
-        for field in ("context", "cite"):
-            if getattr(part, field) is not None:
-                self._log.drop(part, field, f"document {field}", "this API has no such setting on files")
-        filename: Any = UNSET if part.title is None else part.title
-        if part.data is not None and part.title is None and FAMILY not in (part.metadata or {}):
-            filename = "document"
-        inner: Any = File(file_data, filename, UNSET if part.file_id is None else part.file_id)
-        inner_keys = inner_extra(extra, "file")
-        return self._finish(part, FilePart(inner if inner_keys is None else spliced(inner, inner_keys)))  # type: ignore[arg-type]
-
-    def _encode_refusal(self, part: Refusal) -> Any:
-        return self._finish(part, RefusalPart(part.text))
-
-    def _encode_reasoning(self, part: Reasoning) -> Any:
-        return (part.metadata or {}).get(FAMILY, {}).get("~thinking")
-
-    def _encode_opaque(self, part: Opaque) -> Any:
-        if part.origin == FAMILY:
-            return opaque_block_held(part)
-        self._log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
-        return None
-
-    def _encode_foreign(self, part: AnyPart) -> Any:
-        self._log.drop(part, "", type(part).__name__, "this message cannot hold it")
-
-    def _finish(self, part: Any, wire: Wire) -> Any:
-        metadata: Metadata | None = part.metadata
-        extra = (metadata or {}).get(FAMILY)
-        cache = getattr(part, "cache", None)
-        if cache is not None and (extra is None or MODELLED + "prompt_cache_breakpoint" not in extra):
-            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
-        return wire if not extra else spliced(wire, extra)
-
-
-def _function(call: ToolCall, extra: Extra) -> Any:
+def _function(call: ToolCall, extra: Extra) -> WireValue:
     spelled = note({FAMILY: extra}, FAMILY, "~arguments")
     arguments: Any = arguments_as_text(call)
     if spelled == "object":
@@ -687,23 +518,8 @@ def _function(call: ToolCall, extra: Extra) -> Any:
     return function if inner is None else spliced(function, inner)
 
 
-def _legacy_call(parts: tuple[AnyPart, ...]) -> Any:
+def _legacy_call(parts: tuple[AnyPart, ...]) -> WireValue:
     for part in parts:
         if type(part) is ToolCall and "~legacy" in (part.metadata or {}).get(FAMILY, {}):
             return Raw(encode_json(Function(part.name, part.arguments_text or "")))
     return None
-
-
-_ENCODE_PART: dict[type[AnyPart], Callable[[Any, Any], Any]] = {
-    Text: MessageEncoder._encode_text,
-    Image: MessageEncoder._encode_image,
-    Audio: MessageEncoder._encode_audio,
-    Document: MessageEncoder._encode_document,
-    Refusal: MessageEncoder._encode_refusal,
-    Reasoning: MessageEncoder._encode_reasoning,
-    Opaque: MessageEncoder._encode_opaque,
-    ToolCall: MessageEncoder._encode_foreign,
-    ToolResult: MessageEncoder._encode_foreign,
-    ServerToolCall: MessageEncoder._encode_foreign,
-    ServerToolResult: MessageEncoder._encode_foreign,
-}

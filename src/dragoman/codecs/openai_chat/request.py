@@ -17,7 +17,7 @@ from dragoman.codecs.openai_chat.tools import (
     encode_tools,
 )
 from dragoman.codecs.openai_chat.wire import ChatRequest
-from dragoman.codecs.reading import MODELLED, Extra, WireReader, spliced
+from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, spliced
 from dragoman.ir import Message, ReasoningSettings, Request, ToolCall
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json, note
@@ -134,14 +134,16 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
 _BUDGET_EFFORT = ((2048, "low"), (8192, "medium"))
 
 
-def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) -> Any:
+def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
     if settings.visible and FAMILY not in (settings.metadata or {}):
         log.drop(request, "reasoning.visible", "visible reasoning", "this API does not show reasoning")
     if settings.effort is not None:
         return settings.effort
     if settings.budget_tokens is not None and settings.budget_tokens > 0:
         effort = next((name for limit, name in _BUDGET_EFFORT if settings.budget_tokens <= limit), "high")
-        log.degrade(request, "reasoning.budget_tokens", f"budget of {settings.budget_tokens} tokens", f"sent as effort {effort}")
+        log.degrade(
+            request, "reasoning.budget_tokens", f"budget of {settings.budget_tokens} tokens", f"sent as effort {effort}"
+        )
         return effort
     if settings.mode == "off":
         return "none"

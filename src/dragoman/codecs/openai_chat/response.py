@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
@@ -17,7 +17,7 @@ from dragoman.codecs.openai_chat.wire import (
     PromptDetails,
     UsageWire,
 )
-from dragoman.codecs.reading import MODELLED, Extra, WireReader, inner_extra, keep, spliced
+from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, inner_extra, keep, spliced
 from dragoman.ir import Completion, Finish, FinishReason, Message, Refusal, ToolCall, Usage
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json, note
@@ -52,7 +52,7 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
 }
 
 
-def decode_finish(raw: str | None | Any, message: Message | None) -> Finish | None:
+def decode_finish(raw: str | None | UnsetType, message: Message | None) -> Finish | None:
     """Calls present mean tool calls, whatever the word: forced choices end with "stop" on several servers."""
     if raw is UNSET or raw is None:
         return None
@@ -71,7 +71,9 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
     if source == FAMILY and finish.raw is not None:
         return finish.raw
     if finish.reason in {"pause", "error", "unknown"}:
-        log.degrade(completion, "finish", f"finish reason {finish.raw or finish.reason!r}", "this API can only say stop")
+        log.degrade(
+            completion, "finish", f"finish reason {finish.raw or finish.reason!r}", "this API can only say stop"
+        )
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
     return _ENCODE_FINISH[finish.reason]
@@ -116,11 +118,11 @@ def _exact(wire: UsageWire) -> Raw:
     return spliced(shell, details | nulls)
 
 
-def _count(value: int | None | Any) -> int | None:
+def _count(value: int | None | UnsetType) -> int | None:
     return None if value is UNSET else value
 
 
-def encode_usage(usage: Usage) -> Any:
+def encode_usage(usage: Usage) -> WireValue:
     notes = (usage.metadata or {}).get(FAMILY)
     if notes is not None and "~usage" in notes:
         return spliced(notes["~usage"], notes)
@@ -191,10 +193,11 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     native = completion.metadata is not None and FAMILY in completion.metadata
     extra = (completion.metadata or {}).get(FAMILY, {})
     encoder = MessageEncoder(log, to_client=True)
-    finishes = completion.finishes or (completion.finish,)
     choices = [
-        _encode_choice(encoder, completion, message, finishes[index], index, native=native, log=log)
-        for index, message in enumerate(completion.messages)
+        _encode_choice(message, encoder.encode_assistant(message), word, index, native=native)
+        for index, (message, word) in enumerate(
+            zip(completion.messages, _encode_finishes(completion, log, native=native), strict=True)
+        )
     ]
     wire = ChatResponse(
         choices,
@@ -208,27 +211,23 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(content)
 
 
-def _encode_choice(
-    encoder: MessageEncoder,
-    completion: Completion,
-    message: Message,
-    finish: Finish | None,
-    index: int,
-    *,
-    native: bool,
-    log: LossLog,
-) -> Any:
+def _encode_finishes(completion: Completion, log: LossLog, *, native: bool) -> list[str | None]:
+    finishes = completion.finishes or (completion.finish,) * len(completion.messages)
+    return [encode_finish(finish, FAMILY if native else None, log, completion) for finish in finishes]
+
+
+def _encode_choice(message: Message, body: WireValue, word: WireValue, index: int, *, native: bool) -> WireValue:
     notes = (message.metadata or {}).get(FAMILY, {})
-    body = encoder.encode_assistant(message)
     if not native:
         # A strict client of this API expects these two keys on every message.
         absent = {key: held for key, held in (("refusal", NULL), ("annotations", Raw(b"[]"))) if not _says(body, key)}
         body = spliced(body, absent) if absent else body
-    word: Any = encode_finish(finish, FAMILY if native else None, log, completion)
     if "~finish" in notes:
         word = UNSET if note(message.metadata, FAMILY, "~finish") == "absent" else None
     place = notes.get("~index", index if not native else UNSET)
-    choice = ChoiceWire(UNSET if "~message" in notes else body, place, word, notes.get("~logprobs", UNSET if native else NULL))
+    choice = ChoiceWire(
+        UNSET if "~message" in notes else body, place, word, notes.get("~logprobs", UNSET if native else NULL)
+    )
     inner = inner_extra(notes, "choice")
     return choice if inner is None else spliced(choice, inner)
 

@@ -19,7 +19,7 @@ from dragoman.codecs.openai_chat.wire import (
     ResponseFormat,
 )
 from dragoman.codecs.openai_chat.wire import CustomTool as CustomToolWire
-from dragoman.codecs.reading import inner_extra, keep, spliced
+from dragoman.codecs.reading import WireValue, inner_extra, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -37,7 +37,7 @@ def decode_tools(wires: list[AnyTool]) -> tuple[Tool, ...]:
 
 
 def _decode_tool(wire: AnyTool) -> Tool:
-    if type(wire) is FunctionTool:
+    if isinstance(wire, FunctionTool):
         function = wire.function
         return ToolDefinition(
             function.name,
@@ -57,17 +57,16 @@ def _decode_tool(wire: AnyTool) -> Tool:
             None if custom.format is UNSET else custom.format,
             keep(FAMILY, wire.extra, custom=custom.extra),
         )
-    definition = parse_json(wire.raw)  # type: ignore[union-attr]
-    name = definition.get("name") or definition.get("type") or ""
-    return ProviderTool(str(name), FAMILY, wire.raw)  # type: ignore[union-attr]
+    definition = parse_json(wire.raw)
+    return ProviderTool(str(definition.get("name") or definition.get("type") or ""), FAMILY, wire.raw)
 
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog) -> list[Any]:
     return [wire for tool in tools if (wire := _encode_tool(tool, log)) is not None]
 
 
-def _encode_tool(tool: Tool, log: LossLog) -> Any:
-    if type(tool) is ToolDefinition:
+def _encode_tool(tool: Tool, log: LossLog) -> WireValue:
+    if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
             log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
         parameters = parameters_held(tool)
@@ -90,7 +89,6 @@ def _encode_tool(tool: Tool, log: LossLog) -> Any:
         extra = (tool.metadata or {}).get(FAMILY, {})
         inner = inner_extra(extra, "custom")
         return spliced(CustomToolWire(custom if inner is None else cast("Any", spliced(custom, inner))), extra)
-    assert isinstance(tool, ProviderTool)
     if tool.origin == FAMILY:
         return definition_held(tool)
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
@@ -125,7 +123,10 @@ def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
     named = UNSET if wire.extra is UNSET else parse_json(wire.extra.get("name", Raw(b"null")))
     if not isinstance(named, str):
         raise DecodeError(
-            path="$.tool_choice", expected="function, custom or allowed_tools", got=repr(wire.type), source="openai-chat"
+            path="$.tool_choice",
+            expected="function, custom or allowed_tools",
+            got=repr(wire.type),
+            source="openai-chat",
         )
     return ToolChoice("required", (named,), {FAMILY: {"~choice": spliced(wire, wire.extra or {})}})
 
@@ -142,7 +143,7 @@ def _decode_allowed(allowed: AllowedTools) -> ToolChoice:
     return ToolChoice("required" if allowed.mode == "required" else "auto", tuple(names), {FAMILY: notes})
 
 
-def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> Any:
+def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> WireValue:
     notes = (choice.metadata or {}).get(FAMILY, {})
     if "~choice" in notes:
         return notes["~choice"]
@@ -187,7 +188,7 @@ def decode_output(wire: ResponseFormat) -> StructuredOutput | None:
     )
 
 
-def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> Any:
+def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
     extra = (output.metadata or {}).get(FAMILY, {})
     if output.kind == "json":
         return spliced(ResponseFormat("json_object"), extra)
