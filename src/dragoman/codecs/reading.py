@@ -1,8 +1,8 @@
 """From bytes to typed wire values without losing what the types do not know.
 
 Wire structs forbid unknown fields, so the ordinary body is decoded once, at full speed. A body that says more than its
-struct (a vendor's extra key, an explicit null, a block type of tomorrow, snake_case where camelCase is usual) fails
-that first decode and is *lifted*: what the types do not know moves into the `extra` of its own object, what they know is
+struct (a vendor's extra key, an explicit null, a block type of tomorrow, snake_case for camelCase) fails that
+first decode and is *lifted*: what the types do not know moves into the `extra` of its own object, what they know is
 decoded as before. Only then is a body that still does not fit an error, and the error names the path.
 """
 

@@ -321,7 +321,7 @@ def rejoin_media(messages: list[Message]) -> list[Message]:
             if tag is not None:
                 current = media.setdefault(tag["id"], [])
             else:
-                current.append(part)  # type: ignore[arg-type]
+                current.append(part)
         _attach(rejoined, media)
     return rejoined
 

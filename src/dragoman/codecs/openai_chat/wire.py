@@ -115,7 +115,7 @@ class UserMessage(ChatMessage, frozen=True, tag="user"):
 
 
 class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
-    """Fields of vendors (reasoning, reasoning_details, extra_content, …) and the old function_call arrive in `extra`."""
+    """Fields of vendors (reasoning, reasoning_details, extra_content, …) and the old function_call come in `extra`."""
 
     content: str | list[ContentPart] | None | UnsetType = UNSET
     tool_calls: list[Call] | None | UnsetType = UNSET
