@@ -1,10 +1,12 @@
 """One candidate on one case and pair of formats."""
 
+from math import inf
+
 from benchmarks.bodies import Format
 from benchmarks.candidates import Candidate
-from benchmarks.cases import Case, body, floor
+from benchmarks.cases import Case, floor, ground
 from benchmarks.crossing import shortcoming
-from benchmarks.measure import Comparison, compare
+from benchmarks.measure import Best, Runner, race
 
 
 class Contest:
@@ -15,19 +17,15 @@ class Contest:
         self.case = case
         self.source = source
         self.target = target
-        self.comparison: Comparison | None = None
         self.remark: str | None = None
-        self._body = body(case, source)
+        self.best = Best()
+        self.ground = ground(case, source)
         self._translate = candidate.translator(case.job, source, target)
         self._try()
 
     @property
-    def size(self) -> int:
-        return len(self._body)
-
-    @property
     def ratio(self) -> float | None:
-        return None if self.comparison is None else self.comparison.ratio
+        return None if self.best.nanoseconds == inf else self.best.nanoseconds / self.ground.floor.nanoseconds
 
     @property
     def slow(self) -> bool:
@@ -40,17 +38,21 @@ class Contest:
 
     def measure(self, *, seconds: float, collector: bool) -> None:
         """Adds one slice. Nothing happens where the pair is not offered or the library fails."""
-        translate, given = self._translate, self._body
+        translate, given = self._translate, self.ground.body
         if translate is None:
             return
-        slice_ = compare(lambda: translate(given), lambda: floor(given), seconds=seconds, collector=collector)
-        self.comparison = slice_ if self.comparison is None else self.comparison.joined(slice_)
+        race(
+            Runner(lambda: translate(given), self.best),
+            Runner(lambda: floor(given), self.ground.floor),
+            seconds=seconds,
+            collector=collector,
+        )
 
     def _try(self) -> None:
         if self._translate is None:
             return
         try:
-            self.remark = shortcoming(self.case.conversation, self.target, self._translate(self._body))
+            self.remark = shortcoming(self.case.conversation, self.target, self._translate(self.ground.body))
         except Exception as error:  # noqa: BLE001 - whatever a library raises, the others still get their turn
             self._translate = None
             self.remark = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

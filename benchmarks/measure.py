@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from time import perf_counter_ns
 from typing import Final
 
@@ -13,20 +14,20 @@ _FEWEST_ROUNDS: Final = 9
 _BIG_BLOCK: Final = 31 << 20  # just below the size from which glibc never keeps a block
 
 
+class Best:
+    """Nanoseconds of the fastest call seen so far. Noise can only add, so more rounds bring it nearer to the truth."""
+
+    def __init__(self) -> None:
+        self.nanoseconds = inf
+
+    def see(self, nanoseconds: float) -> None:
+        self.nanoseconds = min(self.nanoseconds, nanoseconds)
+
+
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Nanoseconds per call, each the best of many rounds taken in turns."""
-
-    candidate: float
-    floor: float
-
-    @property
-    def ratio(self) -> float:
-        return self.candidate / self.floor
-
-    def joined(self, other: "Comparison") -> "Comparison":
-        """As if the rounds of both had been one measurement."""
-        return Comparison(candidate=min(self.candidate, other.candidate), floor=min(self.floor, other.floor))
+class Runner:
+    function: Callable[[], object]
+    best: Best
 
 
 @contextmanager
@@ -50,23 +51,18 @@ def quiet(*, collector: bool) -> Iterator[None]:
             gc.enable()
 
 
-def compare(
-    candidate: Callable[[], object], floor: Callable[[], object], *, seconds: float, collector: bool = False
-) -> Comparison:
-    """Both for `seconds` together, round about; the best round of each counts, being the least disturbed one."""
+def race(first: Runner, second: Runner, *, seconds: float, collector: bool) -> None:
+    """Both in turns, in short batches, for `seconds` together."""
     with quiet(collector=collector):
-        repeats = _repeats(candidate), _repeats(floor)
-        best = [float("inf"), float("inf")]
-        contestants = [(0, candidate, repeats[0]), (1, floor, repeats[1])]
+        runners = [(runner, _repeats(runner.function)) for runner in (first, second)]
         deadline = perf_counter_ns() + int(seconds * 1e9)
         rounds = 0
         while rounds < _FEWEST_ROUNDS or perf_counter_ns() < deadline:
             rounds += 1
-            contestants.reverse()  # nobody always runs in the cache the other one warmed
-            for index, function, repeat in contestants:
-                best[index] = min(best[index], _batch(function, repeat) / repeat)
+            runners.reverse()  # nobody always runs in the cache the other one warmed
+            for runner, repeat in runners:
+                runner.best.see(_batch(runner.function, repeat) / repeat)
                 gc.collect(0)
-    return Comparison(candidate=best[0], floor=best[1])
 
 
 def _batch(function: Callable[[], object], repeat: int) -> int:

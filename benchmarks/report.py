@@ -64,13 +64,12 @@ def _grid(contests: list[Contest], names: list[str]) -> list[list[str]]:
     grid = [["from -> to", "kB", "floor µs", *names]]
     for pair in {_pair(contest): None for contest in contests}:
         row = [contest for contest in contests if _pair(contest) == pair]
-        floor = min((contest.comparison.floor for contest in row if contest.comparison), default=None)
         numbers = {contest.candidate.name: _number(contest) for contest in row}
         grid.append(
             [
                 pair,
-                f"{row[0].size / 1e3:.1f}",
-                _NOTHING if floor is None else f"{floor / 1e3:.1f}",
+                f"{len(row[0].ground.body) / 1e3:.1f}",
+                f"{row[0].ground.floor.nanoseconds / 1e3:.1f}",
                 *(numbers[name] for name in names),
             ]
         )
@@ -123,10 +122,10 @@ def json(report: Report) -> str:
             "case": contest.case.name,
             "source": contest.source,
             "target": contest.target,
-            "bytes": contest.size,
+            "bytes": len(contest.ground.body),
             "ratio": contest.ratio,
             "limit": contest.case.limit if contest.candidate.held_to_limits else None,
-            "floor_microseconds": contest.comparison and contest.comparison.floor / 1e3,
+            "floor_microseconds": contest.ground.floor.nanoseconds / 1e3,
             "remark": contest.remark,
         }
         for contest in report.contests
