@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import inf
 from typing import Final
 
 import orjson
@@ -69,11 +70,16 @@ def _grid(contests: list[Contest], names: list[str]) -> list[list[str]]:
             [
                 pair,
                 f"{len(row[0].ground.body) / 1e3:.1f}",
-                f"{row[0].ground.floor.nanoseconds / 1e3:.1f}",
+                _floor(row[0]),
                 *(numbers[name] for name in names),
             ]
         )
     return grid
+
+
+def _floor(contest: Contest) -> str:
+    nanoseconds = contest.ground.floor.nanoseconds
+    return _NOTHING if nanoseconds == inf else f"{nanoseconds / 1e3:.1f}"
 
 
 def _pair(contest: Contest) -> str:
