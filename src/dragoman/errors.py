@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dragoman.ir import Completion, Failure
     from dragoman.losses import Loss
 
 
@@ -35,6 +36,28 @@ class DecodeError(DragomanError, ValueError):
 
 class LimitExceeded(DecodeError):
     """A body beyond the size or nesting we agree to read."""
+
+
+class IllegalEvent(DecodeError):
+    """A stream event that cannot come in the state the stream is in."""
+
+    def __init__(self, *, event: str, state: str, source: str) -> None:
+        self.event = event
+        self.state = state
+        super().__init__(path="$", expected=f"an event that may follow in state {state}", got=event, source=source)
+
+
+class StreamError(DragomanError):
+    """A stream that failed. `failure` says why, `partial` is the answer up to there (its open calls are incomplete)."""
+
+    def __init__(self, failure: Failure, partial: Completion) -> None:
+        self.failure = failure
+        self.partial = partial
+        super().__init__(f"stream failed ({failure.kind}): {failure.message}")
+
+
+class TruncatedStream(StreamError):
+    """The bytes ended before the wire's end signal: never a success."""
 
 
 class EncodeError(DragomanError, ValueError):

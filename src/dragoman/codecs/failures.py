@@ -37,6 +37,7 @@ _STATUS_OF_KIND: dict[FailureKind, int] = {
     "overloaded": 503,
     "timeout": 504,
     "cancelled": 499,
+    "truncated": 502,
 }
 _FIRST_SERVER_ERROR = 500
 

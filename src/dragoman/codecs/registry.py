@@ -46,12 +46,17 @@ def formats() -> tuple[str, ...]:
     return tuple(_FORMATS)
 
 
+def folder_of(name: str) -> str:
+    """The codec folder of a format."""
+    if name not in _FORMATS:
+        raise UnknownFormat(name, formats())
+    return _FORMATS[name][0]
+
+
 @cache
 def codec(name: str) -> Codec:
     """The codec of a format."""
-    if name not in _FORMATS:
-        raise UnknownFormat(name, formats())
-    folder, profile_name = _FORMATS[name]
+    folder, profile_name = folder_of(name), _FORMATS[name][1]
     request, response, errors, profiles = (
         import_module(f"dragoman.codecs.{folder}.{module}") for module in ("request", "response", "errors", "profile")
     )

@@ -1,6 +1,16 @@
 """The intermediate format: frozen, JSON-serialisable values. Imports nothing of ours but the error types."""
 
 from dragoman.ir.completions import Completion, Failure, FailureKind, Finish, FinishReason, Usage
+from dragoman.ir.events import (
+    AnyEvent,
+    Finished,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    StreamFailed,
+    StreamStart,
+    UsageUpdate,
+)
 from dragoman.ir.messages import Message, Role
 from dragoman.ir.parts import (
     AnyPart,
@@ -39,6 +49,7 @@ VERSION = "1"
 
 __all__ = [
     "VERSION",
+    "AnyEvent",
     "AnyPart",
     "AnyTool",
     "Audio",
@@ -51,12 +62,16 @@ __all__ = [
     "FailureKind",
     "Finish",
     "FinishReason",
+    "Finished",
     "Image",
     "Media",
     "Message",
     "Metadata",
     "Opaque",
     "Part",
+    "PartDelta",
+    "PartEnd",
+    "PartStart",
     "ProviderTool",
     "Reasoning",
     "ReasoningSettings",
@@ -67,6 +82,8 @@ __all__ = [
     "ServerToolCall",
     "ServerToolResult",
     "Signature",
+    "StreamFailed",
+    "StreamStart",
     "StructuredOutput",
     "Text",
     "ToolCall",
@@ -74,5 +91,6 @@ __all__ = [
     "ToolDefinition",
     "ToolResult",
     "Usage",
+    "UsageUpdate",
     "Value",
 ]

@@ -91,6 +91,7 @@ FailureKind: TypeAlias = Literal[
     "overloaded",
     "timeout",
     "cancelled",
+    "truncated",
 ]
 
 

@@ -92,10 +92,19 @@ class Value(Struct, frozen=True, gc=False, omit_defaults=True):
     def __repr__(self) -> str:
         shown = []
         for name, default in zip(self.__struct_fields__, _defaults(type(self)), strict=True):
-            value = getattr(self, name)
+            value = _reading(self, name)
             if value != default:
                 shown.append(f"{name}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _reading(value: Value, name: str) -> Any:
+    """A field as it reads; UNSET where reading would raise (arguments that did not parse)."""
+    slot = getattr(type(value), "__exact__", {}).get(name)
+    if slot is None:
+        return getattr(value, name)
+    given = slot.__get__(value)
+    return parse_json(given) if type(given) is Raw else given
 
 
 def _defaults(kind: type[Struct]) -> tuple[Any, ...]:
@@ -138,7 +147,7 @@ def _reader(get: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _same_reading(self: Value, other: object) -> bool:
     if type(self) is not type(other):
         return NotImplemented  # type: ignore[no-any-return]
-    return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__)
+    return all(_reading(self, name) == _reading(cast("Value", other), name) for name in self.__struct_fields__)
 
 
 def held(value: Value, name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, structs
 
 from dragoman.codecs.profile import STRICTEST_NAMES, Profile
-from dragoman.ir import AnyPart, Completion, CustomTool, Message, Metadata, Request, ToolCall
+from dragoman.ir import AnyEvent, AnyPart, Completion, CustomTool, Message, Metadata, PartStart, Request, ToolCall
 from dragoman.ir.parts import arguments_held
 from dragoman.losses import LossLog
 from dragoman.passes.names import name_alias
@@ -71,3 +71,14 @@ def _as_declared(call: ToolCall, name: str, *, custom: bool) -> ToolCall:
         if isinstance(text, str) and len(call.arguments) == 1:
             return structs.replace(call, name=name, custom=True, arguments_text=text)
     return call if name == call.name else structs.replace(call, name=name)
+
+
+def restored_events(events: list[AnyEvent], request: Request) -> list[AnyEvent]:
+    """The same for a stream: names return at the start of a call."""
+    names = {tool.name for tool in request.tools}
+    return [
+        structs.replace(event, part=structs.replace(event.part, name=_original_name(event.part.name, names)))
+        if isinstance(event, PartStart) and isinstance(event.part, ToolCall) and event.part.name not in names
+        else event
+        for event in events
+    ]

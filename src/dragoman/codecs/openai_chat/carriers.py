@@ -23,7 +23,6 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
-    Metadata,
     Reasoning,
     Signature,
     Text,
@@ -57,7 +56,7 @@ def read_reasoning(extra: Extra) -> list[AnyPart]:
     for detail, raw in zip(details, _raw_items(held), strict=True) if details else ():
         if isinstance(detail.id, str) and detail.id.startswith(_TEXT_AT):
             continue
-        parts.append(_reasoning_of(detail, raw))
+        parts.append(structs.replace(reasoning_of(detail), metadata={FAMILY: {"~detail": raw}}))
     if parts:
         extra[MODELLED + "reasoning_details"] = extra.pop("reasoning_details")
     for key in ("reasoning_content", "reasoning"):
@@ -76,16 +75,15 @@ def _raw_items(held: Raw | None) -> list[Raw]:
     return [] if held is None else msgspec.json.decode(held, type=list[Raw])
 
 
-def _reasoning_of(detail: ReasoningDetail, raw: Raw) -> Reasoning:
-    family = _FORMAT_FAMILY.get(detail.format or "", detail.format or "") if detail.format is not UNSET else ""
-    item_id = detail.id or None if detail.id is not UNSET else None
-    metadata: Metadata = {FAMILY: {"~detail": raw}}
+def reasoning_of(detail: ReasoningDetail) -> Reasoning:
+    """One entry of `reasoning_details`, or one fragment of it."""
+    family = _FORMAT_FAMILY.get(detail.format, detail.format) if isinstance(detail.format, str) else ""
+    item_id = detail.id if isinstance(detail.id, str) and detail.id else None
     if detail.type == "reasoning.encrypted" and isinstance(detail.data, str):
-        # An OpenAI or Google item is a summary elsewhere plus this; Anthropic's has no readable text at all.
-        return Reasoning("", Signature(family, detail.data, item_id), redacted=True, metadata=metadata)
+        return Reasoning("", Signature(family, detail.data, item_id), redacted=True)
     text = detail.text if isinstance(detail.text, str) else detail.summary
     signature = Signature(family, detail.signature, item_id) if isinstance(detail.signature, str) else None
-    return Reasoning(text if isinstance(text, str) else "", signature, metadata=metadata)
+    return Reasoning(text if isinstance(text, str) else "", signature)
 
 
 def write_reasoning(parts: Sequence[AnyPart], *, to_client: bool) -> Extra:
@@ -105,7 +103,7 @@ def write_reasoning(parts: Sequence[AnyPart], *, to_client: bool) -> Extra:
         elif to_client and "~thinking" not in notes:
             text.append(part.text)
             if part.signature is not None:
-                details.append(_detail_for(part, part.signature, len(details)))
+                details.append(detail_for(part, part.signature, len(details)))
     fields: Extra = {key: Raw(encode_json(value)) for key, value in keys.items()}
     if any(text):
         fields["reasoning_content"] = Raw(encode_json("".join(text)))
@@ -114,7 +112,7 @@ def write_reasoning(parts: Sequence[AnyPart], *, to_client: bool) -> Extra:
     return fields
 
 
-def _detail_for(part: Reasoning, signature: Signature, index: int) -> ReasoningDetail:
+def detail_for(part: Reasoning, signature: Signature, index: int) -> ReasoningDetail:
     spelled = _FAMILY_FORMAT.get(signature.family, signature.family)
     item_id: str | UnsetType = UNSET if signature.id is None else signature.id
     if part.redacted or (signature.family == FAMILY and not part.text):
@@ -131,11 +129,16 @@ def read_call_signature(extra: Extra) -> Signature | None:
     held = extra.get("extra_content")
     if held is None:
         return None
+    signature = signature_in(held)
+    if signature is not None:
+        extra[MODELLED + "extra_content"] = extra.pop("extra_content")
+    return signature
+
+
+def signature_in(held: Raw) -> Signature | None:
+    """The signature in an `extra_content`."""
     data = _google_signature(parse_json(held))
-    if data is None:
-        return None
-    extra[MODELLED + "extra_content"] = extra.pop("extra_content")
-    return Signature("google", data)
+    return None if data is None else Signature("google", data)
 
 
 def _google_signature(content: WireValue) -> str | None:
@@ -201,14 +204,14 @@ def text_signature_details(parts: Sequence[AnyPart]) -> list[ReasoningDetail]:
         if type(part) is not Text:
             continue
         if part.signature is not None:
-            spelled = _FAMILY_FORMAT.get(part.signature.family, part.signature.family)
-            details.append(
-                ReasoningDetail(
-                    "reasoning.encrypted", data=part.signature.data, format=spelled, id=f"{_TEXT_AT}{start}"
-                )
-            )
+            details.append(text_signature_detail(part.signature, start))
         start += len(part.text)
     return details
+
+
+def text_signature_detail(signature: Signature, start: int) -> ReasoningDetail:
+    spelled = _FAMILY_FORMAT.get(signature.family, signature.family)
+    return ReasoningDetail("reasoning.encrypted", data=signature.data, format=spelled, id=f"{_TEXT_AT}{start}")
 
 
 # ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -225,6 +228,12 @@ def read_annotations(held: Raw | UnsetType, parts: list[AnyPart], extra: Extra) 
         return
     part = parts[texts[-1]]
     parts[texts[-1]] = structs.replace(part, citations=citations)
+
+
+def citations_in(held: Raw) -> list[Citation]:
+    """The web citations among these annotations."""
+    found = [_citation(raw) for raw in _raw_items(held)] if bytes(held)[:1] == b"[" else []
+    return [citation for citation in found if citation is not None]
 
 
 def _citation(raw: Raw) -> Citation | None:

@@ -31,6 +31,7 @@ _TYPE_OF: dict[FailureKind, str] = {
     "overloaded": "server_error",
     "timeout": "server_error",
     "cancelled": "invalid_request_error",
+    "truncated": "server_error",
 }
 _KIND_OF_WORD: dict[str, FailureKind] = {
     "insufficient_quota": "billing",

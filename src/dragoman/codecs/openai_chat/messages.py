@@ -231,6 +231,7 @@ def _decode_call(call: Call, seed: str, index: int) -> ToolCall:
         and function.name is not UNSET
         and call.type is not UNSET
         and call.extra is UNSET
+        and call.custom is UNSET
         and function.extra is UNSET
     ):
         text = function.arguments

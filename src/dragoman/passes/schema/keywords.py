@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.passes.schema.source import Json, Node, json_type, step_into, type_names
-from dragoman.passes.schema.steps import is_object, main_type
+from dragoman.passes.schema.steps import TYPE_OF_KEYWORD, is_object, main_type
 
 if TYPE_CHECKING:
     from dragoman.passes.schema.walk import Walk
@@ -211,4 +211,17 @@ def _typed(walk: Walk, node: Node, members: Node) -> None:
         walk.note(node, "type", "kept", "every schema must say its type")
 
 
-RULES: tuple[Rule, ...] = (_closed, _complete, _itemised, _typed)
+def _named(walk: Walk, node: Node, members: Node) -> None:
+    kinds = {TYPE_OF_KEYWORD[keyword] for keyword in members if keyword in TYPE_OF_KEYWORD}
+    if not walk.dialect.single_type or len(kinds) != 1 or not members.keys().isdisjoint(("type", "anyOf", "ref")):
+        return
+    (kind,) = kinds
+    walk.note(node, "type", "rewritten", f"a type must be named, and the keywords speak of {kind}")
+    untyped = dict(members)
+    members.clear()
+    members.update({"type": kind} | untyped)
+    if "format" in members and _format(walk, members, "format", members["format"]) is UNSET:
+        del members["format"]
+
+
+RULES: tuple[Rule, ...] = (_named, _closed, _complete, _itemised, _typed)

@@ -42,7 +42,11 @@ def without_alternatives(walk: Walk, given: Node) -> Node:
 
 def _united(walk: Walk, node: Node, keyword: str) -> Node:
     rest = walk.source.without(node, keyword)
-    branches = [walk.without_alternatives(branch) for branch in walk.schemas(node, keyword) if isinstance(branch, dict)]
+    branches = [
+        walk.without_alternatives({} if branch is True else branch)
+        for branch in walk.schemas(node, keyword)
+        if branch is True or isinstance(branch, dict)
+    ]
     objects = [branch for branch in branches if _may_be_object(branch)]
     if not objects:
         raise walk.error(node, keyword, "an alternative that is an object", "none")

@@ -97,6 +97,11 @@ class SchemaSource:
             path = step_into(path, key)
         return path
 
+    def error(self, node: Json, place: str, expected: str, got: str) -> SchemaError:
+        """What is wrong with that place in the node: a keyword, or a way further in such as `anyOf[1]`."""
+        path = self.path_of(node, place)
+        return SchemaError(path=f"{path}.{place}" if place else path, expected=expected, got=got, keyword=place)
+
     def derive(self, values: Node, base: Node, *others: Node, owners: Mapping[str, Node] | None = None) -> Node:
         made_of = dict.fromkeys(identity for node in (base, *others) for identity in self.identities(node))
         self._derived[id(values)] = _Derived(values, base, owners or {}, tuple(made_of))
@@ -121,12 +126,7 @@ class SchemaSource:
         reference = node[keyword]
         found = self._follow(reference) if isinstance(reference, str) else UNSET
         if not isinstance(found, dict | bool):
-            raise SchemaError(
-                path=self.path_of(node, keyword),
-                expected="a reference to a schema within the same document",
-                got=repr(reference),
-                keyword=keyword,
-            )
+            raise self.error(node, keyword, "a reference to a schema within the same document", repr(reference))
         return found
 
     def tokens(self, reference: str) -> list[str] | None:
@@ -160,12 +160,7 @@ class SchemaSource:
             self._sizes[id(copied)] = _size(copied)
         self._inlined += self._sizes[id(copied)]
         if self._inlined > MAX_INLINED_BYTES:
-            raise SchemaError(
-                path=self.path_of(node, keyword),
-                expected=f"at most {MAX_INLINED_BYTES} bytes of inlined schemas",
-                got="references that multiply beyond that",
-                keyword=keyword,
-            )
+            raise self.error(node, keyword, f"at most {MAX_INLINED_BYTES} bytes of inlined schemas", "more")
 
     def merge(self, nodes: Iterable[Node], report: Callable[[Node, str], None]) -> Node:
         """One node that says what all of them say. `report` hears of each keyword that had to give way."""
@@ -239,7 +234,8 @@ def _common_types(one: Json, other: Json) -> Json:
 def _common_values(one: Json, other: Json) -> Json:
     if not (isinstance(one, list) and isinstance(other, list)):
         return UNSET
-    return [value for value in one if any(json_type(value) == json_type(twin) and value == twin for twin in other)]
+    common = [value for value in one if any(json_type(value) == json_type(twin) and value == twin for twin in other)]
+    return common or UNSET
 
 
 def _greatest(one: Json, other: Json) -> Json:

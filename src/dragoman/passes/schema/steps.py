@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.passes.schema.source import Json, Node, json_type, type_names
+from dragoman.passes.schema.source import Json, Node, json_type, step_into, type_names
 
 if TYPE_CHECKING:
     from dragoman.passes.schema.walk import Walk
@@ -35,14 +35,14 @@ def main_type(node: Node) -> str:
 def merge_all_of(walk: Walk, node: Node) -> Node:
     if "allOf" not in node:
         return node
-    members = [member for member in walk.schemas(node, "allOf") if isinstance(member, dict)]
+    members = [walk.normal(member) for member in walk.schemas(node, "allOf") if isinstance(member, dict)]
     # An object in allOf that has to be closed would forbid what the other members declare.
     if walk.dialect.accepts("allOf") and not any("$ref" in member or is_object(member) for member in members):
         return node
     rest = walk.source.without(node, "allOf")
-    if len(members) == 1 and rest.keys().isdisjoint(members[0]):
+    if len(members) == len(node["allOf"]) == 1 and rest.keys().isdisjoint(members[0]):
         walk.note(node, "allOf", "rewritten", "its only schema stands in its place", exact=True)
-        return merge_all_of(walk, walk.inline(walk.merge(rest, members[0])))
+        return walk.inline(walk.merge(rest, members[0]))
     return walk.flat(node)
 
 
@@ -91,15 +91,19 @@ def one_type(walk: Walk, node: Node) -> Node:
     null = len(others) < len(names) and (values is None or None in values)
     if len(others) > 1:
         return _split_types(walk, node, others, null=null)
+    remaining = None if values is None else [value for value in values if value is not None]
+    if remaining == [] and null:
+        others = []
     single = node | {"type": others[0] if others else "null"} | ({"nullable": True} if others and null else {})
-    if values is not None and None in values:
-        single["enum"] = [value for value in values if value is not None]
-        if not single["enum"]:
-            del single["enum"]
+    if remaining:
+        single["enum"] = remaining
+    elif remaining == []:
+        del single["enum"]
     if single == node:
         return node
     keyword = "enum" if single["type"] == node.get("type") else "type"
-    walk.note(node, keyword, "rewritten", "said as one type, with nullable for null", exact=True)
+    meaning_kept = (not others or remaining != []) and not (null and "anyOf" in node)
+    walk.note(node, keyword, "rewritten", "said as one type, with nullable for null", exact=meaning_kept)
     return walk.source.derive(single, node)
 
 
@@ -137,13 +141,17 @@ def null_to_nullable(walk: Walk, node: Node) -> Node:
     if "anyOf" not in node or not walk.dialect.single_type:
         return node
     given = walk.schemas(node, "anyOf")
-    branches = [walk.normal(branch) if isinstance(branch, dict) else branch for branch in given if branch is not False]
+    branches = [
+        walk.normal(branch) if isinstance(branch, dict) else walk.adapt(branch, node, step_into("anyOf", index))
+        for index, branch in enumerate(given)
+        if branch is not False
+    ]
     others = [branch for branch in branches if not _is_null(branch)]
     rest = walk.source.without(node, "anyOf")
     if not branches:
         walk.drop(node, "anyOf", "it has no schema that anything could match")
         return rest
-    if len(others) == 1 and len(branches) > 1 and isinstance(others[0], dict):
+    if len(others) == 1 and len(branches) > 1:
         walk.note(node, "anyOf", "rewritten", "null among its schemas is said by nullable", exact=True)
         merged = walk.merge(rest, others[0])
         # Beside a type that is not nullable, null never was among the alternatives.
@@ -157,41 +165,40 @@ def null_to_nullable(walk: Walk, node: Node) -> Node:
 
 
 def _is_null(schema: Json) -> bool:
-    return isinstance(schema, dict) and [name.lower() for name in type_names(schema.get("type"))] == ["null"]
+    if not isinstance(schema, dict):
+        return False
+    alternatives = schema.get("anyOf")
+    if isinstance(alternatives, list) and alternatives and all(_is_null(branch) for branch in alternatives):
+        return True
+    return [name.lower() for name in type_names(schema.get("type"))] == ["null"]
 
 
 def any_of_alone(walk: Walk, node: Node) -> Node:
     """What stands beside anyOf moves into each of its schemas: A and (B or C) is (A and B) or (A and C)."""
-    beside = {keyword: value for keyword, value in node.items() if keyword not in ("anyOf", "defs")}
+    may_move = (walk.dialect.keywords or frozenset()) - {"anyOf", "defs"}
+    beside = {keyword: value for keyword, value in node.items() if keyword in may_move}
     if "anyOf" not in node or not beside or not walk.dialect.any_of_alone:
         return node
     branches = walk.schemas(node, "anyOf")
-    if beside.pop("nullable", False) is True:
+    nullable = beside.pop("nullable", False) is True
+    if nullable and len(branches) > 1:
         branches.append(walk.source.derive({"type": "null"}, node))
     moved = walk.source.derive(beside, node)
-    joined: list[Json] = []
+    joined: list[Node] = []
     for branch in branches:
         walk.source.charge(node, "anyOf", moved)
-        if isinstance(branch, dict) and not _is_null(branch):
+        if not _is_null(branch):
             joined.append(walk.normal(walk.merge(moved, branch)))
-        else:
-            joined.append(moved if branch is True else branch)
-    walk.note(
-        node, "anyOf", "rewritten", "it must stand alone: what stood beside it moves into its schemas", exact=True
-    )
-    alone = {"anyOf": joined} | {keyword: node[keyword] for keyword in ("defs",) if keyword in node}
-    return joined[0] if len(joined) == 1 and isinstance(joined[0], dict) else walk.source.derive(alone, node)
-
-
-def named_type(walk: Walk, node: Node) -> Node:
-    if not walk.dialect.single_type or not node.keys().isdisjoint(("type", "anyOf", "ref")):
-        return node
-    kinds = {TYPE_OF_KEYWORD[keyword] for keyword in node if keyword in TYPE_OF_KEYWORD}
-    if len(kinds) != 1:
-        return node
-    (kind,) = kinds
-    walk.note(node, "type", "rewritten", f"a type must be named, and its keywords speak of {kind}")
-    return walk.source.derive({"type": kind} | node, node)
+        elif "type" not in beside:  # beside a type, null never was among the alternatives
+            joined.append(branch)
+    walk.note(node, "anyOf", "rewritten", "it must stand alone: what is beside it moves into it", exact=bool(joined))
+    rest = walk.source.without(node, "anyOf", *may_move)
+    if len(joined) == 1:
+        merged = walk.merge(rest, *joined)
+        return any_of_alone(walk, walk.source.derive(merged | {"nullable": True}, merged)) if nullable else merged
+    if not joined:
+        return walk.merge(rest, moved)
+    return null_to_nullable(walk, walk.source.derive(rest | {"anyOf": joined}, node))
 
 
 def inclusive_limits(walk: Walk, node: Node) -> Node:
@@ -216,6 +223,5 @@ STEPS: tuple[Callable[[Walk, Node], Node], ...] = (
     one_type,  # after const, whose value names a type
     null_to_nullable,  # after one_type, which makes anyOf out of several types
     any_of_alone,  # last of those that make or move anyOf
-    named_type,
     inclusive_limits,
 )

@@ -10,8 +10,8 @@ from msgspec import UNSET, Struct, UnsetType
 from dragoman.passes.schema.dialects import ROOT_COMBINATORS, SchemaDialect
 from dragoman.passes.schema.keywords import CHECKS, INERT, NEUTRAL, RULES, VISITS
 from dragoman.passes.schema.root import object_root, without_alternatives
-from dragoman.passes.schema.source import Json, Node, SchemaError, SchemaSource, json_type, step_into
-from dragoman.passes.schema.steps import STEPS
+from dragoman.passes.schema.source import Json, Node, SchemaError, SchemaSource, json_type
+from dragoman.passes.schema.steps import STEPS, is_object
 
 MAX_SCHEMA_DEPTH = 64
 """Schemas within schemas, references followed. Leaves room on the interpreter's stack for whoever calls us."""
@@ -83,14 +83,19 @@ class Walk:
         return UNSET
 
     def error(self, node: Node, keyword: str, expected: str, got: str) -> SchemaError:
-        path = self.source.path_of(node, keyword)
-        return SchemaError(
-            path=step_into(path, keyword) if keyword else path, expected=expected, got=got, keyword=keyword
-        )
+        return self.source.error(node, keyword, expected, got)
 
     def merge(self, *nodes: Node) -> Node:
         reason = "cannot be joined with the same keyword of another schema that applies here"
-        return self.source.merge(nodes, lambda node, keyword: self.note(node, keyword, "dropped", reason))
+        merged = self.source.merge(nodes, lambda node, keyword: self.note(node, keyword, "dropped", reason))
+        for closed in nodes:
+            others = (node for node in nodes if node is not closed)
+            if closed.get("additionalProperties", True) is not True and any(map(is_object, others)):
+                # {a, closed} and {b, closed} have no common object; merged they have, and that is what is meant.
+                self.note(closed, "additionalProperties", "rewritten", "it now spares the properties of all that is merged")
+        if merged.get("nullable") is True and any("type" in node and not node.get("nullable") for node in nodes):
+            return self.source.without(merged, "nullable")
+        return merged
 
     def schemas(self, node: Node, keyword: str) -> list[Json]:
         if not isinstance(node[keyword], list):
@@ -144,9 +149,7 @@ class Walk:
         if "allOf" not in node:
             return node
         members = [self.flat(member) for member in self.schemas(node, "allOf") if isinstance(member, dict)]
-        # {a, closed} and {b, closed} have no common object; merged they have. Nobody who writes that means the former.
-        exact = not any("additionalProperties" in member for member in (node, *members))
-        self.note(node, "allOf", "rewritten", "its schemas are merged into one", exact=exact)
+        self.note(node, "allOf", "rewritten", "its schemas are merged into one", exact=False not in node["allOf"])
         return self.merge(self.source.without(node, "allOf"), *members)
 
     @_opening
@@ -202,7 +205,8 @@ class Walk:
     def _checked_reference(self, node: Node) -> Node:
         """A reference that stays leads somewhere, not back if recursion is refused, and stands alone if it must."""
         if self.dialect.recursion:
-            self.source.target(node, "$ref")
+            if id(self.source.target(node, "$ref")) in self.source.identities(node):
+                raise self.error(node, "$ref", "a reference to another schema", f"{node['$ref']}, which is this one")
         elif id(target := self._enter(node, "$ref")) not in self._followed:
             self.adapt(target, node, "$ref")
             self._followed.add(id(target))

@@ -1,0 +1,239 @@
+"""From a wire's fragments to part events, for all formats; and from part events back to a completion.
+
+Fragments are keyed by what the wire gives and joined once, at the end. A part ends when the wire says so or when the
+answer does; never because what has come so far happens to parse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.codecs.arguments import read_arguments
+from dragoman.errors import StreamError, TruncatedStream
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Citation,
+    Completion,
+    Finish,
+    Finished,
+    Message,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Refusal,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+
+TEXT = Text("")
+REASONING = Reasoning("")
+REFUSAL = Refusal("")
+
+
+class Assembler:
+    """Writes the events of one stream. Each candidate has its own lane of parts; all share one count of indexes."""
+
+    def __init__(self) -> None:
+        self.events: list[AnyEvent] = []
+        self.next_index = 0
+        self._lanes: dict[int, Lane] = {}
+
+    def lane(self, candidate: int = 0) -> Lane:
+        lane = self._lanes.get(candidate)
+        if lane is None:
+            lane = self._lanes[candidate] = Lane(self, candidate)
+        return lane
+
+    def take(self) -> list[AnyEvent]:
+        """The events since the last time."""
+        events, self.events = self.events, []
+        return events
+
+    def end_all(self, *, incomplete: bool = False) -> None:
+        """End what is open. Cut short: calls are incomplete, and reasoning that never ended has no signature."""
+        for lane in self._lanes.values():
+            lane.end_all(incomplete=incomplete)
+
+
+class Lane:
+    """The parts of one candidate: one running text at a time, any number of open calls."""
+
+    def __init__(self, book: Assembler, candidate: int) -> None:
+        self._book = book
+        self._candidate = candidate
+        self.flow_index = -1
+        self.flow_kind: type[AnyPart] | None = None
+        self._calls: dict[int, None] = {}
+
+    def flow(self, prototype: Text | Reasoning | Refusal, text: str) -> None:
+        """A fragment of running text; a change of kind ends the part before it."""
+        if self.flow_kind is not type(prototype):
+            self.end_flow()
+            self.flow_index = self._start(prototype)
+            self.flow_kind = type(prototype)
+        self._book.events.append(PartDelta(self.flow_index, text))
+
+    def end_flow(self, signature: Signature | None = None, *, incomplete: bool = False) -> None:
+        if self.flow_kind is not None:
+            self._book.events.append(PartEnd(self.flow_index, signature, incomplete))
+            self.flow_kind = None
+
+    def cite(self, citation: Citation) -> None:
+        """A citation of the running text; without one, of an empty text that begins here."""
+        if self.flow_kind is not Text:
+            self.end_flow()
+            self.flow_index = self._start(TEXT)
+            self.flow_kind = Text
+        self._book.events.append(PartDelta(self.flow_index, "", citation))
+
+    def whole(self, part: AnyPart) -> None:
+        """A part that arrives complete."""
+        self.end_flow()
+        index = self._start(part)
+        self._book.events.append(PartEnd(index))
+
+    def start_call(self, call: ToolCall) -> int:
+        self.end_flow()
+        index = self._start(call)
+        self._calls[index] = None
+        return index
+
+    def delta(self, index: int, text: str) -> None:
+        self._book.events.append(PartDelta(index, text))
+
+    def end_call(self, index: int, signature: Signature | None = None, *, incomplete: bool = False) -> None:
+        if index in self._calls:
+            del self._calls[index]
+            self._book.events.append(PartEnd(index, signature, incomplete))
+
+    def end_all(self, *, incomplete: bool = False) -> None:
+        self.end_flow(incomplete=incomplete)
+        for index in list(self._calls):
+            self.end_call(index, incomplete=incomplete)
+
+    def _start(self, part: AnyPart) -> int:
+        book = self._book
+        index = book.next_index
+        book.next_index = index + 1
+        book.events.append(PartStart(index, part, self._candidate))
+        return index
+
+
+class _Growing:
+    """One part while its pieces come in."""
+
+    __slots__ = ("candidate", "citations", "end", "pieces", "prototype")
+
+    def __init__(self, start: PartStart) -> None:
+        self.prototype = start.part
+        self.candidate = start.candidate
+        self.pieces: list[str] = []
+        self.citations: list[Citation] = []
+        self.end: PartEnd | None = None
+
+    def finished(self) -> AnyPart:
+        part = self.prototype
+        end = self.end
+        text = "".join(self.pieces)
+        changes: dict[str, Any] = {}
+        if isinstance(part, ToolCall):
+            if self.pieces or (part.arguments_text is None and not part.parsed):
+                changes = {"arguments": _arguments(part, text), "arguments_text": text}
+            if end is None or end.incomplete:
+                changes["incomplete"] = True
+        elif isinstance(part, Text | Reasoning | Refusal) and self.pieces:
+            changes = {"text": part.text + text}
+        if self.citations and isinstance(part, Text):
+            changes["citations"] = (*part.citations, *self.citations)
+        # A reasoning part without its end event loses its signature: the vendor would refuse it over cut text.
+        if end is not None and end.signature is not None and not end.incomplete:
+            changes["signature"] = end.signature
+        return structs.replace(part, **changes) if changes else part
+
+
+def _arguments(call: ToolCall, text: str) -> Any:
+    return {"input": text} if call.custom else read_arguments(text)
+
+
+class Accumulator:
+    """Builds the completion while events pass by."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, _Growing] = {}
+        self._start = StreamStart()
+        self._usage: Usage | None = None
+        self._finished: Finished | None = None
+        self.failed: StreamFailed | None = None
+
+    def add(self, events: Iterable[AnyEvent]) -> None:
+        parts = self._parts
+        for event in events:
+            kind = type(event)
+            if kind is PartDelta:
+                growing = parts[event.index]  # type: ignore[union-attr]
+                if event.citation is None:  # type: ignore[union-attr]
+                    growing.pieces.append(event.text)  # type: ignore[union-attr]
+                else:
+                    growing.citations.append(event.citation)  # type: ignore[union-attr]
+            elif isinstance(event, PartStart):
+                parts[event.index] = _Growing(event)
+            elif isinstance(event, PartEnd):
+                parts[event.index].end = event
+            else:
+                self._add_rare(event)
+
+    def _add_rare(self, event: AnyEvent) -> None:
+        if isinstance(event, UsageUpdate):
+            self._usage = event.usage
+        elif isinstance(event, Finished):
+            self._finished = event
+        elif isinstance(event, StreamStart):
+            self._start = event
+        elif isinstance(event, StreamFailed):
+            self.failed = event
+
+    def completion(self) -> Completion:
+        """The answer as far as it is known."""
+        candidates: dict[int, list[AnyPart]] = {0: []}
+        for index in sorted(self._parts):
+            growing = self._parts[index]
+            candidates.setdefault(growing.candidate, []).append(growing.finished())
+        messages = tuple(Message("assistant", tuple(candidates[number])) for number in sorted(candidates))
+        finished = self._finished
+        finish = None if finished is None else finished.finish
+        if self.failed is not None:
+            finish = Finish("error", self.failed.failure.raw_type)
+        start = self._start
+        others = finished.others if finished is not None else ()
+        return Completion(
+            messages,
+            finish,
+            self._usage,
+            start.id,
+            start.model,
+            start.created,
+            (finish, *others) if others else (),
+            start.metadata,
+        )
+
+
+def accumulate(events: Iterable[AnyEvent]) -> Completion:
+    """The whole answer of a finished stream. A stream that failed or ended early raises, with what came before."""
+    accumulator = Accumulator()
+    accumulator.add(events)
+    completion = accumulator.completion()
+    if accumulator.failed is not None:
+        failure = accumulator.failed.failure
+        kind = TruncatedStream if failure.kind == "truncated" else StreamError
+        raise kind(failure, completion)
+    return completion

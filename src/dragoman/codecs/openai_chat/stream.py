@@ -1,0 +1,593 @@
+"""Chat Completions streams, both ways.
+
+Decoding. `data:` payloads are chunks; every chunk's delta is cut by kind and goes to the running text, to reasoning, to
+the refusal or to a call. Nothing on this wire says that a call is complete except the end of the answer, so all parts
+end there. The answer ends with a finish reason *and* the end of the stream: `[DONE]`, or the end of bytes.
+
+Encoding. The first chunk has the role; a call's first fragment has index, id and name, later ones only arguments;
+the index counts calls; then the finish chunk, the usage chunk if asked for, `[DONE]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.assembly import REASONING, REFUSAL, TEXT, Assembler, Lane
+from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.openai_chat import carriers
+from dragoman.codecs.openai_chat.errors import decode_error, encode_error
+from dragoman.codecs.openai_chat.response import decode_finish, decode_usage, encode_finish, encode_usage
+from dragoman.codecs.openai_chat.wire import ReasoningDetail, UsageWire
+from dragoman.codecs.reading import WireReader
+from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Completion,
+    Failure,
+    Finish,
+    Finished,
+    Message,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Refusal,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+from dragoman.ir.values import encode_json, exact_object
+from dragoman.losses import LossLog
+
+SOURCE = "openai-chat stream"
+
+# ── the wire ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class FunctionFragment(Struct, gc=False):
+    name: str | None = None
+    arguments: str | dict[str, Raw] | None = None
+
+
+class CustomFragment(Struct, gc=False):
+    name: str | None = None
+    input: str | None = None
+
+
+class CallFragment(Struct, gc=False):
+    index: int | None = None
+    id: str | None = None
+    type: str | None = None
+    function: FunctionFragment | None = None
+    custom: CustomFragment | None = None
+    extra_content: Raw | UnsetType = UNSET
+
+
+class Delta(Struct, gc=False):
+    content: str | list[dict[str, Any]] | None = None
+    tool_calls: list[CallFragment] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    reasoning_details: list[ReasoningDetail] | None = None
+    function_call: FunctionFragment | None = None
+    annotations: Raw | UnsetType = UNSET
+    extra_content: Raw | UnsetType = UNSET
+
+
+class ChunkChoice(Struct, gc=False):
+    delta: Delta | None = None
+    index: int | None = None
+    finish_reason: str | None = None
+
+
+class Chunk(Struct, gc=False):
+    choices: list[ChunkChoice] | None = None
+    id: str | None = None
+    model: str | None = None
+    created: int | None = None
+    usage: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_chunks = msgspec.json.Decoder(Chunk)
+_usages = WireReader(UsageWire, SOURCE + " usage")
+
+# ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BEFORE, OPEN, FINISHED, ENDED = "before the first chunk", "in the answer", "finished", "ended"
+
+MOVES: dict[tuple[str, str], str] = {
+    (BEFORE, "chunk"): OPEN,
+    (BEFORE, "error"): ENDED,
+    (OPEN, "chunk"): OPEN,
+    (OPEN, "finish"): FINISHED,
+    (OPEN, "error"): ENDED,
+    # Several servers repeat the finish reason, or send usage, moderation or empty deltas after it.
+    (FINISHED, "chunk"): FINISHED,
+    (FINISHED, "finish"): FINISHED,
+    (FINISHED, "error"): ENDED,
+    (FINISHED, "end"): ENDED,
+}
+
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Call:
+    """One call while its fragments come in. Its part starts when id and name are both known."""
+
+    __slots__ = ("custom", "id", "name", "part_index", "pieces", "signature")
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.name = ""
+        self.custom = False
+        self.part_index = -1
+        self.pieces: list[str] = []
+        self.signature: Signature | None = None
+
+
+class PayloadDecoder:
+    """Payloads of one stream in, events out."""
+
+    def __init__(self) -> None:
+        self._book = Assembler()
+        self._state = BEFORE
+        self._seed = ""
+        self._calls: dict[int, list[_Call]] = {}
+        self._by_index: dict[tuple[int, int], _Call] = {}
+        self._finishes: dict[int, str] = {}
+        self._refused: set[int] = set()
+
+    @staticmethod
+    def framing(limits: Limits) -> ServerSentEvents:
+        return ServerSentEvents(limits, SOURCE)
+
+    def decode(self, payload: bytes) -> list[AnyEvent]:
+        if payload[:6] == b"[DONE]":
+            return self._end()
+        try:
+            chunk = _chunks.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise DecodeError(path="$", expected="a chunk", got=str(error), source=SOURCE) from error
+        if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b"{}"}:
+            return self._fail(payload)
+        if self._state is not OPEN:
+            if self._state is ENDED:
+                return []  # whatever comes after [DONE] is nobody's business
+            self._move("chunk")
+            if self._state is OPEN:
+                self._start(chunk)
+        for choice in chunk.choices or ():
+            candidate = choice.index or 0
+            if choice.delta is not None:
+                self._delta(self._book.lane(candidate), candidate, choice.delta)
+            if choice.finish_reason:
+                self._finishes[candidate] = choice.finish_reason
+                self._move("finish")
+        if chunk.usage is not UNSET and bytes(chunk.usage)[:1] == b"{":
+            self._book.events.append(UsageUpdate(decode_usage(_usages.read(bytes(chunk.usage)))))
+        return self._book.take()
+
+    def _delta(self, lane: Lane, candidate: int, delta: Delta) -> None:
+        """A chunk may hold several kinds at once: reasoning, then text, then calls."""
+        content = delta.content
+        if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
+            self._reasoning(lane, delta)
+        if content:
+            if isinstance(content, str):
+                lane.flow(TEXT, content)
+            else:
+                _content_list(lane, content)
+        if delta.tool_calls:
+            for fragment in delta.tool_calls:
+                self._fragment(lane, candidate, fragment)
+        if delta.refusal:
+            lane.flow(REFUSAL, delta.refusal)
+            self._refused.add(candidate)
+        if delta.function_call is not None:
+            self._fragment(lane, candidate, CallFragment(-1, function=delta.function_call))
+        if delta.annotations is not UNSET:
+            for citation in carriers.citations_in(delta.annotations):
+                lane.cite(citation)
+        if delta.extra_content is not UNSET:
+            self._sign_text(lane, delta.extra_content)
+
+    def close(self) -> list[AnyEvent]:
+        """End of bytes: several servers never send [DONE], so a finish reason is what counts."""
+        return [] if self._state is ENDED else self._end()
+
+    def _move(self, event: str) -> None:
+        state = MOVES.get((self._state, event))
+        if state is None:
+            raise IllegalEvent(event=event, state=self._state, source=SOURCE)
+        self._state = state
+
+    def _start(self, chunk: Chunk) -> None:
+        self._seed = chunk.id or ""
+        self._book.events.append(StreamStart(chunk.id or None, chunk.model or None, chunk.created))
+
+    def _fail(self, payload: bytes) -> list[AnyEvent]:
+        self._move("error")
+        self._start_waiting_calls()
+        self._book.end_all(incomplete=True)
+        self._book.events.append(StreamFailed(decode_error(payload)))
+        return self._book.take()
+
+    def _end(self) -> list[AnyEvent]:
+        if self._state is not FINISHED:
+            return self._truncated()
+        self._move("end")
+        self._start_waiting_calls()
+        cut = {candidate for candidate, word in self._finishes.items() if word == "length"}
+        for candidate, calls in self._calls.items():
+            lane = self._book.lane(candidate)
+            lane.end_flow()
+            for number, call in enumerate(calls):
+                last = number == len(calls) - 1
+                lane.end_call(
+                    call.part_index, call.signature, incomplete=_is_cut(call, last=last, cut=candidate in cut)
+                )
+        self._book.end_all()
+        finishes = [self._finish(candidate) for candidate in sorted(self._finishes)]
+        self._book.events.append(Finished(finishes[0], tuple(finishes[1:])))
+        return self._book.take()
+
+    def _truncated(self) -> list[AnyEvent]:
+        self._state = ENDED
+        self._start_waiting_calls()
+        self._book.end_all(incomplete=True)
+        failure = Failure("truncated", "the stream ended without a finish reason")
+        self._book.events.append(StreamFailed(failure))
+        return self._book.take()
+
+    def _finish(self, candidate: int) -> Finish:
+        seen: tuple[AnyPart, ...] = (ToolCall("", ""),) if self._calls.get(candidate) else ()
+        if not seen and candidate in self._refused:
+            seen = (REFUSAL,)
+        finish = decode_finish(self._finishes[candidate], Message("assistant", seen))
+        return finish or Finish("unknown")
+
+    # ── reasoning and signatures ──
+
+    def _reasoning(self, lane: Lane, delta: Delta) -> None:
+        text = delta.reasoning_content or delta.reasoning
+        if text:
+            lane.flow(REASONING, text)
+        for detail in delta.reasoning_details or ():
+            part = carriers.reasoning_of(detail)
+            if part.redacted:
+                lane.whole(part)
+                continue
+            if part.text and not text:
+                lane.flow(REASONING, part.text)
+            if part.signature is not None:
+                if lane.flow_kind is Reasoning:
+                    lane.end_flow(part.signature)
+                else:
+                    lane.whole(part)
+
+    def _sign_text(self, lane: Lane, held: Raw) -> None:
+        signature = carriers.signature_in(held)
+        if signature is not None:
+            if lane.flow_kind is Text:
+                lane.end_flow(signature)
+            else:
+                lane.whole(Text("", signature=signature))
+
+    # ── calls ──
+
+    def _fragment(self, lane: Lane, candidate: int, fragment: CallFragment) -> None:
+        index = fragment.index
+        call = self._by_index.get((candidate, index)) if index is not None else None
+        if call is None or fragment.id or fragment.function is None or fragment.function.name:
+            call = self._call_for(candidate, fragment, call)
+        if fragment.extra_content is not UNSET:
+            call.signature = carriers.signature_in(fragment.extra_content) or call.signature
+        text = _fragment_text(fragment)
+        if call.part_index >= 0:
+            if text:
+                lane.delta(call.part_index, text)
+                call.pieces.append(text)
+            return
+        if text:
+            call.pieces.append(text)
+        if call.id and call.name:
+            self._start_call(lane, call)
+
+    def _call_for(self, candidate: int, fragment: CallFragment, held: _Call | None) -> _Call:
+        """Which call a fragment belongs to. The index is a key only: it may be missing, repeated or 1-based."""
+        name = _fragment_name(fragment)
+        calls = self._calls.setdefault(candidate, [])
+        if held is None and fragment.index is None:
+            held = self._unindexed(calls, fragment, name)
+        if held is not None and _starts_another(held, fragment, name):
+            held = None
+        if held is None:
+            held = _Call()
+            calls.append(held)
+            if fragment.index is not None:
+                self._by_index[(candidate, fragment.index)] = held
+        # Identity is set once; later fragments repeat it, or send "" or null.
+        held.id = held.id or fragment.id or ""
+        held.name = held.name or name
+        held.custom = held.custom or fragment.type == "custom" or fragment.custom is not None
+        return held
+
+    def _unindexed(self, calls: list[_Call], fragment: CallFragment, name: str) -> _Call | None:
+        if fragment.id:
+            return next((call for call in calls if call.id == fragment.id), None)
+        # Without index, id and name it goes on with the last call.
+        return None if name or not calls else calls[-1]
+
+    def _start_call(self, lane: Lane, call: _Call) -> None:
+        prototype = ToolCall(
+            call.id, call.name, custom=call.custom, invented_id=is_invented(call.id), signature=call.signature
+        )
+        call.part_index = lane.start_call(prototype)
+        if call.pieces:
+            lane.delta(call.part_index, "".join(call.pieces))
+
+    def _start_waiting_calls(self) -> None:
+        """At the end: calls whose id never came get one from their place; a call without a name cannot be run."""
+        for candidate, calls in self._calls.items():
+            for number, call in enumerate(calls):
+                if call.part_index < 0:
+                    seed = f"{self._seed} {candidate}" if candidate else self._seed
+                    call.id = call.id or invent_id(seed, number)
+                    self._start_call(self._book.lane(candidate), call)
+
+
+def _is_cut(call: _Call, *, last: bool, cut: bool) -> bool:
+    """`length` in the middle of a call: the last one is kept, and marked, when its text is not whole."""
+    return not call.name or (cut and last and not _whole(call))
+
+
+def _whole(call: _Call) -> bool:
+    return call.custom or exact_object("".join(call.pieces)) is not None
+
+
+def _starts_another(held: _Call, fragment: CallFragment, name: str) -> bool:
+    if fragment.id and held.id:
+        return fragment.id != held.id
+    if not name or not held.name:
+        return False
+    # The same index, no id to tell: another name, or a whole new object behind a whole one.
+    return name != held.name or (_fragment_text(fragment).startswith("{") and bool(held.pieces) and _whole(held))
+
+
+def _fragment_name(fragment: CallFragment) -> str:
+    if fragment.function is not None and fragment.function.name:
+        return fragment.function.name
+    return (fragment.custom.name or "") if fragment.custom is not None else ""
+
+
+def _fragment_text(fragment: CallFragment) -> str:
+    function = fragment.function
+    if function is not None:
+        arguments = function.arguments
+        if isinstance(arguments, str):
+            return arguments
+        if arguments is not None:
+            return encode_json(arguments).decode()
+    return (fragment.custom.input or "") if fragment.custom is not None else ""
+
+
+def _content_list(lane: Lane, parts: list[dict[str, Any]]) -> None:
+    """Mistral streams content as parts while it thinks."""
+    for part in parts:
+        if part.get("type") == "thinking":
+            thinking = part.get("thinking")
+            pieces = thinking if isinstance(thinking, list) else [{"text": thinking}]
+            for piece in pieces:
+                if isinstance(piece, dict) and isinstance(piece.get("text"), str) and piece["text"]:
+                    lane.flow(REASONING, piece["text"])
+        elif isinstance(part.get("text"), str) and part["text"]:
+            lane.flow(TEXT, part["text"])
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class EventEncoder:
+    """Events in, bytes out that a strict client of this format accepts."""
+
+    def __init__(self, log: LossLog, *, include_usage: bool = True) -> None:
+        self._log = log
+        self._include_usage = include_usage
+        self._head = b""
+        self._tail = b'},"logprobs":null,"finish_reason":null}]' + self._usage_null() + b"}\n\n"
+        self._started = False
+        self._parts: dict[int, _Outgoing] = {}
+        self._calls = 0
+        self._details = 0
+        self._characters = 0
+        self._usage: Usage | None = None
+
+    def _usage_null(self) -> bytes:
+        return b',"usage":null' if self._include_usage else b""
+
+    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+        out: list[bytes] = []
+        for event in events:
+            if type(event) is PartDelta:
+                if event.citation is None:
+                    out.append(self._delta_bytes(event.index, event.text))
+                else:
+                    out += self._citation(event)
+            else:
+                out += _HANDLERS[type(event)](self, event)
+        return b"".join(out)
+
+    def close(self) -> bytes:
+        return b""
+
+    def _chunk(self, delta: bytes) -> bytes:
+        return self._head + delta + self._tail
+
+    def _on_start(self, event: StreamStart) -> list[bytes]:
+        if self._started:
+            return []
+        self._started = True
+        fields = {
+            "id": event.id or "chatcmpl-dragoman",
+            "object": "chat.completion.chunk",
+            "created": event.created or 0,
+            "model": event.model or "",
+        }
+        self._head = b"data: " + encode_json(fields)[:-1] + b',"choices":[{"index":0,"delta":{'
+        return [self._chunk(b'"role":"assistant","content":""')]
+
+    def _on_part_start(self, event: PartStart) -> list[bytes]:
+        first = [] if self._started else self._on_start(StreamStart())
+        part = event.part
+        if event.candidate:
+            self._log.drop(part, "", "a further candidate", "one answer is streamed")
+            self._parts[event.index] = _Outgoing(b"", b"", silent=True)
+            return first
+        return [*first, *self._open(event.index, part)]
+
+    def _open(self, index: int, part: AnyPart) -> list[bytes]:
+        tail = self._tail
+        if isinstance(part, Text):
+            self._parts[index] = _Outgoing(self._head + b'"content":', tail, counts=True, start=self._characters)
+            return self._plain(index, part.text)
+        if isinstance(part, Refusal):
+            self._parts[index] = _Outgoing(self._head + b'"refusal":', tail)
+            return self._plain(index, part.text)
+        if isinstance(part, Reasoning):
+            self._parts[index] = _Outgoing(self._head + b'"reasoning_content":', tail, keep=True, reasoning=part)
+            return self._plain(index, part.text) + self._reasoning_details(self._parts[index], part.signature)
+        if isinstance(part, ToolCall):
+            return self._open_call(index, part)
+        self._log.drop(part, "", type(part).__name__, "a chat stream carries text and calls only")
+        self._parts[index] = _Outgoing(b"", b"", silent=True)
+        return []
+
+    def _plain(self, index: int, text: str) -> list[bytes]:
+        return [self._delta_bytes(index, text)] if text else []
+
+    def _delta_bytes(self, index: int, text: str) -> bytes:
+        part = self._parts[index]
+        if part.silent:
+            return b""
+        if part.keep:
+            part.pieces.append(text)
+        if part.counts:
+            self._characters += len(text)
+        return part.head + encode_json(text) + part.tail
+
+    def _open_call(self, index: int, call: ToolCall) -> list[bytes]:
+        number = self._calls
+        self._calls += 1
+        place = str(number).encode()
+        key = b"custom" if call.custom else b"function"
+        value = b"input" if call.custom else b"arguments"
+        head = self._head + b'"tool_calls":[{"index":' + place + b',"' + key + b'":{"' + value + b'":'
+        self._parts[index] = _Outgoing(head, b"}}]" + self._tail, number=number)
+        opening: dict[str, Any] = {"index": number, "id": call.id, "type": key.decode()}
+        opening[key.decode()] = {"name": call.name, value.decode(): ""}
+        if call.signature is not None:
+            opening |= carriers.write_call_signature(call)
+        chunks = [self._chunk(b'"tool_calls":[' + encode_json(opening) + b"]")]
+        if call.parsed or call.arguments_text:
+            chunks.append(self._delta_bytes(index, arguments_as_text(call)))
+        return chunks
+
+    def _on_part_end(self, event: PartEnd) -> list[bytes]:
+        part = self._parts.pop(event.index)
+        signature = event.signature
+        if signature is None or part.silent or event.incomplete:
+            return []
+        if part.reasoning is not None:
+            return self._reasoning_details(part, signature)
+        if part.number >= 0:
+            entry = {"index": part.number, **carriers.write_call_signature(ToolCall("", "", signature=signature))}
+            return [self._chunk(b'"tool_calls":[' + encode_json(entry) + b"]")]
+        return [self._detail(carriers.text_signature_detail(signature, part.start))]
+
+    def _reasoning_details(self, part: _Outgoing, signature: Signature | None) -> list[bytes]:
+        if signature is None or part.reasoning is None:
+            return []
+        whole = Reasoning("".join(part.pieces), signature, part.reasoning.redacted)
+        self._details += 1
+        return [self._detail(carriers.detail_for(whole, signature, self._details - 1))]
+
+    def _detail(self, detail: ReasoningDetail) -> bytes:
+        return self._chunk(b'"reasoning_details":[' + encode_json(detail) + b"]")
+
+    def _citation(self, event: PartDelta) -> list[bytes]:
+        citation = event.citation
+        if citation is None or citation.url is None:
+            self._log.drop(citation or Text(""), "", "citation", "chat annotations cite web pages only")
+            return []
+        annotations = carriers.write_annotations([Text("", (citation,))])
+        return [self._chunk(b'"annotations":' + encode_json(annotations))]
+
+    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
+        self._usage = event.usage
+        return []
+
+    def _on_finished(self, event: Finished) -> list[bytes]:
+        out = [] if self._started else self._on_start(StreamStart())
+        word = encode_finish(event.finish, None, self._log, Completion(()))
+        end = b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._usage_null() + b"}\n\n"
+        out.append(self._head + end)
+        if self._include_usage and self._usage is not None:
+            start = self._head.partition(b'"choices":')[0]
+            out.append(start + b'"choices":[],"usage":' + encode_json(encode_usage(self._usage)) + b"}\n\n")
+        out.append(b"data: [DONE]\n\n")
+        return out
+
+    def _on_failed(self, event: StreamFailed) -> list[bytes]:
+        return [b"data: " + encode_error(event.failure).content + b"\n\n"]
+
+
+class _Outgoing:
+    """One part on its way out: the bytes around each of its fragments."""
+
+    __slots__ = ("counts", "head", "keep", "number", "pieces", "reasoning", "silent", "start", "tail")
+
+    def __init__(  # noqa: PLR0913
+        self,
+        head: bytes,
+        tail: bytes,
+        *,
+        counts: bool = False,
+        keep: bool = False,
+        number: int = -1,
+        reasoning: Reasoning | None = None,
+        silent: bool = False,
+        start: int = 0,
+    ) -> None:
+        self.head = head
+        self.tail = tail
+        self.counts = counts
+        self.keep = keep
+        self.number = number
+        self.pieces: list[str] = []
+        self.reasoning = reasoning
+        self.silent = silent
+        self.start = start
+
+
+_HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
+    StreamStart: EventEncoder._on_start,  # noqa: SLF001
+    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
+    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
+    Finished: EventEncoder._on_finished,  # noqa: SLF001
+    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+}

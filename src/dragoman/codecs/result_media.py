@@ -1,0 +1,88 @@
+"""Images and files of tool results, for APIs that take them from users only.
+
+They follow the results in a user turn of their own, each group behind a tag that names its call; reading puts them back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from dragoman.ir import AnyPart, Message, Metadata, Text, ToolResult
+from dragoman.ir.messages import content_held
+
+_MEDIA_TAG = re.compile(r"\[media of tool result (?P<id>[^\]]*)\]")
+
+
+def media_tag(call_id: str) -> str:
+    return f"[media of tool result {call_id}]"
+
+
+def media_placeholder(count: int) -> str:
+    return f"[{count} media part{'s' if count != 1 else ''} in the next user message]"
+
+
+def is_media_tag(text: str) -> bool:
+    return _MEDIA_TAG.fullmatch(text) is not None
+
+
+def rejoin_media(messages: Sequence[Message], mark: Metadata | None = None) -> list[Message]:
+    """Put media that crossed in a tagged user turn back into their results; `mark` is noted on each of those."""
+    rejoined: list[Message] = []
+    for message in messages:
+        content = content_held(message)
+        if message.role != "user" or isinstance(content, str) or not _is_tagged(content):
+            rejoined.append(message)
+            continue
+        media: dict[str, list[AnyPart]] = {}
+        current: list[AnyPart] = []
+        for part in content:
+            tag = _MEDIA_TAG.fullmatch(part.text) if type(part) is Text else None
+            if tag is not None:
+                current = media.setdefault(tag["id"], [])
+            else:
+                current.append(part)
+        if media.keys() <= _answered(rejoined):
+            _attach(rejoined, media, mark)
+        else:
+            rejoined.append(message)  # its results are not here: the media stay where they are
+    return rejoined
+
+
+def _answered(messages: Sequence[Message]) -> set[str]:
+    """Ids of the results at the end of these messages."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if message.role != "tool":
+            break
+        answered.update(result.tool_call_id for result in message.tool_results)
+    return answered
+
+
+def _is_tagged(content: Sequence[AnyPart]) -> bool:
+    return bool(content) and type(content[0]) is Text and is_media_tag(content[0].text)
+
+
+def _attach(messages: list[Message], media: dict[str, list[AnyPart]], mark: Metadata | None) -> None:
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role != "tool":
+            return
+        results: list[AnyPart] = []
+        for part in message.parts:
+            found = media.get(part.tool_call_id) if isinstance(part, ToolResult) else None
+            results.append(part if found is None else _with_media(part, found, mark))  # type: ignore[arg-type]
+        messages[index] = structs.replace(message, parts=tuple(results))
+
+
+def _with_media(result: ToolResult, media: list[AnyPart], mark: Metadata | None) -> ToolResult:
+    placeholder = media_placeholder(len(media))
+    texts: Sequence[AnyPart] = result.parts if result.kind == "multimodal" else (Text(str(result.value)),)
+    kept = tuple(part for part in texts if not (type(part) is Text and part.text == placeholder))
+    kind = "error" if result.kind == "error" else "multimodal"
+    metadata = result.metadata
+    for family, notes in (mark or {}).items():
+        metadata = {**(metadata or {}), family: {**(metadata or {}).get(family, {}), **notes}}
+    return structs.replace(result, kind=kind, value=None, parts=kept + tuple(media), metadata=metadata)

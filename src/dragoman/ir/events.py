@@ -1,0 +1,73 @@
+"""Stream events: the same answer, told piece by piece.
+
+`StreamStart`, then for each part `PartStart`, its `PartDelta`s and `PartEnd`; `UsageUpdate` whenever counts are known
+(the last one counts, nothing is summed); at the end exactly one of `Finished` and `StreamFailed`. Parts may overlap:
+the fragments of parallel calls interleave on some wires, and the index tells which is which.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from dragoman.ir.completions import Failure, Finish, Usage
+from dragoman.ir.parts import AnyPart, Citation, Signature
+from dragoman.ir.values import Metadata, Value
+
+
+class Event(Value, frozen=True, tag_field="type"):
+    """Base of all events."""
+
+
+class StreamStart(Event, frozen=True, tag="stream_start"):
+    """The answer begins."""
+
+    id: str | None = None
+    model: str | None = None
+    created: int | None = None
+    metadata: Metadata | None = None
+
+
+class PartStart(Event, frozen=True, tag="part_start"):
+    """A part begins. `part` is what is known of it: an empty text, a call with id and name, or a whole block."""
+
+    index: int
+    part: AnyPart
+    candidate: int = 0
+
+
+class PartDelta(Event, frozen=True, tag="part_delta"):
+    """More of a part: text, or argument text of a call, or a citation of the text."""
+
+    index: int
+    text: str = ""
+    citation: Citation | None = None
+
+
+class PartEnd(Event, frozen=True, tag="part_end"):
+    """The wire said that the part is complete; `incomplete` when the answer was cut inside it."""
+
+    index: int
+    signature: Signature | None = None
+    incomplete: bool = False
+
+
+class UsageUpdate(Event, frozen=True, tag="usage"):
+    """Token counts so far. A later update replaces an earlier one."""
+
+    usage: Usage
+
+
+class Finished(Event, frozen=True, tag="finished"):
+    """The clean end of the answer. `others` are the finishes of further candidates."""
+
+    finish: Finish
+    others: tuple[Finish | None, ...] = ()
+
+
+class StreamFailed(Event, frozen=True, tag="stream_failed"):
+    """The stream ended in an error, or ended before its end signal (`failure.kind` is "truncated")."""
+
+    failure: Failure
+
+
+AnyEvent: TypeAlias = StreamStart | PartStart | PartDelta | PartEnd | UsageUpdate | Finished | StreamFailed

@@ -1,0 +1,29 @@
+"""The JSON Schema of the intermediate format, generated from its types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dragoman.ir import VERSION, Completion, Failure, Message, Request
+
+ROOTS: tuple[type[msgspec.Struct], ...] = (Request, Completion, Failure, Message)
+"""What is stored or sent on its own."""
+
+
+def json_schema() -> dict[str, Any]:
+    references, definitions = msgspec.json.schema_components(ROOTS, ref_template="#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:dragoman:intermediate-format:{VERSION}",
+        "title": "dragoman intermediate format",
+        "version": VERSION,
+        "anyOf": list(references),
+        "$defs": {name: definitions[name] for name in sorted(definitions)},
+    }
+
+
+def schema_text() -> bytes:
+    """The schema as it stands in docs/intermediate-format.schema.json."""
+    return msgspec.json.format(msgspec.json.encode(json_schema()), indent=2) + b"\n"
