@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dragoman.codecs.encoded import Encoded
     from dragoman.codecs.registry import formats
-    from dragoman.detect import detect
+    from dragoman.detection import detect
     from dragoman.errors import (
         DecodeError,
         DragomanError,
@@ -44,7 +44,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "dragoman.codecs.encoded": ("Encoded",),
     "dragoman.codecs.registry": ("formats",),
-    "dragoman.detect": ("detect",),
+    "dragoman.detection": ("detect",),
     "dragoman.errors": (
         "DecodeError",
         "DragomanError",

@@ -1,0 +1,160 @@
+"""Which format is this body? Decided by the keys each format alone has; what could be several, or is none, is None.
+
+The module is not called `detect`: as a name of the package that would be this module for whoever imports it first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.codecs.reading import body_bytes
+from dragoman.errors import DecodeError, LimitExceeded
+from dragoman.ir.values import parse_json
+from dragoman.translate import Body
+
+Kind = Literal["request", "response", "error"]
+
+
+class Detected(Struct, frozen=True):
+    """What a body is."""
+
+    format: str
+    kind: Kind
+
+
+def detect(body: Body) -> Detected | None:
+    """The format and kind of a body, or None when it could be several or is none we know."""
+    data = _parsed(body_bytes(body, "detect"))
+    if isinstance(data, list) and len(data) == 1:
+        data = data[0]
+    if not isinstance(data, Mapping):
+        return None
+    for rule in (_gemini, _answer, _request):
+        found = rule(data)
+        if found is not None:
+            return found
+    return None
+
+
+def detect_or_raise(body: Body) -> Detected:
+    """`detect`, for callers who need an answer."""
+    found = detect(body)
+    if found is None:
+        raise DecodeError(path="$", expected="a body of a known format", got="keys of none of them", source="detect")
+    return found
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return parse_json(body)
+    except RecursionError as error:
+        raise LimitExceeded(path="$", expected="JSON", got="nesting too deep to read", source="detect") from error
+    except msgspec.DecodeError as error:
+        raise DecodeError(path="$", expected="JSON", got=str(error), source="detect") from error
+
+
+def _has(data: Mapping[str, Any], *keys: str) -> bool:
+    return any(key in data for key in keys)
+
+
+def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
+    return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else ()
+
+
+def _gemini(data: Mapping[str, Any]) -> Detected | None:
+    if _has(data, "contents"):
+        vertex = _has(data, "modelArmorConfig", "model_armor_config")
+        return Detected("vertex" if vertex else "gemini", "request")
+    if _has(data, "candidates", "promptFeedback", "usageMetadata"):
+        return Detected("vertex" if _has(data, "createTime") else "gemini", "response")
+    error = data.get("error")
+    if isinstance(error, Mapping) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int):
+        return Detected("gemini", "error")
+    return None
+
+
+def _answer(data: Mapping[str, Any]) -> Detected | None:
+    """Responses and errors of the two formats whose requests have `messages`."""
+    if data.get("type") == "error" and "error" in data:
+        return Detected("anthropic-messages", "error")
+    if data.get("type") == "message" and "content" in data:
+        return Detected("anthropic-messages", "response")
+    if _has(data, "choices"):
+        return Detected("openai-chat", "response")
+    if isinstance(data.get("error"), Mapping | str) and not _has(data, "messages", "output"):
+        return Detected("openai-chat", "error")
+    return None
+
+
+# ── requests with `messages` ──────────────────────────────────────────────────────────────────────────────────
+# Both formats have them, and servers that speak one borrow keys of the other. So signs are weighed; shapes that nobody
+# borrows count twice. A body without any reads as the format whose plainest request is model and messages.
+
+_ANTHROPIC_KEYS = frozenset(
+    {"system", "stop_sequences", "thinking", "anthropic_version", "anthropic_beta", "output_config", "top_k"}
+    | {"mcp_servers", "container", "context_management"}
+)
+_OPENAI_KEYS = frozenset(
+    {"max_completion_tokens", "n", "seed", "stop", "logprobs", "top_logprobs", "logit_bias", "response_format"}
+    | {"frequency_penalty", "presence_penalty", "parallel_tool_calls", "reasoning_effort", "stream_options"}
+    | {"functions", "function_call", "modalities", "prediction", "user", "store"}
+)
+_OTHER_KEYS = ("inferenceConfig", "toolConfig", "keep_alive", "options")
+"""Of formats that also have `messages` and that nobody should take for one of these two."""
+
+_ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "image", "document", "server_tool_use"})
+_OPENAI_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
+_OPENAI_ROLES = frozenset({"system", "developer", "tool", "function"})
+_ANTHROPIC_MODEL = re.compile(r"(?:[a-z]+\.)?(?:anthropic\.)?claude-")
+_DATED_TOOL = re.compile(r"[a-z_]+_20\d{6}")
+
+
+def _request(data: Mapping[str, Any]) -> Detected | None:
+    messages = data.get("messages")
+    if not isinstance(messages, list) or _has(data, *_OTHER_KEYS) or any(map(_untyped_blocks, _mappings(messages))):
+        return None
+    anthropic = sum(_anthropic_signs(data, messages))
+    openai = sum(_openai_signs(data, messages))
+    return Detected("anthropic-messages" if anthropic > openai else "openai-chat", "request")
+
+
+def _untyped_blocks(message: Mapping[str, Any]) -> bool:
+    """Bedrock Converse names the kind of a block by its only key."""
+    return any("type" not in block for block in _mappings(message.get("content")))
+
+
+def _anthropic_signs(data: Mapping[str, Any], messages: list[Any]) -> Iterable[int]:
+    model, choice = data.get("model"), data.get("tool_choice")
+    tools = list(_mappings(data.get("tools")))
+    yield from (key in _ANTHROPIC_KEYS for key in data)
+    yield isinstance(model, str) and _ANTHROPIC_MODEL.match(model) is not None
+    yield isinstance(choice, Mapping) and _word(choice.get("type")) in {"auto", "any", "tool", "none"}
+    yield 2 * any("input_schema" in tool for tool in tools)
+    yield 2 * any(_DATED_TOOL.fullmatch(_word(tool.get("type"))) for tool in tools)
+    yield 2 * any(_word(block.get("type")) in _ANTHROPIC_BLOCKS for block in _blocks(messages))
+    yield any("cache_control" in block or block.get("type") == "thinking" for block in _blocks(messages))
+
+
+def _openai_signs(data: Mapping[str, Any], messages: list[Any]) -> Iterable[int]:
+    yield from (key in _OPENAI_KEYS for key in data)
+    yield "max_tokens" not in data  # Anthropic requires it
+    choice = data.get("tool_choice")
+    yield isinstance(choice, str) or (isinstance(choice, Mapping) and "function" in choice)
+    yield 2 * any("function" in tool for tool in _mappings(data.get("tools")))
+    yield any(_word(message.get("role")) in _OPENAI_ROLES for message in _mappings(messages))
+    yield 2 * any(_has(message, "tool_calls", "tool_call_id", "function_call") for message in _mappings(messages))
+    yield 2 * any(_word(block.get("type")) in _OPENAI_PARTS for block in _blocks(messages))
+
+
+def _blocks(messages: list[Any]) -> Iterable[Mapping[str, Any]]:
+    return (block for message in _mappings(messages) for block in _mappings(message.get("content")))
+
+
+def _word(value: Any) -> str:
+    """Keys that hold a word may hold anything: this is a body nobody has checked yet."""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,130 @@
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.detection import Detected
+from tests.support.promises import promise
+from tests.support.recordings import Record
+
+HELLO = {"role": "user", "content": "hello"}
+
+CASES: dict[str, tuple[Any, Detected | None]] = {
+    "nothing but messages": ({"model": "m", "messages": [HELLO]}, Detected("openai-chat", "request")),
+    "a model only Anthropic has": (
+        {"model": "claude-haiku-4-5", "max_tokens": 9, "messages": [HELLO]},
+        Detected("anthropic-messages", "request"),
+    ),
+    "the same through a router": (
+        {"model": "anthropic/claude-haiku-4.5", "messages": [HELLO]},
+        Detected("openai-chat", "request"),
+    ),
+    "a compatible server that borrows `thinking`": (
+        {"messages": [{"role": "system", "content": "x"}, HELLO], "thinking": {"type": "enabled"}, "stop": ["a"]},
+        Detected("openai-chat", "request"),
+    ),
+    "a compatible server that borrows the tool choice": (
+        {
+            "messages": [HELLO],
+            "tools": [{"type": "function", "function": {"name": "add"}}],
+            "tool_choice": {"type": "tool", "name": "add"},
+            "seed": 1,
+        },
+        Detected("openai-chat", "request"),
+    ),
+    "a dated tool": (
+        {"messages": [HELLO], "tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+        Detected("anthropic-messages", "request"),
+    ),
+    "a tool use in the history": (
+        {"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}]},
+        Detected("anthropic-messages", "request"),
+    ),
+    "contents": ({"contents": [{"parts": [{"text": "hi"}]}]}, Detected("gemini", "request")),
+    "candidates": ({"candidates": []}, Detected("gemini", "response")),
+    "candidates with a time": ({"candidates": [], "createTime": "2026-01-01"}, Detected("vertex", "response")),
+    "choices": ({"choices": []}, Detected("openai-chat", "response")),
+    "a message": ({"type": "message", "content": []}, Detected("anthropic-messages", "response")),
+    "an error with a type of its own": ({"type": "error", "error": {}}, Detected("anthropic-messages", "error")),
+    "an error with a status word": ({"error": {"code": 400, "status": "X"}}, Detected("gemini", "error")),
+    "an error in a list": ([{"error": {"code": 400, "status": "X"}}], Detected("gemini", "error")),
+    "an error with a message": ({"error": {"message": "no"}}, Detected("openai-chat", "error")),
+    "Bedrock Converse": ({"messages": [{"role": "user", "content": [{"text": "hi"}]}], "inferenceConfig": {}}, None),
+    "untyped blocks": ({"messages": [{"role": "user", "content": [{"text": "hi"}]}]}, None),
+    "Responses": ({"object": "response", "error": None, "output": []}, None),
+    "Ollama": ({"messages": [HELLO], "options": {"num_ctx": 4096}}, None),
+    "an empty object": ({}, None),
+    "a number": (3, None),
+    "a list": ([], None),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES.keys())
+def test_a_body_is_told_by_what_only_its_format_has(body: Any, expected: Detected | None) -> None:
+    assert dragoman.detect(json.dumps(body)) == expected
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": 3, "tools": 4, "tool_choice": 5},
+        {"messages": [1, None, {"content": 2}, {"content": [3, {"type": []}]}], "tools": [1, {"type": {}}]},
+        {"messages": [], "tools": "x", "tool_choice": {"type": []}, "model": []},
+        {"error": []},
+    ],
+)
+def test_odd_shapes_do_not_crash(body: Any) -> None:
+    dragoman.detect(json.dumps(body))
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"", dragoman.DecodeError),
+        (b"{", dragoman.DecodeError),
+        (b"nope", dragoman.DecodeError),
+        (b"\xff", dragoman.DecodeError),
+        (b'{"a": "\\ud800"}', dragoman.DecodeError),
+        (b'{"a":' * 100_000, dragoman.LimitExceeded),
+    ],
+)
+def test_what_is_not_json_is_a_typed_error(body: bytes, error: type[dragoman.DecodeError]) -> None:
+    with pytest.raises(error) as raised:
+        dragoman.detect(body)
+    assert raised.value.path == "$"
+
+
+OWN = {
+    "openai-chat": {"openai-chat"},
+    "groq-chat": {"openai-chat"},
+    "mistral-chat": {"openai-chat"},
+    "deepseek-chat": {"openai-chat"},
+    "openrouter-chat": {"openai-chat"},
+    "xai-chat": {"openai-chat"},
+    "anthropic-messages": {"anthropic-messages"},
+    "anthropic-bedrock": {"anthropic-messages"},
+    "gemini-generate": {"gemini"},
+    "vertex-generate": {"gemini", "vertex"},
+    "bedrock-converse": set(),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_recorded_bodies_are_recognised(name: str, recordings: Callable[[str], Iterator[Record]]) -> None:
+    """No body is always taken for another format's; a few plain requests of compatible servers may be."""
+    seen: Counter[bool] = Counter()
+    for record in recordings(name):
+        for kind, body in (("request", record.request), ("response", record.response)):
+            if not isinstance(body, dict) or (kind == "response" and record.status >= 400):
+                continue
+            found = dragoman.detect(json.dumps(body))
+            wrong = OWN[name] and (found is None or found.format not in OWN[name] or found.kind != kind)
+            seen[bool(wrong) or (not OWN[name] and found is not None)] += 1
+    assert seen[False] > 0
+    # DeepSeek's own thinking switch makes a bare request look like Anthropic's: the most ambiguous file we have.
+    assert seen[True] / seen.total() <= 0.04
