@@ -1,0 +1,157 @@
+"""The work behind `dragoman convert`: bodies in, bodies out, losses told."""
+
+from __future__ import annotations
+
+import sys
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from dragoman import translate
+from dragoman.cli.documents import Document, Documents, open_documents
+from dragoman.cli.names import source_format, target_formats
+from dragoman.cli.output import Output
+from dragoman.cli.problems import OK, REFUSED, CommandError
+from dragoman.cli.report import Crossing, Report, Style, counted, report_for
+from dragoman.codecs.encoded import Encoded
+from dragoman.detection import Kind, detect
+from dragoman.errors import DragomanError, EncodeError
+from dragoman.ir.values import encode_json, single_line
+
+Layout: TypeAlias = Literal["auto", "pretty", "compact"]
+
+
+class Options(NamedTuple):
+    """What the command line asked for."""
+
+    file: str
+    source: str
+    target: str
+    kind: Kind | Literal["auto"] = "auto"
+    model: str | None = None
+    strict: bool = False
+    report: Style = "none"
+    layout: Layout = "auto"
+    output: str | None = None
+
+
+class Understood(NamedTuple):
+    """What a body is taken for."""
+
+    format: str
+    kind: Kind
+
+
+def understand(content: bytes, source: str | None, kind: Kind | Literal["auto"]) -> Understood:
+    """Format and kind as the user said them; what was left open is looked for in the body."""
+    if source is not None and kind != "auto":
+        return Understood(source, kind)
+    found = detect(content)
+    if found is None:
+        missing = "--from" if source is None else "--kind"
+        raise CommandError(f"cannot tell what this body is, say it with {missing} (see: dragoman formats)")
+    return Understood(source or found.format, found.kind if kind == "auto" else kind)
+
+
+def convert(options: Options) -> int:
+    """Runs the command; the answer is its exit code."""
+    source, targets = source_format(options.source), target_formats(options.target)
+    with open_documents(options.file) as documents, Output(options.output) as output:
+        style = "table" if options.strict and options.report == "none" else options.report
+        report = report_for(style, several=documents.several)
+        run = _Run(options, source, targets, documents, report)
+        for document in documents.items:
+            output.write(run.convert(document))
+        if options.strict and (run.losses or run.refusals):
+            report.publish()
+            return REFUSED
+        output.commit()
+        report.publish()
+        return REFUSED if run.refusals else OK
+
+
+class _Run:
+    """One run of the command over all documents."""
+
+    def __init__(
+        self, options: Options, source: str | None, targets: tuple[str, ...], documents: Documents, report: Report
+    ) -> None:
+        self._options = options
+        self._source = source
+        self._targets = targets
+        self._documents = documents
+        self._report = report
+        self._side_by_side = len(targets) > 1
+        self.losses = 0
+        self.refusals = 0
+
+    def convert(self, document: Document) -> bytes:
+        try:
+            understood = understand(document.content, self._source, self._options.kind)
+            crossed = {target: self._cross(document, understood, target) for target in self._targets}
+        except DragomanError as error:
+            raise self._documents.problem(document, error) from error
+        except CommandError as error:
+            raise CommandError(f"{self._documents.name}:{document.line}: {error}", error.exit_code) from error
+        if self._documents.several:
+            return self._line(crossed)
+        return self._sections(crossed) if self._side_by_side else self._single(crossed)
+
+    def _cross(self, document: Document, understood: Understood, target: str) -> Encoded | EncodeError:
+        crossing = Crossing(
+            line=document.line if self._documents.several else None,
+            source=understood.format,
+            target=target,
+            kind=understood.kind,
+            losses=(),
+        )
+        try:
+            encoded = self._translate(document.content, understood, target)
+        except EncodeError as error:
+            if self._documents.several or not self._side_by_side:
+                raise
+            self.refusals += 1
+            self._report.add(msgspec.structs.replace(crossing, refused=str(error)))
+            return error
+        self.losses += len(encoded.losses)
+        self._report.add(msgspec.structs.replace(crossing, losses=encoded.losses, path=encoded.path))
+        return encoded
+
+    def _translate(self, content: bytes, understood: Understood, target: str) -> Encoded:
+        # Never strict here: all losses of all documents are gathered first, then told together.
+        if understood.kind == "request":
+            model = self._options.model
+            return translate.translate_request(content, source=understood.format, target=target, model=model)
+        if understood.kind == "response":
+            return translate.translate_response(content, source=understood.format, target=target)
+        return translate.translate_error(content, source=understood.format, target=target)
+
+    def _line(self, crossed: dict[str, Encoded | EncodeError]) -> bytes:
+        bodies = {target: Raw(encoded.json()) for target, encoded in crossed.items() if isinstance(encoded, Encoded)}
+        raw = Raw(encode_json(bodies)) if self._side_by_side else next(iter(bodies.values()))
+        return bytes(single_line(raw)) + b"\n"
+
+    def _single(self, crossed: dict[str, Encoded | EncodeError]) -> bytes:
+        shown = self._options.output in {None, "-"} and sys.stdout.isatty()
+        return b"".join(
+            self._laid_out(encoded.json(), pretty=shown) + b"\n"
+            for encoded in crossed.values()
+            if isinstance(encoded, Encoded)
+        )
+
+    def _sections(self, crossed: dict[str, Encoded | EncodeError]) -> bytes:
+        sections = []
+        for target, encoded in crossed.items():
+            if isinstance(encoded, EncodeError):
+                sections.append(f"== {target} == refused: {encoded}\n".encode())
+                continue
+            title = f"== {target} == {counted(encoded.losses)}\n".encode()
+            sections.append(title + self._laid_out(encoded.json(), pretty=True) + b"\n")
+        return b"\n".join(sections)
+
+    def _laid_out(self, body: bytes, *, pretty: bool) -> bytes:
+        layout = self._options.layout
+        if layout == "pretty" or (layout == "auto" and pretty):
+            return msgspec.json.format(body, indent=2)
+        return bytes(single_line(Raw(body)))

@@ -1,0 +1,56 @@
+"""`dragoman convert`: a body of one format as a body of another."""
+
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "convert requests and responses between formats"
+DESCRIPTION = """\
+Converts a body (JSON) or many bodies (JSON Lines, one per line) from one format
+to another. Which of the two the input is, which format it has, and whether it
+holds requests, responses or errors is found out by looking, unless you say it.
+
+Output appears when the whole input has been converted, so nothing is ever
+half-written. What did not cross is counted in one line on stderr; --report
+tells what and why.
+"""
+EXAMPLES = """\
+examples:
+  dragoman convert chat.json --to anthropic-messages
+  dragoman convert --to gemini --report < chat.json > gemini.json
+  dragoman convert history.jsonl --to openai-chat --report json -o converted.jsonl 2> losses.jsonl
+  dragoman convert chat.json --to all
+
+exit codes:
+  0  converted
+  2  bad input, or the command line was not understood
+  3  refused: the target cannot say it, or --strict and something would be lost
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON or JSON Lines; - or nothing: stdin")
+    parser.add_argument("--from", dest="source", default="auto", metavar="FORMAT", help="default: auto")
+    parser.add_argument("--to", dest="target", required=True, metavar="FORMAT", help="a format, or all: side by side")
+    parser.add_argument(
+        "--kind", choices=("auto", "request", "response", "error"), default="auto", help="default: %(default)s"
+    )
+    parser.add_argument("--model", metavar="NAME", help="the model a request asks for, instead of the one it names")
+    parser.add_argument("--strict", action="store_true", help="write nothing and exit with 3 if anything would be lost")
+    parser.add_argument(
+        "--report",
+        choices=("none", "table", "json"),
+        default="none",
+        metavar="json",
+        help="list on stderr what did not cross: as a table, or as JSON, one object per conversion",
+    )
+    layout = parser.add_mutually_exclusive_group()
+    for name, words in (("pretty", "indented (default on a terminal)"), ("compact", "on one line (default elsewhere)")):
+        layout.add_argument(f"--{name}", dest="layout", action="store_const", const=name, default="auto", help=words)
+    parser.add_argument("-o", "--output", metavar="OUT", help="write here instead of stdout, all at once at the end")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from dragoman.cli.conversion import Options, convert
+
+    return convert(Options(**{name: getattr(arguments, name) for name in Options._fields}))

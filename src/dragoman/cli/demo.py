@@ -1,0 +1,26 @@
+"""`dragoman demo`: a conversation through every format, and what became of it."""
+
+from __future__ import annotations
+
+import argparse
+
+SUMMARY = "convert a bundled conversation through every format and show what crossed"
+DESCRIPTION = """\
+Converts a conversation that comes with dragoman from OpenAI Chat to every
+format, and shows what crossed and what did not.
+"""
+EXAMPLES = """\
+examples:
+  dragoman demo
+  dragoman demo --transcript | dragoman convert --to gemini --report
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--transcript", action="store_true", help="only print the conversation, as the JSON it is")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from dragoman.cli.demonstration import print_transcript, show
+
+    return print_transcript() if arguments.transcript else show()

@@ -1,0 +1,221 @@
+"""JSON and JSON Lines from a file or stdin, told apart by looking; and lines of the input for people to look at.
+
+A line that is a complete JSON value is a document, and a file of those is read line by line, so its size does not
+matter. Anything else is read whole: one document over many lines, or several of them one after the other.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import BinaryIO, NamedTuple
+
+from dragoman.cli.problems import BAD_INPUT, REFUSED, CommandError, system_reason
+from dragoman.codecs.reading import MAX_BODY_BYTES
+from dragoman.errors import DecodeError, DragomanError, EncodeError
+from dragoman.ir.values import exact_json, exact_object
+
+_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_UTF8_MARK = b"\xef\xbb\xbf"
+_STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+_BRACKET = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
+_TOKEN = re.compile(_STRING + rb'|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+_BYTE = re.compile(r"\(byte (\d+)\)")
+
+
+class Document(NamedTuple):
+    """One body, and the line of the input on which it begins."""
+
+    content: bytes
+    line: int
+
+
+class Documents(NamedTuple):
+    """All bodies of an input. `several` is known before the second one is converted."""
+
+    name: str
+    several: bool
+    items: Iterator[Document]
+
+    def problem(self, document: Document, error: DragomanError) -> CommandError:
+        """The error, led to the file and line it is about."""
+        line = document.line + _lines_before(document.content, error)
+        code = REFUSED if isinstance(error, EncodeError) else BAD_INPUT
+        return CommandError(f"{self.name}:{line}: {error}", code)
+
+
+@contextmanager
+def open_documents(name: str) -> Iterator[Documents]:
+    """The documents of a file, or of stdin for `-`."""
+    if name == "-":
+        if sys.stdin.isatty():
+            print("dragoman: reading from the terminal, Ctrl-D ends the input", file=sys.stderr)
+        yield read_documents(sys.stdin.buffer, "stdin")
+        return
+    try:
+        stream = open(name, "rb")  # noqa: PTH123, SIM115  # a name may be anything the shell knows
+    except (OSError, ValueError) as error:
+        reason = system_reason(error) if isinstance(error, OSError) else str(error)
+        raise CommandError(f"cannot read {name}: {reason}") from error
+    with stream:
+        yield read_documents(stream, name)
+
+
+def read_documents(stream: BinaryIO, name: str) -> Documents:
+    lines = _filled_lines(stream, name)
+    first = next(lines, None)
+    if first is None:
+        raise CommandError(f"{name}: empty input, expected JSON or JSON Lines")
+    for mark, encoding in _MARKS.items():
+        if first.content.startswith(mark):
+            raise CommandError(f"{name}:1: expected UTF-8 text, got {encoding}")
+    first = Document(first.content.removeprefix(_UTF8_MARK), first.line)
+    second = next(lines, None)
+    if second is None:
+        return Documents(name, several=False, items=iter((first,)))
+    if exact_json(first.content) is not None or _broken_first_line(first, second):
+        return Documents(name, several=True, items=chain((first, second), lines))
+    return _whole(_joined(chain((first, second), lines), name), name)
+
+
+def _broken_first_line(first: Document, second: Document) -> bool:
+    # No JSON value goes on with an object right after an opening brace, so these are lines, the first one damaged.
+    return first.content.startswith(b"{") and exact_object(second.content) is not None
+
+
+def _filled_lines(stream: BinaryIO, name: str) -> Iterator[Document]:
+    number = 0
+    try:
+        while line := stream.readline(MAX_BODY_BYTES + 1):
+            number += 1
+            if len(line) > MAX_BODY_BYTES:
+                raise CommandError(f"{name}:{number}: expected at most {MAX_BODY_BYTES} bytes in a document, got more")
+            if not line.isspace():
+                yield Document(line.rstrip(b"\r\n"), number)
+    except OSError as error:
+        raise CommandError(f"cannot read {name}: {system_reason(error)}") from error
+
+
+def _joined(lines: Iterator[Document], name: str) -> Document:
+    """Consecutive lines as one text, blank lines put back so that lines can still be counted."""
+    pieces: list[bytes] = []
+    first = number = 0
+    size = 0
+    for line in lines:
+        first = first or line.line
+        number = number or line.line
+        pieces.append(b"\n" * (line.line - number) + line.content)
+        number = line.line
+        size += len(pieces[-1])
+        if size > MAX_BODY_BYTES:
+            raise CommandError(
+                f"{name}: expected at most {MAX_BODY_BYTES} bytes in a document, got more;"
+                " several documents have no such limit when each is on a line of its own"
+            )
+    return Document(b"".join(pieces), first)
+
+
+def _whole(text: Document, name: str) -> Documents:
+    items = list(_split(text))
+    return Documents(name, several=len(items) > 1, items=iter(items))
+
+
+def _split(text: Document) -> Iterator[Document]:
+    """Values that follow one another. What is not JSON stays with its neighbour, whose decoding will name it."""
+    content, depth, start, line = text.content, 0, 0, text.line
+    for token in _BRACKET.finditer(content):
+        if token[0][:1] == b'"':
+            continue
+        depth += 1 if token[0] in b"{[" else -1
+        if depth <= 0:
+            end, depth = token.end(), 0
+            yield _trimmed(content[start:end], line)
+            line += content.count(b"\n", start, end)
+            start = end
+    if content[start:].strip():
+        yield _trimmed(content[start:], line)
+
+
+def _trimmed(content: bytes, line: int) -> Document:
+    led = content.lstrip()
+    return Document(led.rstrip(), line + content.count(b"\n", 0, len(content) - len(led)))
+
+
+def _lines_before(content: bytes, error: DragomanError) -> int:
+    """How many lines of the document come before the place the error speaks of."""
+    if b"\n" not in content:
+        return 0
+    return content.count(b"\n", 0, _offset(content, error))
+
+
+def _offset(content: bytes, error: DragomanError) -> int:
+    if isinstance(error, DecodeError):
+        byte = _BYTE.search(error.got)
+        if byte:
+            return int(byte[1])
+        if error.path == "$" and exact_json(content) is None:
+            return len(content)  # cut off: the place is the end
+    path = getattr(error, "path", "$")
+    return offset_of(content, path)
+
+
+def offset_of(content: bytes, path: str) -> int:
+    """Where the value at a JSON path begins; as far as the path can be followed."""
+    tokens = _TOKEN.finditer(content)
+    offset = 0
+    token = next(tokens, None)
+    for key, index in _STEP.findall(path):
+        if token is None:
+            break
+        offset = token.start()
+        found = _entry(tokens, token, key.encode()) if key else _item(tokens, token, int(index))
+        if found is None:
+            return offset
+        token = found
+    return token.start() if token is not None else offset
+
+
+Tokens = Iterator[re.Match[bytes]]
+
+
+def _entry(tokens: Tokens, opening: re.Match[bytes], key: bytes) -> re.Match[bytes] | None:
+    if opening[0] != b"{":
+        return None
+    for name in tokens:
+        next(tokens, None)  # the colon
+        value = next(tokens, None)
+        if value is None or name[0] == b"}":
+            return None
+        if name[0].strip(b'"') == key:
+            return value
+        if _skip(tokens, value) != b",":
+            return None
+    return None
+
+
+def _item(tokens: Tokens, opening: re.Match[bytes], index: int) -> re.Match[bytes] | None:
+    if opening[0] != b"[":
+        return None
+    value = next(tokens, None)
+    for _ in range(index):
+        if value is None or value[0] == b"]" or _skip(tokens, value) != b",":
+            return None
+        value = next(tokens, None)
+    return value
+
+
+def _skip(tokens: Tokens, value: re.Match[bytes]) -> bytes:
+    """Past the value, and past the comma or bracket that follows it, which is the answer."""
+    depth = int(value[0] in {b"{", b"["})
+    for token in tokens:
+        if token[0] in {b"{", b"["}:
+            depth += 1
+        elif depth == 0:
+            return token[0]
+        elif token[0] in {b"}", b"]"}:
+            depth -= 1
+    return b""

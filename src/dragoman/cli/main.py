@@ -1,0 +1,103 @@
+"""Reads the command line, runs the command, ends politely whatever happens."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from types import ModuleType
+from typing import NoReturn
+
+from dragoman.cli import convert, demo, formats, inspect, schema
+from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, CommandError, system_reason
+
+# Command modules import nothing of dragoman until they run, so that --help costs no more than argparse.
+COMMANDS: dict[str, ModuleType] = {
+    "convert": convert,
+    "inspect": inspect,
+    "formats": formats,
+    "schema": schema,
+    "demo": demo,
+}
+_REPORT_STYLES = frozenset({"json", "table", "none"})
+
+
+class Parser(argparse.ArgumentParser):
+    """One clear line instead of the whole usage when the command line is not understood."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: {message} (see: {self.prog} --help)\n")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from dragoman import __version__
+
+        print(f"dragoman {__version__}")
+        parser.exit()
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="dragoman", description="The interpreter between LLM APIs.", allow_abbrev=False)
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=module.SUMMARY,
+            description=module.DESCRIPTION,
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(command)
+    parser.epilog = "dragoman COMMAND --help tells more. New here? Start with: dragoman demo"
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; the answer is the exit code."""
+    try:
+        return _run(list(sys.argv[1:] if argv is None else argv))
+    except CommandError as error:
+        print(f"dragoman: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("dragoman: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return PIPE_CLOSED
+    except OSError as error:
+        print(f"dragoman: {system_reason(error)}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def _run(argv: list[str]) -> int:
+    parser = build_parser()
+    try:
+        arguments = parser.parse_args(_report_spelled_out(argv))
+    except SystemExit as stop:  # argparse ends the program after --help and after mistakes
+        return stop.code if isinstance(stop.code, int) else 0
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    code: int = COMMANDS[arguments.command].run(arguments)
+    sys.stdout.flush()
+    return code
+
+
+def _report_spelled_out(argv: list[str]) -> list[str]:
+    """`--report FILE` means a table and a file: argparse would take the file for the style of the report."""
+    return [
+        "--report=table" if word == "--report" and following not in _REPORT_STYLES else word
+        for word, following in pairwise([*argv, ""])
+    ]
+
+
+def _forget_stdout() -> None:
+    # The reader is gone. The interpreter flushes stdout once more at its end and would complain.
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())

@@ -1,0 +1,36 @@
+"""How a command ends when it cannot do its job: one line for a person, one number for a script."""
+
+from __future__ import annotations
+
+import re
+
+OK = 0
+BAD_INPUT = 2
+"""What came in is not what it should be, or the command was not understood (argparse uses the same number)."""
+REFUSED = 3
+"""The target cannot say it: a strict conversion would lose something, or the target's own rules forbid it."""
+INTERRUPTED = 130
+"""As shells report a command ended by Ctrl-C (128 + SIGINT)."""
+PIPE_CLOSED = 141
+"""As shells report a command whose reader went away (128 + SIGPIPE)."""
+
+_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_LONGEST = 600
+
+
+class CommandError(Exception):
+    """Ends the command with one line on stderr."""
+
+    def __init__(self, message: str, exit_code: int = BAD_INPUT) -> None:
+        self.exit_code = exit_code
+        super().__init__(one_line(message))
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks and control characters: it may quote input that nobody has checked."""
+    line = _BREAKS.sub(" ", text).strip()
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def system_reason(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,102 @@
+"""What the place we print to can show: colours, lines, width."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, TextIO, TypeAlias
+
+Style: TypeAlias = Literal["bold", "dim", "red", "green", "yellow", "blue", "magenta", "cyan"]
+
+_CODES: Mapping[Style, str] = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+}
+_PIPE_WIDTH = 100
+_LEAST_WIDTH = 40
+
+
+class Terminal(NamedTuple):
+    """One output. `lines`: whether box-drawing characters are welcome."""
+
+    width: int
+    colour: bool
+    lines: bool
+
+    def paint(self, text: str, style: Style | None) -> str:
+        return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if self.colour and style and text else text
+
+
+def terminal_of(stream: TextIO) -> Terminal:
+    """A pipe or file gets plain text. NO_COLOR (no-color.org) and TERM=dumb mean: no colours, ever."""
+    shown = stream.isatty()
+    colour = shown and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    width = shutil.get_terminal_size((_PIPE_WIDTH, 24)).columns if shown else _asked_width()
+    return Terminal(max(width, _LEAST_WIDTH), colour, lines=shown and _encodes(stream, "├└│─"))
+
+
+def _asked_width() -> int:
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if asked.isdecimal() and int(asked) > 0 else _PIPE_WIDTH
+
+
+def _encodes(stream: TextIO, text: str) -> bool:
+    try:
+        text.encode(stream.encoding or "ascii")
+    except (UnicodeError, LookupError):
+        return False
+    return True
+
+
+def stdout() -> TextIO:
+    """Standard output for text: what its encoding cannot say is escaped instead of ending the program."""
+    stream = sys.stdout
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
+
+
+def visible(text: str) -> str:
+    """The text on one line, without anything a terminal would obey."""
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if character == "\n":
+        return "⏎"
+    if character == "\t":
+        return " "
+    return character if character.isprintable() else "�"
+
+
+def columns(text: str) -> int:
+    """How many columns the text takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(_columns_of, text))
+
+
+def _columns_of(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
+
+
+def shortened(text: str, width: int) -> str:
+    """The text cut to `width` columns, with an ellipsis where something is missing."""
+    if len(text) <= width and columns(text) <= width:
+        return text
+    taken, kept = 0, []
+    for character in text:
+        taken += _columns_of(character)
+        if taken > width - 1:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
