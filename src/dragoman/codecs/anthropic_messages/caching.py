@@ -1,0 +1,134 @@
+"""Cache marks: at most four, none on blank text, and an hour never after five minutes (400 otherwise)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias, TypeGuard
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.anthropic_messages.profile import PROFILE
+from dragoman.codecs.anthropic_messages.wire import CacheControl
+from dragoman.codecs.reading import WireValue
+from dragoman.ir import (
+    Cache,
+    Document,
+    Image,
+    ProviderTool,
+    Request,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from dragoman.ir.values import Value, encode_json, parse_json
+from dragoman.losses import LossLog
+
+FAMILY = "anthropic"
+NULL = Raw(b"null")
+
+Marked: TypeAlias = (
+    Text | Image | Document | ToolCall | ToolResult | ServerToolCall | ServerToolResult | ToolDefinition | ProviderTool
+)
+_OUR_KINDS = Text | Image | Document | ToolCall | ToolResult | ToolDefinition
+_OTHER_KINDS = ServerToolCall | ServerToolResult | ProviderTool
+
+_FIVE_MINUTES = CacheControl("ephemeral")
+_LIFETIMES = {"5m", "1h"}
+
+
+def decode_mark(wire: CacheControl | None | UnsetType, notes: dict[str, Raw]) -> Cache | None:
+    """A mark as a value. An explicit null, and whatever a mark says beyond its ttl, is noted."""
+    if wire is UNSET:
+        return None
+    if wire is None:
+        notes["~cache"] = NULL
+        return None
+    ttl = None if wire.ttl is UNSET else wire.ttl
+    if wire.extra is not UNSET or wire.type != "ephemeral" or (ttl is not None and ttl not in _LIFETIMES):
+        notes["~cache"] = _exact(wire)
+    return Cache(ttl)
+
+
+def _exact(wire: CacheControl) -> Raw:
+    known = {"type": wire.type} | ({} if wire.ttl is UNSET else {"ttl": wire.ttl})
+    return Raw(encode_json(known | ({} if wire.extra is UNSET else wire.extra)))
+
+
+def encode_mark(node: Marked | Request) -> WireValue:
+    """The mark as its own family spelled it, or in the ordinary way."""
+    cache, metadata = node.cache, getattr(node, "metadata", None)
+    spelled = UNSET if metadata is None else metadata.get(FAMILY, {}).get("~cache", UNSET)
+    if cache is None:
+        return None if spelled is not UNSET and parse_json(spelled) is None else UNSET
+    if spelled is not UNSET:
+        return spelled
+    return CacheControl("ephemeral", UNSET if cache.ttl is None else cache.ttl)
+
+
+class CacheMarks:
+    """Which marks of a request are sent. Worked out when the first mark comes up: most requests have none.
+
+    What came from this family is legal there, and stays as it is.
+    """
+
+    def __init__(self, request: Request, log: LossLog) -> None:
+        self._request = request
+        self._log = log
+        self._native = request.origin == FAMILY
+        self._plan: dict[int, WireValue] | None = None
+
+    def of(self, node: Marked) -> WireValue:
+        if node.cache is not None and not self._native:
+            if self._plan is None:
+                self._plan = self._decide()
+            if id(node) in self._plan:
+                return self._plan[id(node)]
+        return encode_mark(node)
+
+    def _decide(self) -> dict[int, WireValue]:
+        plan: dict[int, WireValue] = {}
+        marked = []
+        for node in self._marked():
+            if isinstance(node, Text) and not node.text.strip():
+                plan[id(node)] = UNSET
+                self._log.drop(node, "cache", "cache mark", "this API refuses a mark on blank text")
+            else:
+                marked.append(node)
+        room = (PROFILE.cache_marks or 0) - (self._request.cache is not None)
+        # Each mark covers all that comes before it, so the last ones are worth most.
+        for node in marked[: max(len(marked) - room, 0)]:
+            plan[id(node)] = UNSET
+            self._log.drop(node, "cache", "cache mark", f"this API takes {PROFILE.cache_marks} in one request")
+        self._shorten(marked[max(len(marked) - room, 0) :], plan)
+        return plan
+
+    def _shorten(self, marked: list[Marked], plan: dict[int, WireValue]) -> None:
+        short_seen = False
+        for node in marked:
+            ttl = node.cache.ttl if node.cache is not None else None
+            if ttl not in {None, *_LIFETIMES} or (ttl == "1h" and short_seen):
+                plan[id(node)] = _FIVE_MINUTES
+                why = "after a mark of five minutes" if ttl == "1h" else "this API knows 5m and 1h only"
+                self._log.degrade(node, "cache.ttl", f"cache lifetime {ttl!r}", f"sent as 5m: {why}")
+            short_seen = short_seen or ttl != "1h"
+
+    def _marked(self) -> Iterator[Marked]:
+        """In the order in which the server caches: tools, system, messages; inside a result before the result."""
+        for tool in self._request.tools:
+            if _is_marked(tool):
+                yield tool
+        for message in sorted(self._request.messages, key=lambda message: message.role != "system"):
+            for part in message.parts:
+                if isinstance(part, ToolResult):
+                    yield from (inner for inner in part.parts if _is_marked(inner))
+                if _is_marked(part):
+                    yield part
+
+
+def _is_marked(node: Value) -> TypeGuard[Marked]:
+    if isinstance(node, _OUR_KINDS):
+        return node.cache is not None
+    return isinstance(node, _OTHER_KINDS) and node.cache is not None and node.origin == FAMILY

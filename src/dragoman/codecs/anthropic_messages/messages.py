@@ -1,0 +1,412 @@
+"""Messages, calls and results, both ways.
+
+Results stand in user messages on this wire, before whatever else the user says. In the intermediate format they are
+messages of their own, so one wire message may be two of ours; encoding joins them again, unless a note says that they
+were apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace
+
+from dragoman.codecs.anthropic_messages import carriers
+from dragoman.codecs.anthropic_messages.caching import FAMILY, CacheMarks, decode_mark
+from dragoman.codecs.anthropic_messages.parts import PartEncoder, decode_part, decode_text, own
+from dragoman.codecs.anthropic_messages.wire import (
+    Block,
+    MessageWire,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
+from dragoman.codecs.ids import is_invented
+from dragoman.codecs.reading import MODELLED, Extra, WireValue, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import (
+    AnyPart,
+    Message,
+    Metadata,
+    ServerToolCall,
+    ServerToolResult,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.messages import content_held
+from dragoman.ir.parts import arguments_held, value_held
+from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
+from dragoman.losses import LossLog
+
+DIRECT: Metadata = {FAMILY: {MODELLED + "caller": Raw(b'{"type":"direct"}')}}
+"""On a call of a newer model: the model itself made it, which is all that other formats can say."""
+
+NOT_AN_ERROR: Metadata = {FAMILY: {"~is_error": Raw(b"false")}}
+APART: Extra = {"~turn": Raw(b'"own"')}
+INLINE: Extra = {"~inline": Raw(b"true")}
+EMPTY: Extra = {"~content": Raw(b'"empty"')}
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MessageDecoder:
+    """Decodes the messages of one request, in order: results take their names from the calls before them."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def decode(self, wires: Iterable[MessageWire]) -> list[Message]:
+        messages: list[Message] = []
+        after_results = False
+        for index, wire in enumerate(wires):
+            role, content = wire.role, wire.content
+            if role == "assistant":
+                after_results = False
+                messages.append(self._decode_assistant(wire))
+            elif role == "user":
+                if type(content) is str and wire.extra is UNSET and not after_results:
+                    messages.append(Message("user", content))
+                else:
+                    after_results = self._decode_user(wire, messages, apart=after_results)
+            elif role == "system":
+                after_results = False
+                messages.append(self._decode_plain(wire, "system", INLINE))
+            else:
+                expected = "user, assistant or system"
+                path = f"$.messages[{index}].role"
+                raise DecodeError(path=path, expected=expected, got=repr(role), source="anthropic-messages")
+        return messages
+
+    def _decode_assistant(self, wire: MessageWire) -> Message:
+        content = wire.content
+        if type(content) is str and wire.extra is UNSET:
+            return Message("assistant", content)
+        return self._decode_plain(wire, "assistant", {})
+
+    def _decode_plain(self, wire: MessageWire, role: Any, noted: Extra) -> Message:
+        content, notes = wire.content, noted
+        if wire.extra is not UNSET:
+            notes = {**notes, **wire.extra}
+        parts: Any = content
+        if isinstance(content, list):
+            parts = tuple(decode_blocks(content, self._names))
+            if not content:
+                notes = {**notes, **EMPTY}
+        elif content is UNSET:
+            parts, notes = (), {**notes, "~content": Raw(b'"absent"')}
+        return Message(role, parts, None, {FAMILY: notes} if notes else None)
+
+    def _decode_user(self, wire: MessageWire, messages: list[Message], *, apart: bool) -> bool:
+        """Adds one message or two. True when results end this turn: then a user message after it is noted as apart."""
+        content, noted = wire.content, APART if apart else {}
+        results: list[AnyPart] = []
+        others: list[Block] = []
+        order = []
+        for block in content if isinstance(content, list) else ():
+            is_result = type(block) is ToolResultBlock
+            order.append(is_result)
+            if is_result:
+                results.append(self.decode_result(block))  # type: ignore[arg-type]
+            else:
+                others.append(block)
+        if not results:
+            messages.append(self._decode_plain(wire, "user", noted))
+            return False
+        notes: Extra = noted if wire.extra is UNSET else {**noted, **wire.extra}
+        if not all(order[: len(results)]):
+            notes = {**notes, "~order": Raw(encode_json(order))}
+        messages.append(Message("tool", tuple(results), None, {FAMILY: notes} if notes else None))
+        if others:
+            messages.append(Message("user", tuple(decode_blocks(others, self._names))))
+        return not others
+
+    def decode_result(self, wire: ToolResultBlock) -> ToolResult:
+        content, call_id = wire.content, wire.tool_use_id
+        name = self._names.get(call_id, "")
+        if wire.extra is UNSET and wire.cache_control is UNSET and type(content) is str and content:
+            if wire.is_error is UNSET:
+                return ToolResult(call_id, name, "text", content)
+            if wire.is_error:
+                return ToolResult(call_id, name, "error", content)
+            return ToolResult(call_id, name, "text", content, metadata=NOT_AN_ERROR)
+        notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        cache = decode_mark(wire.cache_control, notes)
+        if wire.is_error is False:
+            notes.update(NOT_AN_ERROR[FAMILY])
+        if content in ("", []):
+            notes.update(EMPTY)
+        parts: Any = tuple([decode_part(block) for block in content]) if isinstance(content, list) else ()
+        kind: Any = "error" if wire.is_error is True else "multimodal" if isinstance(content, list) else "text"
+        value = content if isinstance(content, str) else None if isinstance(content, list) else ""
+        return ToolResult(call_id, name, kind, value, parts, cache, {FAMILY: notes} if notes else None)
+
+
+def decode_blocks(blocks: Sequence[Block], names: dict[str, str] | None = None) -> list[AnyPart]:
+    """The parts of one message. `names` of calls is read and added to: results of server calls take theirs from it."""
+    names = {} if names is None else names
+    parts: list[AnyPart] = []
+    signature: tuple[Signature, ThinkingBlock] | None = None
+    for block in blocks:
+        kind = type(block)
+        part: AnyPart
+        if kind is TextBlock:
+            part = decode_text(block)  # type: ignore[arg-type]
+        elif kind is ToolUseBlock:
+            part = decode_call(block)  # type: ignore[arg-type]
+            names[part.id] = part.name
+        elif kind is ThinkingBlock and carriers.is_tagged(block.signature):  # type: ignore[union-attr]
+            tagged = None if block.extra is not UNSET else carriers.read_tagged(block)  # type: ignore[arg-type]
+            if isinstance(tagged, Signature):
+                _put_back(signature, None, parts)
+                signature = (tagged, block)  # type: ignore[assignment]
+                continue
+            part = decode_part(block) if tagged is None else tagged
+        else:
+            part = _named(decode_part(block), names)
+        if signature is not None:
+            part = _put_back(signature, part, parts)
+            signature = None
+        parts.append(part)
+    _put_back(signature, None, parts)
+    return parts
+
+
+def _put_back(held: tuple[Signature, ThinkingBlock] | None, part: Any, parts: list[AnyPart]) -> Any:
+    """The part with the signature that came before it. A part that cannot have had one: then it is a block as any."""
+    signed = None if held is None or part is None else carriers.signed(part, held[0])
+    if held is not None and signed is None:
+        parts.append(decode_part(held[1]))
+    return part if signed is None else signed
+
+
+def _named(part: AnyPart, names: dict[str, str]) -> AnyPart:
+    if isinstance(part, ServerToolCall):
+        names[part.id] = part.name
+    elif isinstance(part, ServerToolResult) and part.tool_call_id in names:
+        return replace(part, name=names[part.tool_call_id])
+    return part
+
+
+def decode_call(wire: ToolUseBlock) -> ToolCall:
+    held, call_id = wire.input, wire.id
+    if held is UNSET or bytes(memoryview(held)[:1]) != b"{":
+        return _decode_odd_call(wire)
+    arguments, text = unwrap_arguments(held)
+    metadata = None
+    if wire.caller is not UNSET or wire.extra is not UNSET or wire.cache_control is not UNSET:
+        metadata, cache = _decode_further(wire, {})
+        if cache is not None:
+            return ToolCall(
+                call_id,
+                wire.name,
+                arguments,
+                text,
+                invented_id=is_invented(call_id),
+                cache=cache,
+                metadata=metadata,
+            )
+    return ToolCall(call_id, wire.name, arguments, text, invented_id=is_invented(call_id), metadata=metadata)
+
+
+def _decode_further(wire: ToolUseBlock, notes: Extra) -> tuple[Metadata | None, Any]:
+    if wire.extra is not UNSET:
+        notes.update(wire.extra)
+    cache = decode_mark(wire.cache_control, notes)
+    if wire.caller is not UNSET:
+        if parse_json(wire.caller) == {"type": "direct"}:
+            if not notes:
+                return DIRECT, cache
+            notes[MODELLED + "caller"] = wire.caller
+        else:
+            notes["caller"] = wire.caller
+    return {FAMILY: notes} if notes else None, cache
+
+
+def _decode_odd_call(wire: ToolUseBlock) -> ToolCall:
+    """`input` is an object by the specification; anything else is kept as text, and is not run."""
+    arguments: Raw | UnsetType = EMPTY_OBJECT
+    text, spelled = None, Raw(b'"absent"')
+    if wire.input is not UNSET:
+        arguments, spelled = UNSET, wire.input
+        text = bytes(wire.input).decode()
+    metadata, cache = _decode_further(wire, {"~input": spelled})
+    return ToolCall(
+        wire.id, wire.name, arguments, text, invented_id=is_invented(wire.id), cache=cache, metadata=metadata
+    )
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MessageEncoder(PartEncoder):
+    """Encodes the messages of one request, or the one message of a response."""
+
+    def __init__(
+        self,
+        log: LossLog,
+        marks: CacheMarks | None = None,
+        *,
+        to_client: bool = False,
+        native: bool = False,
+        inline_system: bool = False,
+    ) -> None:
+        super().__init__(log, marks, to_client=to_client, native=native)
+        self._inline_system = inline_system
+        self.hoisted: list[Message] = []
+        """System messages that may not stand where they are."""
+
+    def encode(self, messages: Sequence[Message]) -> list[WireValue]:
+        wires: list[WireValue] = []
+        finishing: list[tuple[int, Extra]] = []
+        turn: list[WireValue] | None = None
+        for message in messages:
+            role, content = message.role, content_held(message)
+            notes = None if message.metadata is None else message.metadata.get(FAMILY)
+            if message.name is not None:
+                self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
+            joined = turn is not None and (notes is None or "~turn" not in notes)
+            if role == "tool":
+                blocks = [self.encode_result(part) for part in content]  # type: ignore[arg-type]
+                if joined and turn is not None:
+                    turn += blocks
+                    continue
+                turn = blocks
+                wires.append(MessageWire("user", turn))
+            elif role == "user" and joined and turn is not None:
+                turn += [TextBlock(content)] if isinstance(content, str) else self.encode_blocks(content, "user")
+                turn = None
+                continue
+            else:
+                turn = None
+                wire = self._encode_message(message, content, notes)
+                if wire is None:
+                    continue
+                wires.append(wire)
+            if notes is not None:
+                finishing.append((len(wires) - 1, notes))
+        for index, notes in finishing:
+            wires[index] = _finished(wires[index], notes)
+        return wires
+
+    def _encode_message(
+        self, message: Message, content: str | tuple[AnyPart, ...], notes: Extra | None
+    ) -> MessageWire | None:
+        role: str = message.role
+        if role == "system" and not (self._inline_system or (notes is not None and "~inline" in notes)):
+            self.hoisted.append(message)
+            self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
+            return None
+        if isinstance(content, str):
+            return MessageWire(role, content)
+        blocks = self.encode_blocks(content, role)
+        if blocks:
+            return MessageWire(role, blocks)
+        if notes is not None and "~content" in notes:
+            return MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET)
+        if not content:
+            self._log.drop(message, "", "empty message", "this API refuses messages that say nothing")
+        return None
+
+    def encode_blocks(self, parts: Iterable[AnyPart], role: str) -> list[WireValue]:
+        blocks: list[WireValue] = []
+        called = crossed = False
+        for part in parts:
+            kind = type(part)
+            if kind is Text:
+                crossed = crossed or called
+                if (
+                    part.metadata is None  # type: ignore[union-attr]
+                    and part.cache is None  # type: ignore[union-attr]
+                    and part.signature is None  # type: ignore[union-attr]
+                    and not part.citations  # type: ignore[union-attr]
+                ):
+                    blocks.append(TextBlock(part.text))  # type: ignore[union-attr, arg-type]
+                    continue
+            elif kind is ToolCall and role == "assistant":
+                called = True
+                self._encode_call(part, blocks)  # type: ignore[arg-type]
+                continue
+            blocks += self.encode_part(part, role)
+        if crossed and not self._native and not self._to_client:
+            return self._calls_last(parts, blocks)
+        return blocks
+
+    def _calls_last(self, parts: Iterable[AnyPart], blocks: list[WireValue]) -> list[WireValue]:
+        """Text between a call and its result is a 400: «`tool_use` ids were found without `tool_result` blocks»."""
+        for part in parts:
+            if isinstance(part, ToolCall):
+                self._log.degrade(part, "", "place among the other parts", "calls must end a turn of this API")
+        return sorted(blocks, key=_is_call)
+
+    def _encode_call(self, call: ToolCall, blocks: list[WireValue]) -> None:
+        held = arguments_held(call)
+        arguments: Any = held if type(held) is Raw else arguments_as_object(call)
+        metadata = call.metadata
+        if metadata is None and call.signature is None and call.cache is None:
+            blocks.append(ToolUseBlock(call.id, call.name, arguments))
+            return
+        notes = own(metadata)
+        if call.signature is not None:
+            blocks += self.carried(call, call.signature)
+        if "~input" in notes:
+            arguments = UNSET if held is not UNSET else notes["~input"]
+        block = ToolUseBlock(call.id, call.name, arguments, UNSET, self.mark(call))
+        blocks.append(spliced(block, notes) if notes else block)
+
+    # ── results ──
+
+    def encode_result(self, result: ToolResult) -> WireValue:
+        if result.metadata is None and result.cache is None and result.kind == "text":
+            value = value_held(result)
+            if type(value) is str and value:
+                return ToolResultBlock(result.tool_call_id, value)
+        notes = own(result.metadata)
+        failed = result.kind == "error"
+        content = self._result_content(result, notes)
+        if not content and "~content" in notes:
+            content = [] if result.kind == "multimodal" or value_held(result) is None else ""
+        elif not content:
+            content = self._nonempty(result) if failed and not self._native else UNSET
+        is_error: Any = True if failed else False if "~is_error" in notes else UNSET
+        block = ToolResultBlock(result.tool_call_id, content, is_error, self.mark(result))
+        return spliced(block, notes) if notes else block
+
+    def _result_content(self, result: ToolResult, notes: Extra) -> WireValue:
+        if result.parts or result.kind == "multimodal":
+            blocks: list[WireValue] = []
+            for part in result.parts:
+                if type(part) is Text and not part.text.strip() and not self._native:
+                    continue  # 400: text content blocks must be non-empty
+                blocks += self.encode_part(part, "tool result")
+            return blocks
+        held: Any = value_held(result)
+        value = parse_json(held) if type(held) is Raw and bytes(memoryview(held)[:1]) == b'"' else held
+        if isinstance(value, str) and result.kind != "data":
+            return value
+        empty = result.kind == "error" and bytes(to_raw(held)) == b"null"
+        return "" if empty or "~content" in notes else compact_text(held)
+
+    def _nonempty(self, result: ToolResult) -> str:
+        self._log.invent(result, "value", "text of the error", "this API refuses an error that says nothing")
+        return "error"
+
+
+def _is_call(block: WireValue) -> bool:
+    return isinstance(block, ToolUseBlock) or (isinstance(block, Raw) and b'"type":"tool_use"' in bytes(block)[:18])
+
+
+def _finished(wire: MessageWire, notes: Extra) -> WireValue:
+    """With what the message said beyond its type, and with results where they stood."""
+    if "~order" in notes:
+        order: list[bool] = parse_json(notes["~order"])
+        blocks: list[WireValue] = wire.content  # type: ignore[assignment]
+        if len(order) == len(blocks):
+            results, others = iter(blocks[: sum(order)]), iter(blocks[sum(order) :])
+            wire = MessageWire(wire.role, [next(results if is_result else others) for is_result in order])
+    return spliced(wire, notes) if any(key[:1] != "~" or key.startswith(MODELLED) for key in notes) else wire

@@ -1,0 +1,457 @@
+"""Blocks and parts, one by one, both ways. Messages, calls and results are in messages.py."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType, structs
+
+from dragoman.codecs.anthropic_messages import carriers
+from dragoman.codecs.anthropic_messages.caching import FAMILY, CacheMarks, Marked, decode_mark, encode_mark
+from dragoman.codecs.anthropic_messages.wire import (
+    Base64Source,
+    BlockHead,
+    CitationHead,
+    CitationsSwitch,
+    ContentSource,
+    DocumentBlock,
+    FileSource,
+    ImageBlock,
+    RedactedThinkingBlock,
+    TextBlock,
+    TextSource,
+    ThinkingBlock,
+    UrlSource,
+)
+from dragoman.codecs.reading import MODELLED, Extra, Unmodelled, Wire, WireValue, inner_extra, keep, spliced
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Cache,
+    Citation,
+    Document,
+    Image,
+    Metadata,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+_block_head = msgspec.json.Decoder(BlockHead).decode
+_citation_head = msgspec.json.Decoder(CitationHead).decode
+_cache_head = msgspec.json.Decoder(Cache | None).decode
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+
+NO_CITATIONS: Metadata = {FAMILY: {"~citations": Raw(b"null")}}
+"""On a text of a model that could have cited, and did not."""
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_text(wire: TextBlock) -> Text:
+    citations, mark = wire.citations, wire.cache_control
+    if mark is UNSET and wire.extra is UNSET:
+        if citations is UNSET:
+            return Text(wire.text)
+        if citations is None:
+            return Text(wire.text, metadata=NO_CITATIONS)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if citations is None or citations == []:
+        notes["~citations"] = Raw(encode_json(citations))
+    cited = tuple([_decode_citation(held) for held in citations]) if citations else ()
+    cache = decode_mark(mark, notes)
+    return Text(wire.text, cited, cache, metadata={FAMILY: notes} if notes else None)
+
+
+def _decode_citation(held: Raw) -> Citation:
+    metadata = {FAMILY: {"~citation": held}}
+    try:
+        head = _citation_head(held)
+    except msgspec.ValidationError:
+        return Citation(metadata=metadata)
+    title = head.title if head.document_title is None else head.document_title
+    return Citation(head.url, title, head.cited_text, metadata=metadata)
+
+
+def _decode_image(wire: ImageBlock) -> Image | Opaque:
+    source = wire.source
+    if isinstance(source, Unmodelled):
+        return _whole_block("image", wire, source)
+    notes = _notes(wire, source=source.extra)
+    cache = decode_mark(wire.cache_control, notes)
+    metadata = {FAMILY: notes} if notes else None
+    if isinstance(source, Base64Source):
+        return Image(source.media_type, source.data, cache=cache, metadata=metadata)
+    if isinstance(source, UrlSource):
+        return Image(url=source.url, cache=cache, metadata=metadata)
+    return Image(file_id=source.file_id, cache=cache, metadata=metadata)
+
+
+def _decode_document(wire: DocumentBlock) -> Document | Opaque:
+    source = wire.source
+    if isinstance(source, Unmodelled):
+        return _whole_block("document", wire, source)
+    switch = wire.citations
+    notes = _notes(wire, source=source.extra, citations=UNSET if switch is UNSET else switch.extra)
+    if switch is not UNSET and switch.enabled is UNSET:
+        notes["~citations"] = Raw(b"{}")
+    document, cache = _document_of(source, notes), decode_mark(wire.cache_control, notes)
+    return structs.replace(
+        document,
+        cache=cache,
+        title=None if wire.title is UNSET else wire.title,
+        context=None if wire.context is UNSET else wire.context,
+        cite=None if switch is UNSET or switch.enabled is UNSET else switch.enabled,
+        metadata={FAMILY: notes} if notes else None,
+    )
+
+
+def _document_of(source: Base64Source | TextSource | ContentSource | UrlSource | FileSource, notes: Extra) -> Document:
+    if isinstance(source, Base64Source):
+        return Document(source.media_type, source.data)
+    if isinstance(source, TextSource):
+        return Document(source.media_type, text=source.data)
+    if isinstance(source, UrlSource):
+        return Document(url=source.url)
+    if isinstance(source, FileSource):
+        return Document(file_id=source.file_id)
+    text, whole = _content_text(source.content)
+    # Where the text is not all there is, the key is not marked as modelled: elsewhere it is a loss.
+    notes[(MODELLED if whole else "") + "source"] = spliced(source, {} if source.extra is UNSET else source.extra)
+    return Document(text=text)
+
+
+def _content_text(content: Raw) -> tuple[str, bool]:
+    """The text of a document given in blocks, and whether that is all there is."""
+    value = parse_json(content)
+    if isinstance(value, str):
+        return value, True
+    blocks = value if isinstance(value, list) else [value]
+    texts = [block["text"] for block in blocks if isinstance(block, dict) and set(block) == {"type", "text"}]
+    return "\n\n".join(text for text in texts if isinstance(text, str)), len(texts) == len(blocks)
+
+
+def _whole_block(kind: str, wire: ImageBlock | DocumentBlock, source: Unmodelled) -> Opaque:
+    """A source of a kind we do not know: the block is carried whole."""
+    fields = {
+        name: held
+        for name in wire.__struct_fields__
+        if name not in {"source", "extra"} and (held := getattr(wire, name)) is not UNSET
+    }
+    further = {} if wire.extra is UNSET else wire.extra
+    return Opaque(FAMILY, kind, Raw(encode_json({"type": kind, "source": source.raw, **fields, **further})))
+
+
+def _decode_thinking(wire: ThinkingBlock) -> Reasoning:
+    signature = wire.signature
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if signature is UNSET or not signature:
+        notes["~signature"] = Raw(b'"absent"') if signature is UNSET else Raw(b'""')
+        return Reasoning(wire.thinking, metadata={FAMILY: notes})
+    return Reasoning(wire.thinking, Signature(FAMILY, signature), metadata={FAMILY: notes} if notes else None)
+
+
+def _decode_redacted(wire: RedactedThinkingBlock) -> Reasoning:
+    return Reasoning("", Signature(FAMILY, wire.data), redacted=True, metadata=keep(FAMILY, wire.extra))
+
+
+def _decode_unmodelled(wire: Unmodelled) -> Opaque | ServerToolCall | ServerToolResult:
+    try:
+        head = _block_head(wire.raw)
+    except msgspec.ValidationError:
+        return Opaque(FAMILY, "", wire.raw)
+    kind = head.type or ""
+    if kind in {"server_tool_use", "mcp_tool_use"} and head.id is not None and head.name is not None:
+        return ServerToolCall(head.id, head.name, FAMILY, wire.raw, cache=_whole_mark(head.cache_control))
+    if kind.endswith("_tool_result") and head.tool_use_id is not None:
+        name = kind.removesuffix("_tool_result")
+        return ServerToolResult(head.tool_use_id, name, FAMILY, wire.raw, cache=_whole_mark(head.cache_control))
+    return Opaque(FAMILY, kind, wire.raw)
+
+
+def _whole_mark(held: Raw | UnsetType) -> Cache | None:
+    try:
+        return None if held is UNSET else _cache_head(held)
+    except msgspec.ValidationError:
+        return Cache()
+
+
+def _notes(wire: Wire, **within: Extra | UnsetType) -> Extra:
+    return (keep(FAMILY, wire.extra, **within) or {FAMILY: {}})[FAMILY]
+
+
+_DECODE: dict[type[Wire], Callable[[Any], AnyPart]] = {
+    TextBlock: decode_text,
+    ImageBlock: _decode_image,
+    DocumentBlock: _decode_document,
+    ThinkingBlock: _decode_thinking,
+    RedactedThinkingBlock: _decode_redacted,
+    Unmodelled: _decode_unmodelled,
+}
+
+
+def decode_part(wire: Wire) -> AnyPart:
+    """Any block but calls and results."""
+    return _DECODE[type(wire)](wire)
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_IMAGE_TYPES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
+_PDF = "application/pdf"
+_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+
+
+class PartEncoder:
+    """Encodes parts of one body. What cannot be said here is logged, and gives no block.
+
+    `native`: the body came from this family, so all that it says may be said again, exactly as it was.
+    """
+
+    def __init__(
+        self, log: LossLog, marks: CacheMarks | None = None, *, to_client: bool = False, native: bool = False
+    ) -> None:
+        self._log = log
+        self._marks = marks
+        self._to_client = to_client
+        self._native = native
+        self.needs_old_version = False
+        """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
+
+    def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
+        """The blocks of one part: none when it is lost, two when a signature travels before it."""
+        return self._ENCODERS[type(part)](self, part, role)
+
+    def mark(self, node: Marked) -> WireValue:
+        return encode_mark(node) if self._marks is None else self._marks.of(node)
+
+    def _encode_text(self, part: Text, role: str) -> list[WireValue]:
+        notes = own(part.metadata)
+        before = [] if part.signature is None else self.carried(part, part.signature)
+        if before and not part.text:
+            return before
+        citations = self._encode_citations(part, notes)
+        if citations and role == "user":
+            self.needs_old_version = True
+        block = TextBlock(part.text, citations, self.mark(part))
+        return [*before, spliced(block, notes) if notes else block]
+
+    def _encode_citations(self, part: Text, notes: Extra) -> WireValue:
+        cited = []
+        for citation in part.citations:
+            held = own(citation.metadata).get("~citation")
+            if held is not None:
+                cited.append(held)
+            else:
+                # A web citation needs an encrypted index, a document citation the document's number.
+                self._log.drop(part, "citations", "citation", "a citation of another provider cannot be replayed here")
+        if cited:
+            return cited
+        return parse_json(notes["~citations"]) if "~citations" in notes and not part.citations else UNSET
+
+    def carried(self, part: Text | ToolCall, signature: Signature) -> list[WireValue]:
+        """The block that carries a signature to a client, which sends it back; providers never see it (law 6)."""
+        if self._to_client or "~tagged" in own(part.metadata):
+            return [carriers.tagged_signature(part, signature)]
+        self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+        return []
+
+    def _encode_image(self, part: Image, role: str) -> list[WireValue]:
+        if role == "assistant" and not self._native:
+            return self._lose(part, "an assistant message of this API holds no images")
+        if part.detail not in {None, "auto"}:
+            self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such setting")
+        if part.data is not None:
+            media_type = part.media_type or "image/png"
+            if media_type not in _IMAGE_TYPES and not self._native:
+                return self._lose(part, f"this API takes JPEG, PNG, GIF and WebP, not {media_type}")
+            return self._image_block(part, Base64Source(media_type, part.data))
+        source = self._reference(part)
+        return [] if source is None else self._image_block(part, source)
+
+    def _reference(self, part: Image | Document) -> UrlSource | FileSource | None:
+        if part.file_id is not None:
+            if self._native or part.file_id.startswith("file_"):
+                return FileSource(part.file_id)
+            self._lose(part, "its file id belongs to another provider")
+        elif part.url is None or not (self._native or part.url.startswith(("https://", "http://"))):
+            self._lose(part, "this API fetches http and https addresses only")
+        else:
+            return UrlSource(part.url)
+        return None
+
+    def _encode_document(self, part: Document, role: str) -> list[WireValue]:
+        if role == "assistant":
+            self.needs_old_version = True
+        self._withhold_signature(part)
+        notes = own(part.metadata)
+        source: Any = UNSET
+        if "source" not in notes and MODELLED + "source" not in notes:
+            source = self._document_source(part)
+            if source is None:
+                return []
+            if isinstance(source, ImageBlock):
+                return [source]
+        switch: Any = UNSET if part.cite is None else CitationsSwitch(part.cite)
+        if "~citations" in notes:
+            switch = CitationsSwitch()
+        inner = inner_extra(notes, "citations")
+        block = DocumentBlock(
+            source,
+            UNSET if part.title is None else part.title,
+            UNSET if part.context is None else part.context,
+            switch if inner is None else spliced(switch, inner),  # type: ignore[arg-type]
+            self.mark(part),
+        )
+        return [_respliced(block, notes)]
+
+    def _document_source(self, part: Document) -> WireValue:
+        """The source, or None; a document that is a picture becomes an image block."""
+        if part.text is not None:
+            return TextSource(part.media_type if self._native and part.media_type else "text/plain", part.text)
+        media_type = part.media_type or _PDF
+        if part.data is None:
+            if part.url is not None and media_type != _PDF and not self._native:
+                self._lose(part, f"this API fetches PDF only, not {media_type}")
+                return None
+            return self._reference(part)
+        if media_type == _PDF or self._native:
+            return Base64Source(media_type, part.data)
+        if media_type in _IMAGE_TYPES:
+            return ImageBlock(Base64Source(media_type, part.data), self.mark(part))
+        text = _plain_text(part.data) if media_type.startswith(_TEXT_TYPES) else None
+        if text is None:
+            self._lose(part, f"this API takes PDF and text, not {media_type}")
+            return None
+        if media_type != "text/plain":
+            self._log.degrade(part, "media_type", f"media type {media_type}", "this API has plain text only")
+        return TextSource("text/plain", text)
+
+    def _image_block(self, part: Image, source: Base64Source | UrlSource | FileSource) -> list[WireValue]:
+        self._withhold_signature(part)
+        return [_respliced(ImageBlock(source, self.mark(part)), own(part.metadata))]
+
+    def _withhold_signature(self, part: Image | Document) -> None:
+        if part.signature is not None:
+            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+
+    def _encode_audio(self, part: Audio, role: str) -> list[WireValue]:
+        if part.transcript is None:
+            return self._lose(part, "this API has no audio")
+        self._log.degrade(part, "", "audio", "its transcript is sent: this API has no audio")
+        return self._encode_text(Text(part.transcript, cache=part.cache), role)
+
+    def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
+        self._log.degrade(part, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
+        return [TextBlock(part.text)]
+
+    def _encode_reasoning(self, part: Reasoning, role: str) -> list[WireValue]:
+        notes, signature = own(part.metadata), part.signature
+        if "~tagged" in notes:
+            return [carriers.tagged_reasoning(part)]
+        if role != "assistant" and not self._native:
+            return self._lose(part, "only assistant messages of this API hold reasoning")
+        if signature is not None and signature.family == FAMILY and signature.data:
+            data = signature.data
+            block = RedactedThinkingBlock(data) if part.redacted else ThinkingBlock(part.text, data)
+            return [spliced(block, notes) if notes else block]
+        if "~signature" in notes and (self._to_client or parse_json(notes["~signature"])):
+            # What a compatible server gave unsigned goes back unsigned.
+            spelled = parse_json(notes["~signature"])
+            return [spliced(ThinkingBlock(part.text, UNSET if spelled else ""), notes)]
+        if self._to_client:
+            return [carriers.tagged_reasoning(part)]
+        if signature is not None and signature.family != FAMILY:
+            return self._lose(part, f"its signature is owed to {signature.family} alone")
+        return self._lose(part, "this API refuses reasoning that it did not sign")
+
+    def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
+        if part.origin != FAMILY:
+            return self._lose(part, f"it was run by {part.origin}, and its ids cannot be made up")
+        held = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
+        if part.cache is not None and self._marks is not None:
+            return [remarked(held, self.mark(part))]
+        return [held]
+
+    def _encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:  # noqa: ARG002
+        if part.origin == FAMILY:
+            return [opaque_block_held(part)]
+        return self._lose(part, "it belongs to the provider that made it")
+
+    def _refuse(self, part: AnyPart, role: str) -> list[WireValue]:
+        return self._lose(part, f"a {role} message of this API cannot hold it")
+
+    def _lose(self, part: AnyPart, why: str) -> list[WireValue]:
+        kind = f"{part.origin} block {part.kind!r}" if isinstance(part, Opaque) else _NAMES[type(part)]
+        self._log.drop(part, "", kind, why)
+        return []
+
+    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = {
+        Text: _encode_text,
+        Image: _encode_image,
+        Document: _encode_document,
+        Audio: _encode_audio,
+        Refusal: _encode_refusal,
+        Reasoning: _encode_reasoning,
+        ServerToolCall: _encode_server_block,
+        ServerToolResult: _encode_server_block,
+        Opaque: _encode_opaque,
+        ToolCall: _refuse,
+        ToolResult: _refuse,
+    }
+
+
+def own(metadata: Metadata | None) -> Extra:
+    """What this family said about a node, and how."""
+    return {} if metadata is None else metadata.get(FAMILY, {})
+
+
+def remarked(block: Any, mark: WireValue) -> WireValue:
+    """A block that is carried whole, with the mark that may be sent."""
+    entries: dict[str, Any] = _entries(encode_json(block))
+    if mark is UNSET:
+        entries.pop("cache_control", None)
+    elif isinstance(mark, Wire):
+        entries["cache_control"] = mark
+    return Raw(encode_json(entries))
+
+
+def _respliced(block: ImageBlock | DocumentBlock, notes: Extra) -> WireValue:
+    inner = inner_extra(notes, "source")
+    if inner is not None:
+        block = structs.replace(block, source=spliced(block.source, inner))
+    return spliced(block, notes) if notes else block
+
+
+def _plain_text(data: str) -> str | None:
+    try:
+        return b64decode(data, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+_NAMES: dict[type[AnyPart], str] = {
+    Text: "text",
+    Image: "image",
+    Document: "document",
+    Audio: "audio",
+    Reasoning: "reasoning",
+    Refusal: "refusal",
+    ToolCall: "tool call",
+    ToolResult: "tool result",
+    ServerToolCall: "call run by the provider",
+    ServerToolResult: "result of a call run by the provider",
+}

@@ -1,0 +1,342 @@
+"""Messages requests, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.anthropic_messages.caching import FAMILY, CacheMarks, decode_mark, encode_mark
+from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
+from dragoman.codecs.anthropic_messages.parts import decode_part
+from dragoman.codecs.anthropic_messages.profile import PROFILE
+from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_settings
+from dragoman.codecs.anthropic_messages.tools import (
+    decode_output,
+    decode_tool_choice,
+    decode_tools,
+    encode_output,
+    encode_tool_choice,
+    encode_tools,
+)
+from dragoman.codecs.anthropic_messages.wire import (
+    FormatWire,
+    MessagesRequest,
+    MetadataWire,
+    OutputConfig,
+    TextBlock,
+    ToolChoiceWire,
+)
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.reading import MODELLED, Extra, Unmodelled, WireReader, WireValue, spliced
+from dragoman.ir import AnyPart, Message, Request, StructuredOutput, Text, ToolCall, ToolChoice
+from dragoman.ir.messages import content_held
+from dragoman.ir.values import encode_json, note, parse_json
+from dragoman.losses import LossLog
+
+_reader = WireReader(MessagesRequest, "anthropic-messages request")
+_metadata = msgspec.json.Decoder(dict[str, Any]).decode
+
+PATH = "/v1/messages"
+NEWEST_VERSION = "2026-10-21"
+SAMPLING_VERSION = "2023-06-01"
+"""2026-10-21 refuses temperature, top_p and top_k, whatever they say."""
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_request(body: bytes) -> Request:
+    wire = _reader.read(body)
+    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    messages = MessageDecoder().decode(wire.messages)
+    if wire.system is not UNSET:
+        _decode_system(wire.system, messages, extra)
+    choice = parallel = None
+    if wire.tool_choice is not UNSET:
+        choice, parallel = _decode_choice(wire.tool_choice, extra)
+    output, effort = _decode_output(wire, extra)
+    for key in ("tools", "stop_sequences"):
+        if getattr(wire, key) == []:
+            extra[MODELLED + key] = Raw(b"[]")
+    return Request(
+        None if wire.model is UNSET else wire.model,
+        tuple(messages),
+        () if wire.tools is UNSET else decode_tools(wire.tools),
+        choice,
+        parallel,
+        None if wire.max_tokens is UNSET else wire.max_tokens,
+        None if wire.temperature is UNSET else wire.temperature,
+        None if wire.top_p is UNSET else wire.top_p,
+        None if wire.top_k is UNSET else wire.top_k,
+        () if wire.stop_sequences is UNSET else tuple(wire.stop_sequences),
+        reasoning=decode_reasoning(wire.thinking, effort),
+        output=output,
+        stream=None if wire.stream is UNSET else wire.stream,
+        user=None if wire.metadata is UNSET else _decode_user(wire.metadata, extra),
+        cache=decode_mark(wire.cache_control, extra),
+        metadata={FAMILY: extra} if extra else None,
+        origin=FAMILY,
+    )
+
+
+def _decode_system(system: str | list[TextBlock | Unmodelled], messages: list[Message], extra: Extra) -> None:
+    if system:
+        parts: Any = system if isinstance(system, str) else tuple([decode_part(block) for block in system])
+        messages.insert(0, Message("system", parts))
+    else:
+        extra[MODELLED + "system"] = Raw(encode_json(system))
+
+
+def _decode_choice(wire: ToolChoiceWire, extra: Extra) -> tuple[ToolChoice | None, bool | None]:
+    choice = decode_tool_choice(wire)
+    if choice is None:
+        extra["tool_choice"] = spliced(wire, {} if wire.extra is UNSET else wire.extra)
+        return None, None
+    disabled = wire.disable_parallel_tool_use
+    return choice, None if disabled is UNSET else not disabled
+
+
+def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutput | None, str | UnsetType]:
+    """`output_config` holds the format and the effort; `output_format` is the format's old place."""
+    output = None
+    config, old = wire.output_config, wire.output_format
+    if config is not UNSET:
+        rest: Extra = {} if config.extra is UNSET else dict(config.extra)
+        if config.format is not UNSET:
+            output = decode_output(config.format)
+            if output is None:
+                rest["format"] = _exact(config.format)
+        if rest:
+            extra["output_config"] = Raw(encode_json(rest))
+        elif output is None and config.effort is UNSET:
+            extra[MODELLED + "output_config"] = Raw(b"{}")
+    if old is not UNSET:
+        output = output or decode_output(old)
+        if output is None or (config is not UNSET and config.format is not UNSET):
+            extra["output_format"] = _exact(old)
+        else:
+            extra["~output_format"] = Raw(b"true")
+    return output, UNSET if config is UNSET else config.effort
+
+
+def _exact(wire: FormatWire) -> Raw:
+    return spliced(wire, {} if wire.extra is UNSET else wire.extra)
+
+
+def _decode_user(held: Raw, extra: Extra) -> str | None:
+    try:
+        said = _metadata(held)
+    except msgspec.ValidationError:
+        said = {}
+    user = said.get("user_id")
+    if not isinstance(user, str):
+        extra["metadata"] = held
+        return None
+    if len(said) > 1:
+        extra["metadata"] = held
+    return user
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_request(request: Request, log: LossLog) -> Encoded:
+    native = request.origin == FAMILY
+    extra: Extra = {} if request.metadata is None else request.metadata.get(FAMILY, {})
+    marks = CacheMarks(request, log)
+    inline = native or PROFILE.inline_system_models.search(request.model or "") is not None
+    encoder = MessageEncoder(log, marks, native=native, inline_system=inline)
+    leading = _leading_system(request.messages)
+    messages = encoder.encode(request.messages[leading:] if leading else request.messages)
+    settings = encode_settings(request, log)
+    tools = encode_tools(request, marks, log) if request.tools else []
+    _report_missing(request, log, has_tools=bool(tools))
+    output = UNSET if request.output is None else encode_output(request.output, request, log)
+    old_output = "~output_format" in extra
+    wire = MessagesRequest(
+        messages,
+        UNSET if request.model is None else request.model,
+        settings.max_tokens,
+        _encode_system([*request.messages[:leading], *encoder.hoisted], encoder)
+        if leading or encoder.hoisted
+        else UNSET,
+        tools or UNSET,
+        encode_tool_choice(request, log) if tools else UNSET,
+        settings.thinking,
+        _output_config(settings.effort, UNSET if old_output else output, extra),
+        output if old_output else UNSET,
+        _stop_sequences(request, log) if request.stop else UNSET,
+        UNSET if request.stream is None else request.stream,
+        settings.temperature,
+        settings.top_p,
+        settings.top_k,
+        UNSET if request.user is None or "metadata" in extra else MetadataWire(request.user),  # type: ignore[arg-type]
+        UNSET if request.cache is None and "~cache" not in extra else encode_mark(request),
+    )
+    sampling = not (settings.temperature is settings.top_p is settings.top_k is UNSET)
+    further = {key: held for key, held in extra.items() if key != "output_config"} if extra else extra
+    content = bytes(spliced(wire, further)) if further else encode_json(wire)
+    return Encoded(content, (), PATH, _headers(extra, old=sampling or encoder.needs_old_version))
+
+
+def _headers(extra: Extra, *, old: bool) -> dict[str, str]:
+    headers = {"anthropic-version": SAMPLING_VERSION if old else NEWEST_VERSION}
+    betas = parse_json(extra["anthropic_beta"]) if "anthropic_beta" in extra else None
+    if isinstance(betas, list) and betas:
+        headers["anthropic-beta"] = ",".join(str(beta) for beta in betas)
+    return headers
+
+
+def _leading_system(messages: tuple[Message, ...]) -> int:
+    """How many messages the `system` field holds. One that stood inline at the very start stays there."""
+    count = 0
+    for message in messages:
+        if message.role != "system" or "~inline" in (message.metadata or {}).get(FAMILY, {}):
+            break
+        count += 1
+    return count
+
+
+def _encode_system(messages: list[Message], encoder: MessageEncoder) -> str | list[WireValue] | UnsetType:
+    """A single string as a string; anything more as blocks."""
+    if len(messages) == 1 and isinstance(content := content_held(messages[0]), str):
+        return content
+    blocks: list[WireValue] = []
+    for message in messages:
+        content = content_held(message)
+        blocks += [TextBlock(content)] if isinstance(content, str) else encoder.encode_blocks(content, "system")
+    return blocks or UNSET
+
+
+def _output_config(effort: str | UnsetType, output: WireValue, extra: Extra) -> WireValue:
+    config = OutputConfig(effort, output)
+    if "output_config" in extra:
+        return spliced(config, parse_entries(extra["output_config"]))
+    return UNSET if effort is UNSET and output is UNSET else config
+
+
+parse_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+
+_MISSING = {
+    "seed": "seed",
+    "presence_penalty": "presence penalty",
+    "frequency_penalty": "frequency penalty",
+}
+
+
+def _report_missing(request: Request, log: LossLog, *, has_tools: bool) -> None:
+    for field, what in _MISSING.items():
+        if getattr(request, field) is not None:
+            log.drop(request, field, what, "this API has no such setting")
+    if request.candidates is not None and request.candidates != 1:
+        log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
+    if not has_tools and request.tool_choice is not None:
+        log.drop(request, "tool_choice", "tool choice", "this API refuses it without tools")
+    if not has_tools and request.parallel_tool_calls is not None:
+        log.drop(request, "parallel_tool_calls", "switch for parallel calls", "this API refuses it without tools")
+
+
+def _stop_sequences(request: Request, log: LossLog) -> list[str] | UnsetType:
+    kept = list(request.stop)
+    if request.origin == FAMILY:
+        return kept
+    kept = [text for text in kept if text.strip()]
+    if len(kept) < len(request.stop):
+        log.drop(request, "stop", "blank stop sequence", "this API refuses stop sequences of white space only")
+    return kept or UNSET
+
+
+# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
+
+_FIELDS = {
+    "max_output_tokens": "max_tokens",
+    "stop": "stop_sequences",
+    "user": "metadata.user_id",
+    "cache": "cache_control",
+    "cache.ttl": "cache_control.ttl",
+    "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
+    "reasoning": "thinking",
+    "reasoning.mode": "thinking.type",
+    "reasoning.effort": "output_config.effort",
+    "reasoning.budget_tokens": "thinking.budget_tokens",
+    "reasoning.visible": "thinking.display",
+    "parameters": "input_schema",
+    "arguments": "input",
+    "arguments_text": "input",
+    "tool_call_id": "tool_use_id",
+    "value": "content",
+    "data": "source.data",
+    "url": "source.url",
+    "file_id": "source.file_id",
+    "media_type": "source.media_type",
+    "cite": "citations",
+}
+
+
+def locate(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the wire body a node of the request came from."""
+    tail = _wire_field(request, field)
+    if message_index is None:
+        head = "$" if part_index is None else f"$.tools[{part_index}]"
+        return f"{head}.{tail}" if tail else head
+    path = _message_path(request.messages, message_index, part_index)
+    return f"{path}.{tail}" if tail else path
+
+
+def _wire_field(request: Request, field: str) -> str:
+    if field in _FIELDS:
+        return _FIELDS[field]
+    head, dot, rest = field.partition(".")
+    if head == "output":
+        place = (
+            "output_format" if note(request.metadata, FAMILY, "~output_format") is not UNSET else "output_config.format"
+        )
+        return place + dot + rest
+    return _FIELDS.get(head, head) + dot + rest
+
+
+def _message_path(messages: tuple[Message, ...], message_index: int, part_index: int | None) -> str:
+    message = messages[message_index]
+    leading = _leading_system(messages)
+    if message_index < leading:
+        place = "$.system"
+        return place if part_index is None or isinstance(content_held(message), str) else f"{place}[{part_index}]"
+    wire_index, start = _wire_place(messages[leading : message_index + 1])
+    path = f"$.messages[{wire_index}]"
+    if part_index is None:
+        return path
+    if isinstance(content_held(message), str):
+        return f"{path}.content"
+    return f"{path}.content[{_block_index(messages, message_index, part_index, start)}]"
+
+
+def _wire_place(messages: tuple[Message, ...]) -> tuple[int, int]:
+    """Index of the wire message that holds the last of these, and of its first block there."""
+    wire_index, start, length, in_turn = -1, 0, 0, False
+    for message in messages:
+        joined = (
+            in_turn and message.role in {"tool", "user"} and "~turn" not in (message.metadata or {}).get(FAMILY, {})
+        )
+        wire_index, start = (wire_index, start + length) if joined else (wire_index + 1, 0)
+        length = len(message.parts)
+        in_turn = message.role == "tool"
+    return wire_index, start
+
+
+def _block_index(messages: tuple[Message, ...], message_index: int, part_index: int, start: int) -> int:
+    message = messages[message_index]
+    holder = message if message.role == "tool" or message_index == 0 else messages[message_index - 1]
+    order = note(holder.metadata, FAMILY, "~order")
+    if order is not UNSET and start + part_index < len(order):
+        wanted = message.role == "tool"
+        return [place for place, is_result in enumerate(order) if is_result is wanted][part_index]
+    carriers = sum(_travels_behind_signature(part) for part in message.parts[: part_index + 1])
+    return start + part_index + carriers
+
+
+def _travels_behind_signature(part: AnyPart) -> bool:
+    """Whether a block of its own, before it, carried the part's signature."""
+    if not isinstance(part, ToolCall) and not (isinstance(part, Text) and part.text):
+        return False
+    return "~tagged" in (part.metadata or {}).get(FAMILY, {})

@@ -1,0 +1,280 @@
+"""Messages responses, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace
+
+from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
+from dragoman.codecs.anthropic_messages.messages import MessageEncoder, decode_blocks
+from dragoman.codecs.anthropic_messages.parts import own
+from dragoman.codecs.anthropic_messages.wire import MessageResponse, OutputDetails, TextBlock, UsageWire
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.ids import invent_id
+from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, inner_extra, keep, spliced
+from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Refusal, ToolCall, Usage
+from dragoman.ir.messages import content_held
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+_reader = WireReader(MessageResponse, "anthropic-messages response")
+
+# ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
+
+_DECODE_FINISH: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "pause_turn": "pause",
+    "compaction": "pause",
+    "refusal": "refusal",
+}
+_ENCODE_FINISH: dict[FinishReason, str] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "pause": "pause_turn",
+    "error": "end_turn",
+    "unknown": "end_turn",
+}
+
+NO_DETAILS = {FAMILY: {"~stop_details": NULL}}
+
+
+def decode_finish(
+    raw: str | None | UnsetType,
+    parts: list[AnyPart],
+    stop_sequence: str | None | UnsetType = None,
+    stop_details: Raw | UnsetType = UNSET,
+) -> Finish | None:
+    """Calls present mean tool calls, whatever the word; but not calls that code made, and that were answered."""
+    if raw is UNSET or raw is None:
+        return None
+    reason = _DECODE_FINISH.get(raw, "unknown")
+    if reason in {"stop", "unknown"} and any(isinstance(part, ToolCall) and _is_direct(part) for part in parts):
+        reason = "tool_calls"
+    matched = stop_sequence if isinstance(stop_sequence, str) else None
+    if stop_details is UNSET:
+        return Finish(reason, raw, matched)
+    if bytes(stop_details) == b"null":
+        return Finish(reason, raw, matched, NO_DETAILS)
+    return Finish(reason, raw, matched, {FAMILY: {"stop_details": stop_details}})
+
+
+def _is_direct(call: ToolCall) -> bool:
+    return "caller" not in own(call.metadata)
+
+
+def encode_finish(
+    finish: Finish | None, source: str | None, log: LossLog, completion: Completion
+) -> tuple[str | None, str | None]:
+    """The stop reason, and the stop sequence that matched."""
+    if finish is None:
+        if source != FAMILY:
+            log.invent(completion, "finish", "stop reason end_turn", "an answer of this API says why it ended")
+        return (None, None) if source == FAMILY else ("end_turn", None)
+    if source == FAMILY and finish.raw is not None:
+        return finish.raw, finish.stop_sequence
+    parts = completion.messages[0].parts if completion.messages else ()
+    calls = any(isinstance(part, ToolCall) and not part.incomplete for part in parts)
+    if calls and finish.reason in {"stop", "tool_calls", "unknown", "error"}:
+        return "tool_use", None
+    if finish.reason == "stop" and finish.stop_sequence is not None:
+        return "stop_sequence", finish.stop_sequence
+    if finish.reason == "stop" and any(isinstance(part, Refusal) for part in parts):
+        return "refusal", None
+    word = "end_turn" if finish.reason == "tool_calls" else _ENCODE_FINISH[finish.reason]
+    if finish.reason in {"content_filter", "error", "unknown", "tool_calls"}:
+        what = f"finish reason {finish.raw or finish.reason!r}"
+        log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
+    return word, None
+
+
+# ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_CACHE_COUNTS = ("cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+def decode_usage(wire: UsageWire) -> Usage:
+    """`input_tokens` leaves out what was read from a cache or written to one: the whole is the sum of the three."""
+    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    written, cached = _count(wire.cache_creation_input_tokens), _count(wire.cache_read_input_tokens)
+    for name in _CACHE_COUNTS:
+        if getattr(wire, name) is None:
+            extra[MODELLED + name] = NULL
+    if wire.cache_creation is not UNSET:
+        # The split by lifetime: its sum is modelled.
+        extra[MODELLED + "cache_creation"] = wire.cache_creation
+    for name in ("server_tool_use", "service_tier", "inference_geo"):
+        held = getattr(wire, name)
+        if held is not UNSET:
+            extra[name] = held
+    for name in ("input_tokens", "output_tokens"):
+        if getattr(wire, name) is UNSET:
+            extra[f"~absent:{name}"] = Raw(b"true")
+    details = wire.output_tokens_details
+    if details is not UNSET:
+        extra["~details"] = Raw(b"true")
+        extra.update((keep(FAMILY, UNSET, output_tokens_details=details.extra) or {FAMILY: {}})[FAMILY])
+    return Usage(
+        (_count(wire.input_tokens) or 0) + (written or 0) + (cached or 0),
+        _count(wire.output_tokens) or 0,
+        cached,
+        written,
+        None if details is UNSET else _count(details.thinking_tokens),
+        metadata={FAMILY: extra},
+    )
+
+
+def _count(value: int | None | UnsetType) -> int | None:
+    return None if value is UNSET else value
+
+
+def encode_usage(usage: Usage) -> WireValue:
+    notes = (usage.metadata or {}).get(FAMILY)
+    if notes is None:
+        # A strict client of this API expects all four counts.
+        return UsageWire(
+            max(usage.uncached_input, 0),
+            usage.output,
+            usage.cache_written or 0,
+            usage.cached or 0,
+            UNSET,
+            UNSET if usage.reasoning is None else OutputDetails(usage.reasoning),
+        )
+    details: Any = UNSET
+    if "~details" in notes:
+        details = OutputDetails(UNSET if usage.reasoning is None else usage.reasoning)
+        inner = inner_extra(notes, "output_tokens_details")
+        details = details if inner is None else spliced(details, inner)
+    wire = UsageWire(
+        UNSET if "~absent:input_tokens" in notes else usage.uncached_input,
+        UNSET if "~absent:output_tokens" in notes else usage.output,
+        UNSET if usage.cache_written is None else usage.cache_written,
+        UNSET if usage.cached is None else usage.cached,
+        UNSET,
+        details,
+    )
+    return spliced(wire, notes) if notes else wire
+
+
+# ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_response(body: bytes) -> Completion:
+    wire = _reader.read(body)
+    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    parts = decode_blocks(wire.content)
+    finish = decode_finish(wire.stop_reason, parts, wire.stop_sequence, wire.stop_details)
+    if finish is not None and finish.reason == "length" and parts and isinstance(parts[-1], ToolCall):
+        # The answer was cut inside the call: its input may be short of something.
+        parts[-1] = replace(parts[-1], incomplete=True)
+    _note_spelling(wire, finish, extra)
+    return Completion(
+        (Message("assistant", tuple(parts)),),
+        finish,
+        None if wire.usage is UNSET else decode_usage(wire.usage),
+        None if wire.id is UNSET else wire.id,
+        None if wire.model is UNSET else wire.model,
+        metadata={FAMILY: extra},
+    )
+
+
+def _note_spelling(wire: MessageResponse, finish: Finish | None, extra: Extra) -> None:
+    if wire.type != "message":
+        extra["~type"] = Raw(b'"absent"') if wire.type is UNSET else Raw(encode_json([wire.type]))
+    if wire.role != "assistant":
+        extra["~role"] = Raw(b'"absent"') if wire.role is UNSET else Raw(encode_json([wire.role]))
+    if wire.stop_reason is UNSET:
+        extra["~stop_reason"] = Raw(b'"absent"')
+    if wire.stop_sequence is UNSET:
+        extra["~stop_sequence"] = Raw(b'"absent"')
+    if finish is None and wire.stop_details is not UNSET:
+        extra[MODELLED + "stop_details"] = wire.stop_details
+
+
+def encode_response(completion: Completion, log: LossLog) -> Encoded:
+    if completion.metadata is not None and FAMILY in completion.metadata:
+        return Encoded(bytes(_encode_native(completion, completion.metadata[FAMILY], log)))
+    for message in completion.messages[1:]:
+        log.drop(message, "", "further candidate", "an answer of this API is one message")
+    if completion.created is not None:
+        log.drop(completion, "created", "time of creation", "an answer of this API does not tell it")
+    encoder = MessageEncoder(log, to_client=True)
+    word, matched = encode_finish(completion.finish, None, log, completion)
+    usage = completion.usage
+    if usage is None:
+        log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+    if completion.model is None:
+        log.invent(completion, "model", "empty model name", "an answer of this API names its model")
+    wire = MessageResponse(
+        _encode_content(completion, encoder),
+        _message_id(completion),
+        "message",
+        "assistant",
+        completion.model or "",
+        word,
+        matched,
+        NULL,
+        encode_usage(usage or Usage()),
+    )
+    return Encoded(encode_json(wire))
+
+
+def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:
+    finish = completion.finish
+    word, matched = encode_finish(finish, FAMILY, log, completion)
+    details = {} if finish is None else own(finish.metadata)
+    wire = MessageResponse(
+        _encode_content(completion, MessageEncoder(log, to_client=True, native=True)),
+        UNSET if completion.id is None else completion.id,
+        _spelled(notes, "~type", "message"),
+        _spelled(notes, "~role", "assistant"),
+        UNSET if completion.model is None else completion.model,
+        UNSET if "~stop_reason" in notes else word,
+        UNSET if "~stop_sequence" in notes else matched,
+        details.get("stop_details", details.get("~stop_details", UNSET)),
+        UNSET if completion.usage is None else encode_usage(completion.usage),
+    )
+    return spliced(wire, notes)
+
+
+def _spelled(notes: Extra, key: str, usual: str) -> str | UnsetType:
+    if key not in notes:
+        return usual
+    spelled = parse_json(notes[key])
+    return UNSET if spelled == "absent" else spelled[0]
+
+
+def _encode_content(completion: Completion, encoder: MessageEncoder) -> list[WireValue]:
+    if not completion.messages:
+        return []
+    content = content_held(completion.messages[0])
+    if isinstance(content, str):
+        return [TextBlock(content)] if content else []
+    return encoder.encode_blocks(content, "assistant")
+
+
+def _message_id(completion: Completion) -> str:
+    given = completion.id
+    if given is None:
+        return f"msg_{invent_id('message', 0)}"
+    return given if given.startswith("msg_") else f"msg_{given}"
+
+
+# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
+
+_FIELDS = {"finish": "stop_reason", "finish.stop_sequence": "stop_sequence", "arguments": "input"}
+
+
+def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the wire body a node of the completion came from."""
+    held = None if message_index is None else content_held(completion.messages[message_index])
+    path = "$" if part_index is None or isinstance(held, str) else f"$.content[{part_index}]"
+    return f"{path}.{_FIELDS.get(field, field)}" if field else path

@@ -1,0 +1,268 @@
+"""Tool definitions, tool choice and structured output, both ways."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, Raw, Struct, structs
+
+from dragoman.codecs.anthropic_messages.caching import FAMILY, CacheMarks, decode_mark
+from dragoman.codecs.anthropic_messages.parts import own, remarked
+from dragoman.codecs.anthropic_messages.profile import PROFILE
+from dragoman.codecs.anthropic_messages.wire import FormatWire, ToolChoiceWire, ToolWire
+from dragoman.codecs.reading import Extra, WireValue, keep, spliced
+from dragoman.errors import EncodeError
+from dragoman.ir import AnyTool as Tool
+from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.requests import definition_held, parameters_held, schema_held
+from dragoman.ir.values import encode_json, parse_json, to_raw
+from dragoman.losses import LossLog
+
+if TYPE_CHECKING:
+    from dragoman.passes.schema import SchemaNote
+
+# ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+NOTHING = Raw(b'{"type":"object","properties":{}}')
+"""The schema of a tool that takes nothing: the field is required."""
+
+FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
+"""The schema of a custom tool, which takes free text: its calls have the argument `input`."""
+
+MOST_STRICT_TOOLS = 20
+
+
+def decode_tools(wires: list[ToolWire]) -> tuple[Tool, ...]:
+    return tuple([_decode_tool(wire) for wire in wires])
+
+
+def _decode_tool(wire: ToolWire) -> Tool:
+    schema, kind, name = wire.input_schema, wire.type, wire.name
+    if schema is UNSET or name is UNSET or kind not in {UNSET, None, "custom"}:
+        return _decode_provider_tool(wire)
+    description = None if wire.description is UNSET else wire.description
+    strict = None if wire.strict is UNSET else wire.strict
+    if kind is UNSET and wire.cache_control is UNSET and wire.extra is UNSET:
+        return ToolDefinition(name, description, schema, strict)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if kind is not UNSET:
+        notes["~type"] = Raw(encode_json(kind))
+    cache = decode_mark(wire.cache_control, notes)
+    return ToolDefinition(name, description, schema, strict, cache, {FAMILY: notes} if notes else None)
+
+
+def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
+    extra: Extra = {} if wire.extra is UNSET else wire.extra
+    name: Any = wire.name
+    if name is UNSET and "mcp_server_name" in extra:
+        name = parse_json(extra["mcp_server_name"])
+    if not isinstance(name, str):
+        name = wire.type if isinstance(wire.type, str) else ""
+    mark = wire.cache_control
+    if mark is not UNSET and mark is not None and mark.extra is not UNSET:
+        wire = structs.replace(wire, cache_control=spliced(mark, mark.extra))
+    return ProviderTool(name, FAMILY, spliced(wire, extra), decode_mark(mark, {}))
+
+
+def encode_tools(request: Request, marks: CacheMarks, log: LossLog) -> list[WireValue]:
+    tools = offered_tools(request, log)
+    strict = set() if request.origin == FAMILY else _strict_tools(tools, log)
+    native = request.origin == FAMILY
+    wires: list[WireValue] = []
+    for tool in tools:
+        if isinstance(tool, ToolDefinition):
+            wires.append(_encode_function(tool, marks, log, strict=native or id(tool) in strict, native=native))
+        elif isinstance(tool, CustomTool):
+            log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
+            wires.append(ToolWire(tool.name, UNSET if tool.description is None else tool.description, FREE_TEXT))
+        elif tool.origin == FAMILY:
+            held = definition_held(tool)
+            wires.append(held if tool.cache is None or native else remarked(held, marks.of(tool)))
+        else:
+            log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+    return wires
+
+
+def _encode_function(tool: ToolDefinition, marks: CacheMarks, log: LossLog, *, strict: bool, native: bool) -> WireValue:
+    schema = parameters_held(tool)
+    if schema is None:
+        schema = NOTHING
+    elif not native and not (type(schema) is Raw and is_plain_object(bytes(schema))):
+        schema = _object_schema(tool, to_raw(schema), log)
+    notes = own(tool.metadata)
+    wire = ToolWire(
+        tool.name,
+        UNSET if tool.description is None else tool.description,
+        schema,
+        parse_json(notes["~type"]) if "~type" in notes else UNSET,
+        UNSET if tool.strict is None or not (strict or tool.strict is False) else tool.strict,
+        UNSET if tool.cache is None and not notes else marks.of(tool),
+    )
+    return spliced(wire, notes) if notes else wire
+
+
+def is_plain_object(schema: bytes) -> bool:
+    """Certainly an object schema without alternatives at its root, told by its first bytes; False: look closer."""
+    return schema.startswith(b'{"type":"object"') and not (
+        b'"anyOf"' in schema or b'"oneOf"' in schema or b'"allOf"' in schema
+    )
+
+
+class _Adapted(Struct, frozen=True):
+    schema: Raw
+    notes: tuple[SchemaNote, ...] = ()
+    refusal: str = ""
+
+
+@lru_cache(maxsize=512)
+def _adapted(schema: bytes, dialect_name: str) -> _Adapted:
+    """An agent sends the same schemas on every turn: what had to be done about one is remembered."""
+    # Imported here: most schemas need nothing, and then the package is never loaded.
+    from dragoman.passes import schema as schemas  # noqa: PLC0415
+
+    dialect: schemas.SchemaDialect = getattr(schemas, dialect_name)
+    if not schemas.needs_adaptation(schema, dialect):
+        return _Adapted(Raw(schema))
+    try:
+        adapted = schemas.adapt_schema(parse_json(schema), dialect)
+    except schemas.SchemaError as error:
+        return _Adapted(Raw(schema), refusal=str(error))
+    changed = any(note.action != "kept" for note in adapted.notes)
+    return _Adapted(Raw(encode_json(adapted.schema)) if changed else Raw(schema), adapted.notes)
+
+
+def _object_schema(tool: ToolDefinition, schema: Raw, log: LossLog) -> Raw:
+    """The root must say that it is an object, and may offer no alternatives."""
+    adapted = _adapted(bytes(schema), "ANTHROPIC_INPUT")
+    if adapted.refusal:
+        raise EncodeError(path=f"tool {tool.name!r}", reason=adapted.refusal, target=PROFILE.name)
+    for note in adapted.notes:
+        field = "parameters" + note.path.removeprefix("$")
+        if note.exact:
+            log.invent(tool, field, f"schema keyword {note.keyword!r}", note.reason)
+        else:
+            log.degrade(tool, field, f"schema keyword {note.keyword!r}", note.reason)
+    return adapted.schema
+
+
+def _strict_tools(tools: tuple[Tool, ...], log: LossLog) -> set[int]:
+    """Tools whose schema this API can enforce. For the others leaving `strict` out keeps the schema whole."""
+    strict: set[int] = set()
+    for tool in tools:
+        if not isinstance(tool, ToolDefinition) or not tool.strict:
+            continue
+        schema = parameters_held(tool)
+        adapted = _adapted(bytes(NOTHING if schema is None else to_raw(schema)), "ANTHROPIC_STRICT")
+        if adapted.refusal or adapted.notes:
+            why = adapted.refusal or f"{adapted.notes[0].keyword}: {adapted.notes[0].reason}"
+            log.degrade(tool, "strict", "strict", f"this API cannot enforce the schema ({why})")
+        elif len(strict) == MOST_STRICT_TOOLS:
+            log.degrade(tool, "strict", "strict", f"this API takes {MOST_STRICT_TOOLS} strict tools in one request")
+        else:
+            strict.add(id(tool))
+    return strict
+
+
+# ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_DECODE_MODE = {"auto": "auto", "any": "required", "tool": "required", "none": "none"}
+
+
+def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
+    """None for a choice of a kind we do not know."""
+    mode: Any = _DECODE_MODE.get(wire.type)
+    if mode is None or (wire.type == "tool") != (wire.name is not UNSET):
+        return None
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if wire.disable_parallel_tool_use is not UNSET and (mode == "none" or not wire.disable_parallel_tool_use):
+        # Said although it changes nothing.
+        notes["~parallel"] = Raw(encode_json(wire.disable_parallel_tool_use))
+    names = () if wire.name is UNSET else (wire.name,)
+    return ToolChoice(mode, names, {FAMILY: notes} if notes else None)
+
+
+def offered_tools(request: Request, log: LossLog) -> tuple[Tool, ...]:
+    """A choice among several tools: this API knows no sets, so only those tools are offered."""
+    choice, tools = request.tool_choice, request.tools
+    if choice is None or not choice.names or (choice.mode == "required" and len(choice.names) == 1):
+        return tools
+    offered = tuple(tool for tool in tools if tool.name in choice.names)
+    if len(offered) < len(tools):
+        log.degrade(request, "tool_choice", "choice among several tools", "only those tools are sent: no sets here")
+    return offered
+
+
+def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
+    """The choice and the parallel switch share one object here, and neither may be sent without tools."""
+    choice, parallel = request.tool_choice, request.parallel_tool_calls
+    notes = {} if choice is None else own(choice.metadata)
+    disable: Any = True if parallel is False else parse_json(notes["~parallel"]) if "~parallel" in notes else UNSET
+    if choice is None:
+        return ToolChoiceWire("auto", UNSET, disable) if disable is True else UNSET
+    if choice.mode == "none":
+        wire = ToolChoiceWire("none", UNSET, disable if "~parallel" in notes else UNSET)
+    elif choice.mode == "auto" or _cannot_force(request, log):
+        wire = ToolChoiceWire("auto", UNSET, disable)
+    elif len(choice.names) == 1:
+        wire = ToolChoiceWire("tool", choice.names[0], disable)
+    else:
+        wire = ToolChoiceWire("any", UNSET, disable)
+    return spliced(wire, notes) if notes else wire
+
+
+def forces_call(request: Request) -> bool:
+    """Whether the request, as sent, forces a call."""
+    choice = request.tool_choice
+    if choice is None or choice.mode != "required" or not request.tools:
+        return False
+    return PROFILE.no_forced_choice_models.search(request.model or "") is None
+
+
+def _cannot_force(request: Request, log: LossLog) -> bool:
+    if request.origin == FAMILY or forces_call(request):
+        return False
+    log.degrade(request, "tool_choice", "forced tool choice", "sent as auto: this model refuses to be forced")
+    return True
+
+
+# ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_output(wire: FormatWire) -> StructuredOutput | None:
+    """None for a format of a kind we do not know."""
+    if wire.type != "json_schema":
+        return None
+    return StructuredOutput("schema", None if wire.schema is UNSET else wire.schema, metadata=keep(FAMILY, wire.extra))
+
+
+def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
+    if output.kind == "json":
+        log.drop(request, "output", "JSON without a schema", "this API wants a schema for structured output")
+        return UNSET
+    for field in ("name", "description"):
+        if getattr(output, field) is not None:
+            log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
+    notes, schema = own(output.metadata), schema_held(output)
+    if schema is None:
+        if request.origin != FAMILY:
+            log.drop(request, "output", "structured output without a schema", "this API wants one")
+            return UNSET
+        schema = UNSET
+    elif request.origin != FAMILY:
+        schema = _answer_schema(request, to_raw(schema), log)
+    wire = FormatWire("json_schema", schema)
+    return spliced(wire, notes) if notes else wire
+
+
+def _answer_schema(request: Request, schema: Raw, log: LossLog) -> Raw:
+    adapted = _adapted(bytes(schema), "ANTHROPIC_FORMAT")
+    if adapted.refusal:
+        raise EncodeError(path="structured output", reason=adapted.refusal, target=PROFILE.name)
+    for note in adapted.notes:
+        if note.action == "kept":
+            raise EncodeError(path=note.path, reason=f"{note.keyword}: {note.reason}", target=PROFILE.name)
+        if not note.exact:
+            field = "output.schema" + note.path.removeprefix("$")
+            log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
+    return adapted.schema

@@ -1,0 +1,249 @@
+"""Messages on the wire. Only what we interpret is typed; the rest travels as extras, exactly as written."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.codecs.reading import Unmodelled, Wire
+
+# ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CacheControl(Wire, frozen=True):
+    type: str
+    ttl: str | UnsetType = UNSET
+
+
+class TextBlock(Wire, frozen=True, tag="text"):
+    text: str
+    # Absent, null or a list, on different paths of the API.
+    citations: list[Raw] | None | UnsetType = UNSET
+    cache_control: CacheControl | None | UnsetType = UNSET
+
+
+class Base64Source(Wire, frozen=True, tag="base64"):
+    media_type: str
+    data: str
+
+
+class UrlSource(Wire, frozen=True, tag="url"):
+    url: str
+
+
+class FileSource(Wire, frozen=True, tag="file"):
+    file_id: str
+
+
+class TextSource(Wire, frozen=True, tag="text"):
+    """`data` is the text itself, not base64."""
+
+    media_type: str
+    data: str
+
+
+class ContentSource(Wire, frozen=True, tag="content"):
+    # A string, or text and image blocks.
+    content: Raw
+
+
+ImageSource: TypeAlias = Base64Source | UrlSource | FileSource | Unmodelled
+DocumentSource: TypeAlias = Base64Source | TextSource | ContentSource | UrlSource | FileSource | Unmodelled
+
+
+class ImageBlock(Wire, frozen=True, tag="image"):
+    source: ImageSource
+    cache_control: CacheControl | None | UnsetType = UNSET
+
+
+class CitationsSwitch(Wire, frozen=True):
+    enabled: bool | UnsetType = UNSET
+
+
+class DocumentBlock(Wire, frozen=True, tag="document"):
+    source: DocumentSource
+    title: str | UnsetType = UNSET
+    context: str | UnsetType = UNSET
+    citations: CitationsSwitch | UnsetType = UNSET
+    cache_control: CacheControl | None | UnsetType = UNSET
+
+
+class ThinkingBlock(Wire, frozen=True, tag="thinking"):
+    thinking: str
+    # Compatible servers leave it out or empty.
+    signature: str | UnsetType = UNSET
+
+
+class RedactedThinkingBlock(Wire, frozen=True, tag="redacted_thinking"):
+    data: str
+
+
+class ToolUseBlock(Wire, frozen=True, tag="tool_use"):
+    id: str
+    name: str
+    input: Raw | UnsetType = UNSET
+    # On every call of newer models; {"type": "direct"} unless code made the call.
+    caller: Raw | UnsetType = UNSET
+    cache_control: CacheControl | None | UnsetType = UNSET
+
+
+ResultBlock: TypeAlias = TextBlock | ImageBlock | DocumentBlock | Unmodelled
+
+
+class ToolResultBlock(Wire, frozen=True, tag="tool_result"):
+    tool_use_id: str
+    content: str | list[ResultBlock] | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
+    cache_control: CacheControl | None | UnsetType = UNSET
+
+
+# Server tools, and whatever comes tomorrow, are carried whole: they arrive as `Unmodelled`.
+Block: TypeAlias = (
+    TextBlock
+    | ImageBlock
+    | DocumentBlock
+    | ThinkingBlock
+    | RedactedThinkingBlock
+    | ToolUseBlock
+    | ToolResultBlock
+    | Unmodelled
+)
+
+
+class BlockHead(Struct):
+    """What we need to know of a block that is carried whole."""
+
+    type: str | None = None
+    id: str | None = None
+    name: str | None = None
+    tool_use_id: str | None = None
+    cache_control: Raw | UnsetType = UNSET
+
+
+class CitationHead(Struct):
+    """What all five kinds of citations have in common."""
+
+    cited_text: str | None = None
+    url: str | None = None
+    title: str | None = None
+    document_title: str | None = None
+
+
+# ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MessageWire(Wire, frozen=True):
+    role: str
+    # β: a system message may hold nothing but `output_config`.
+    content: str | list[Block] | UnsetType = UNSET
+
+
+class ToolWire(Wire, frozen=True):
+    """Custom tools, and (with another `type`) tools that Anthropic defines or runs."""
+
+    # Toolsets have no name.
+    name: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    input_schema: Raw | UnsetType = UNSET
+    type: str | None | UnsetType = UNSET
+    strict: bool | UnsetType = UNSET
+    cache_control: CacheControl | None | UnsetType = UNSET
+
+
+class ToolChoiceWire(Wire, frozen=True):
+    type: str
+    name: str | UnsetType = UNSET
+    disable_parallel_tool_use: bool | UnsetType = UNSET
+
+
+class FormatWire(Wire, frozen=True):
+    type: str
+    schema: Raw | UnsetType = UNSET
+
+
+class OutputConfig(Wire, frozen=True):
+    effort: str | UnsetType = UNSET
+    format: FormatWire | UnsetType = UNSET
+
+
+class ThinkingConfig(Struct, omit_defaults=True):
+    """`thinking`: read from exact bytes, which are kept beside it."""
+
+    type: str | None = None
+    budget_tokens: int | None = None
+    display: str | None = None
+
+
+class MetadataWire(Struct, omit_defaults=True):
+    user_id: str | None = None
+
+
+class MessagesRequest(Wire, frozen=True):
+    messages: list[MessageWire]
+    # In the URL on Bedrock and Vertex.
+    model: str | UnsetType = UNSET
+    # Required, but count_tokens takes the same body without it.
+    max_tokens: int | UnsetType = UNSET
+    system: str | list[TextBlock | Unmodelled] | UnsetType = UNSET
+    tools: list[ToolWire] | UnsetType = UNSET
+    tool_choice: ToolChoiceWire | UnsetType = UNSET
+    thinking: Raw | UnsetType = UNSET
+    output_config: OutputConfig | UnsetType = UNSET
+    output_format: FormatWire | UnsetType = UNSET
+    stop_sequences: list[str] | UnsetType = UNSET
+    stream: bool | UnsetType = UNSET
+    temperature: int | float | UnsetType = UNSET
+    top_p: int | float | UnsetType = UNSET
+    top_k: int | UnsetType = UNSET
+    metadata: Raw | UnsetType = UNSET
+    cache_control: CacheControl | None | UnsetType = UNSET
+
+
+# ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class OutputDetails(Wire, frozen=True):
+    thinking_tokens: int | UnsetType = UNSET
+
+
+class UsageWire(Wire, frozen=True):
+    input_tokens: int | UnsetType = UNSET
+    output_tokens: int | UnsetType = UNSET
+    cache_creation_input_tokens: int | None | UnsetType = UNSET
+    cache_read_input_tokens: int | None | UnsetType = UNSET
+    cache_creation: Raw | UnsetType = UNSET
+    output_tokens_details: OutputDetails | UnsetType = UNSET
+    server_tool_use: Raw | UnsetType = UNSET
+    service_tier: Raw | UnsetType = UNSET
+    inference_geo: Raw | UnsetType = UNSET
+
+
+class MessageResponse(Wire, frozen=True):
+    content: list[Block]
+    id: str | UnsetType = UNSET
+    type: str | UnsetType = UNSET
+    role: str | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    stop_reason: str | None | UnsetType = UNSET
+    stop_sequence: str | None | UnsetType = UNSET
+    stop_details: Raw | UnsetType = UNSET
+    usage: UsageWire | UnsetType = UNSET
+
+
+# ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ErrorBody(Wire, frozen=True):
+    type: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+    details: Raw | UnsetType = UNSET
+
+
+class ErrorResponse(Wire, frozen=True):
+    """`message` alone is what Bedrock's InvokeModel answers with."""
+
+    error: ErrorBody | str | UnsetType = UNSET
+    type: str | UnsetType = UNSET
+    request_id: str | None | UnsetType = UNSET
+    message: str | UnsetType = UNSET
