@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dragoman.sim.rules.anthropic_messages_models import Sampling
 from dragoman.sim.rules.anthropic_messages_request import Placed, Request, Rule, inner_blocks, refuse
-from dragoman.sim.rules.anthropic_messages_shapes import CODE_CALLERS, TOOLSETS
+from dragoman.sim.rules.anthropic_messages_shapes import CODE_CALLERS, TOOLSET_MEMBERS, TOOLSETS
 from dragoman.sim.rules.common import (
     JsonObject,
     Path,
@@ -125,6 +125,15 @@ def toolsets_stand_alone(request: Request) -> Iterator[Violation]:
             yield refuse(("tools",), f"only one {kind} may be declared")
         if kinds[kind] and family in names:
             yield refuse(("tools",), f"no other tool may be named '{family}' beside {kind}")
+
+
+def toolsets_offer_something(request: Request) -> Iterator[Violation]:
+    for placed in request.tools:
+        members = TOOLSET_MEMBERS.get(kind_of_tool(placed.block), frozenset())
+        configs = object_at(placed.block, "configs")
+        disabled = {name for name in configs if object_at(configs, name).get("enabled") is False}
+        if members and members <= disabled:
+            yield refuse((*placed.path, "configs"), "configs cannot disable every member of the toolset")
 
 
 def mcp_toolsets_match_servers(request: Request) -> Iterator[Violation]:
@@ -249,7 +258,7 @@ def _resolve(schema: JsonObject, reference: str) -> JsonObject | None:
 
 def _circle(schema: JsonObject) -> str:
     """The first circle of references, spelled `A -> B -> A`; empty when there is none."""
-    edges = {reference: _references(_resolve(schema, reference) or {}) for reference in _all_references(schema)}
+    edges = {reference: _references(_resolve(schema, reference) or {}) for reference in sorted(_all_references(schema))}
     done: set[str] = set()
     for start, first_steps in edges.items():
         trail: list[tuple[str, Iterator[str]]] = [(start, iter(sorted(first_steps)))]
@@ -509,6 +518,14 @@ def container_is_a_plain_id(request: Request) -> Iterator[Violation]:
         yield refuse(("container",), "Input should be a valid string")
 
 
+def threads_stand_alone(request: Request) -> Iterator[Violation]:
+    if request.body.get("thread") is None:
+        return
+    for name in ("cache_control", "context_management", "fallbacks", "thinking"):
+        if request.body.get(name) is not None:
+            yield refuse(("thread",), f"thread_unsupported_request: {name}", named=())
+
+
 def context_edits_fit(request: Request) -> Iterator[Violation]:
     edits = [text_at(edit, "type") for edit in objects_at(request.body, "context_management", "edits")]
     for index, kind in enumerate(edits):
@@ -542,6 +559,7 @@ RULES: tuple[Rule, ...] = (
     domains_are_allowed_or_blocked,
     code_callers_are_free,
     toolsets_stand_alone,
+    toolsets_offer_something,
     mcp_toolsets_match_servers,
     tool_schemas_are_plain_objects,
     compiled_objects_are_closed,
@@ -559,6 +577,7 @@ RULES: tuple[Rule, ...] = (
     media_is_bare_base64,
     images_are_countable,
     container_is_a_plain_id,
+    threads_stand_alone,
     context_edits_fit,
     fallbacks_differ,
 )

@@ -381,7 +381,19 @@ _DISPLAY: dict[str, Shape] = {**_EXAMPLES, "display_number": COUNT}
 _TOOLSET = struct(optional={"configs": Map(OBJECT), "allowed_callers": Array(choice("direct"))}, nullable=_CACHED)
 _EDITOR = "str_replace_based_edit_tool"
 
+_POINTER = (
+    "screenshot zoom left_click right_click middle_click double_click triple_click left_click_drag left_mouse_down "
+    "left_mouse_up mouse_move scroll type key hold_key wait"
+)
+_BROWSER = (
+    "navigate list_tabs new_tab switch_tab close_tab read_page get_page_text read_console read_network find form_input "
+    "file_upload scroll_to hover javascript_exec"
+)
 TOOLSETS = {"computer_toolset_20260801": "computer", "browser_toolset_20260801": "browser"}
+TOOLSET_MEMBERS: Mapping[str, frozenset[str]] = {
+    "computer_toolset_20260801": frozenset(f"{_POINTER} cursor_position".split()),
+    "browser_toolset_20260801": frozenset(f"{_POINTER} {_BROWSER}".split()),
+}
 
 TOOL: Tagged = tagged(
     "type",

@@ -266,17 +266,29 @@ def results_do_not_mix_search(request: Request) -> Iterator[Violation]:
             yield refuse(placed.path, "`search_result` blocks cannot be mixed with other blocks in a `tool_result`")
 
 
+def _calls_from_code(turn: Turn) -> Iterator[Placed]:
+    return (call for call in turn.of_kind("tool_use") if text_at(call.block, "caller", "type") in CODE_CALLERS)
+
+
 def programmatic_results_are_text(request: Request) -> Iterator[Violation]:
-    by_code = {
-        text_at(placed.block, "id")
-        for _, placed in request.blocks
-        if placed.kind == "tool_use" and text_at(placed.block, "caller", "type") in CODE_CALLERS
-    }
+    by_code = {text_at(call.block, "id") for turn in request.turns for call in _calls_from_code(turn)}
     for _, placed in request.blocks:
         if placed.kind == "tool_result" and text_at(placed.block, "tool_use_id") in by_code:
             for inner in inner_blocks(placed):
                 if inner.kind != "text":
                     yield refuse(inner.path, "the result of a programmatic tool call can only hold text")
+
+
+def programmatic_replies_are_results(request: Request) -> Iterator[Violation]:
+    """Code that waits for its calls gets their results and nothing else, in the container it runs in."""
+    for turn, following in zip(request.turns, request.turns[1:], strict=False):
+        if not any(_calls_from_code(turn)):
+            continue
+        for placed in following.blocks:
+            if placed.kind != "tool_result":
+                yield refuse(placed.path, "a reply to programmatic tool calls can only hold `tool_result` blocks")
+        if following is request.turns[-1] and not request.body.get("container"):
+            yield refuse(("container",), "a reply to programmatic tool calls needs the container id")
 
 
 def toolset_results_name_their_toolset(request: Request) -> Iterator[Violation]:
@@ -409,6 +421,7 @@ RULES: tuple[Rule, ...] = (
     failures_explain_themselves,
     results_do_not_mix_search,
     programmatic_results_are_text,
+    programmatic_replies_are_results,
     toolset_results_name_their_toolset,
     server_calls_are_answered,
     server_results_have_calls,

@@ -23,9 +23,7 @@ from dragoman.sim.rules.gemini_shapes import ANSWER_DIALECT, DIALECT, PART_DATA,
 
 RULES: tuple[Rule, ...] = gemini_turns.RULES + gemini_settings.RULES
 
-SHAPES: Mapping[BackendName, Struct] = {
-    name: Messages(backend.foreign_fields).request() for name, backend in BACKENDS.items()
-}
+SHAPES: Mapping[BackendName, Struct] = {name: Messages(backend).request() for name, backend in BACKENDS.items()}
 
 
 def check_request(

@@ -45,6 +45,8 @@ class Backend:
     schema_keywords: frozenset[str]
     # URIs the service does not fetch.
     foreign_files: re.Pattern[str]
+    # 64 in the proto of the developer API and in live error texts, 128 in the documentation of Vertex.
+    longest_function_name: int
     role_required: bool
     # Since Gemini 3, functionResponse parts share their Content with nothing else.
     # (2.5 took media and text beside them: recordings deded1676b7f, c900c606eafc, 341f7f79a27d.)
@@ -89,6 +91,7 @@ GEMINI = Backend(
     # `additionalProperties: false` is what the vendor's SDK sends through.
     schema_keywords=_SCHEMA_KEYWORDS | {"additionalProperties"},
     foreign_files=re.compile(r"gs://"),
+    longest_function_name=64,
     role_required=False,
     results_stand_alone=False,
     old_models_gather_results=True,
@@ -102,6 +105,7 @@ VERTEX = Backend(
     foreign_fields=_DEVELOPER_ONLY,
     schema_keywords=_SCHEMA_KEYWORDS | {"additionalProperties", "ref", "defs"},
     foreign_files=re.compile(r"https://generativelanguage\.googleapis\.com/"),
+    longest_function_name=128,
     role_required=True,
     results_stand_alone=True,
     old_models_gather_results=False,

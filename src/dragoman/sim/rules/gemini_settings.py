@@ -320,6 +320,16 @@ def cached_content_owns_the_rest(request: Request) -> Iterator[Violation]:
             yield refuse((name,), message)
 
 
+def cached_content_is_supported(request: Request) -> Iterator[Violation]:
+    if request.body.get("cachedContent") and request.at_least(4) and "argon" in request.model:
+        yield refuse(("cachedContent",), "Explicit caching is not supported for this model.")
+
+
+def model_is_instructed(request: Request) -> Iterator[Violation]:
+    if request.body.get("systemInstruction") is not None and request.model.startswith("gemma-"):
+        yield refuse(("systemInstruction",), f"Developer instruction is not enabled for models/{request.model}")
+
+
 def model_armor_replaces_safety(request: Request) -> Iterator[Violation]:
     if request.body.get("modelArmorConfig") is not None and request.body.get("safetySettings"):
         yield refuse(("safetySettings",), "safety_settings must not be set together with model_armor_config.")
@@ -358,6 +368,8 @@ RULES: tuple[Rule, ...] = (
     level_is_supported,
     budget_fits,
     cached_content_owns_the_rest,
+    cached_content_is_supported,
+    model_is_instructed,
     model_armor_replaces_safety,
     labels_start_with_a_letter,
 )

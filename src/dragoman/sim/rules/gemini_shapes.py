@@ -31,6 +31,7 @@ from dragoman.sim.rules.common import (
     choice,
     struct,
 )
+from dragoman.sim.rules.gemini_backends import Backend
 
 INVALID_ARGUMENT = "INVALID_ARGUMENT"
 
@@ -93,8 +94,6 @@ def enum(prefix: str, *values: str) -> Choice:
 
 # Standard or URL-safe alphabet, padded or not.
 BYTES = Text(pattern=r"^[A-Za-z0-9+/_-]*={0,2}$")
-# 64 in the proto comment and in live error texts, 128 in the newest documentation of Vertex.
-FUNCTION_NAME = Text(pattern=r"^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$")
 POSITIVE = Number(at_least=1, whole=True)
 INT64 = Number(whole=True, may_be_text=True)
 DURATION = Text(pattern=r"^-?\d+(\.\d+)?s$")
@@ -149,10 +148,15 @@ _PENALTY = Number(at_least=-2, at_most=2)
 class Messages:
     """Builds the messages of one backend: all fields but those that only the other one has."""
 
-    foreign: Mapping[str, frozenset[str]]
+    backend: Backend
+
+    @property
+    def function_name(self) -> Text:
+        return Text(pattern=r"^[A-Za-z_][A-Za-z0-9_.:-]*$", at_least=1, at_most=self.backend.longest_function_name)
 
     def message(self, name: str, fields: Mapping[str, Shape], *required: str) -> Struct:
-        own = {field: shape for field, shape in fields.items() if field not in self.foreign.get(name, frozenset())}
+        foreign = self.backend.foreign_fields.get(name, frozenset())
+        own = {field: shape for field, shape in fields.items() if field not in foreign}
         return Struct(own, frozenset(required))
 
     def content(self) -> Struct:
@@ -204,7 +208,7 @@ class Messages:
     def function_call(self) -> Struct:
         fields: dict[str, Shape] = {
             "id": TEXT,
-            "name": FUNCTION_NAME,
+            "name": self.function_name,
             "args": OBJECT,
             "partialArgs": Array(OBJECT),
             "willContinue": BOOLEAN,
@@ -219,7 +223,7 @@ class Messages:
             "FunctionResponse",
             {
                 "id": TEXT,
-                "name": FUNCTION_NAME,
+                "name": self.function_name,
                 # Documented as required, and always to be sent; an absent one was let through (e4b2628377ed).
                 "response": OBJECT,
                 "parts": Array(part),
@@ -233,7 +237,7 @@ class Messages:
         declaration = self.message(
             "FunctionDeclaration",
             {
-                "name": FUNCTION_NAME,
+                "name": self.function_name,
                 "description": TEXT,
                 # Typed schemas have their own rules: they nest deeper than a shape should.
                 "parameters": OBJECT,

@@ -245,6 +245,17 @@ def files_are_reachable(request: Request) -> Iterator[Violation]:
                 yield refuse((*place, "fileData", "fileUri"), "Invalid or unsupported file uri.")
 
 
+def response_parts_are_supported(request: Request) -> Iterator[Violation]:
+    """Media inside a functionResponse came with Gemini 3; each part holds one of two things."""
+    for path, part in request.parts:
+        for index, inner in enumerate(objects_at(part, "functionResponse", "parts")):
+            where = (*path, "functionResponse", "parts", index)
+            if request.below(3):
+                yield refuse(where, "Multimodal function response is not supported for this model.")
+            if ("inlineData" in inner) == ("fileData" in inner):
+                yield refuse(where, "* {where}: required oneof field 'data' must have one initialized field")
+
+
 def image_models_call_nothing(request: Request) -> Iterator[Violation]:
     if "image" not in request.model:
         return
@@ -269,5 +280,6 @@ RULES: tuple[Rule, ...] = (
     responses_refer_to_parts,
     first_calls_are_signed,
     files_are_reachable,
+    response_parts_are_supported,
     image_models_call_nothing,
 )

@@ -272,6 +272,8 @@ def chosen_function_exists(request: Request) -> Iterator[Violation]:
 
 # Documented as unsupported, and `oneOf`, which every mature client rewrites to `anyOf`.
 NOT_IN_STRICT = ("allOf", "oneOf", "not", "dependentRequired", "dependentSchemas", "if", "then", "else")
+STRICT_FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+LOOK_AROUND = re.compile(r"\(\?<?[=!]")
 STRICT_PROPERTIES = 5000
 STRICT_DEPTH = 10
 STRICT_ENUM_VALUES = 1000
@@ -349,6 +351,10 @@ def strict_schemas_use_known_keywords(request: Request) -> Iterator[Violation]:
             for keyword in NOT_IN_STRICT:
                 if keyword in node:
                     yield _bad_schema(named, path, f"'{keyword}' is not permitted.")
+            if isinstance(node.get("format"), str) and node["format"] not in STRICT_FORMATS:
+                yield _bad_schema(named, path, f"'{node['format']}' is not a valid format.")
+            if LOOK_AROUND.search(text_at(node, "pattern")):
+                yield _bad_schema(named, path, "'pattern' with look-around is not permitted.")
         if named.strict and "anyOf" in named.schema:
             yield _bad_schema(named, named.path, "the root must be an object, not 'anyOf'.")
 

@@ -1,0 +1,83 @@
+"""No body crashes a judge: whatever JSON comes, a tuple of violations with a path and words goes out."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.sim.rules import Violation, anthropic_messages, gemini, openai_chat
+from tests.sim import test_rules_anthropic_messages as anthropic_cases
+from tests.sim import test_rules_gemini as gemini_cases
+from tests.sim import test_rules_openai_chat as openai_cases
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+Judge = Callable[[dict[str, Any]], tuple[Violation, ...]]
+
+
+def judge_vertex(body: dict[str, Any]) -> tuple[Violation, ...]:
+    return gemini.check_request(body, model="gemini-3.6-flash", version="v1", backend="vertex")
+
+
+def judge_old_messages(body: dict[str, Any]) -> tuple[Violation, ...]:
+    return anthropic_messages.check_request(body, version="2023-06-01")
+
+
+JUDGES: dict[str, tuple[Judge, list[dict[str, Any]]]] = {
+    "openai-chat": (openai_chat.check_request, [case.body for case in openai_cases.BAD] + openai_cases.GOOD),
+    "anthropic-messages": (
+        judge_old_messages,
+        [case.body for case in anthropic_cases.BAD if case.rule != "images_are_countable"],
+    ),
+    "gemini": (gemini.check_request, [case.body for case in gemini_cases.BAD]),
+    "vertex": (judge_vertex, [case.body for case in gemini_cases.BAD]),
+    "openai-chat answer": (openai_chat.check_response, openai_cases.GOOD_ANSWERS),
+    "anthropic-messages answer": (anthropic_messages.check_response, anthropic_cases.GOOD_ANSWERS),
+    "gemini answer": (gemini.check_response, gemini_cases.GOOD_ANSWERS),
+}
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every (container, key) in a body."""
+    found: list[tuple[Any, Any]] = []
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+        found.extend((node, key) for key in keys)
+        waiting.extend(node[key] for key in keys)
+    return found
+
+
+def holds(violations: tuple[Violation, ...]) -> None:
+    for violation in violations:
+        assert violation.path.startswith("$")
+        assert violation.message
+        assert violation.status >= 400
+
+
+@pytest.mark.parametrize("name", JUDGES)
+@given(body=st.dictionaries(st.text(max_size=8), VALUES, max_size=4))
+def test_any_object_is_judged(name: str, body: dict[str, Any]) -> None:
+    judge, _ = JUDGES[name]
+    holds(judge(body))
+
+
+@pytest.mark.parametrize("name", JUDGES)
+@given(data=st.data())
+def test_a_body_with_one_place_spoiled_is_judged(name: str, data: st.DataObject) -> None:
+    judge, bodies = JUDGES[name]
+    body = copy.deepcopy(data.draw(st.sampled_from(bodies)))
+    spots = places(body)
+    if spots:
+        container, key = data.draw(st.sampled_from(spots))
+        container[key] = data.draw(VALUES)
+    holds(judge(body))
