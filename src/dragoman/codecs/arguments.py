@@ -6,7 +6,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.ir import ToolCall
 from dragoman.ir.parts import arguments_held
-from dragoman.ir.values import compact_text, encode_json, exact_object, to_raw
+from dragoman.ir.values import compact_text, encode_json, exact_json, exact_object, to_raw
 
 EMPTY_OBJECT = Raw(b"{}")
 
@@ -16,7 +16,7 @@ UNPARSED_KEY = "unparsed_arguments"
 
 def read_arguments(text: str) -> Raw | UnsetType:
     """The mapping in an argument text, or UNSET when there is none. No text at all, and null, mean no arguments."""
-    held = exact_object(text)
+    held = exact_json(text) if text[:1] == "{" else exact_object(text)
     if held is not None:
         return held
     return EMPTY_OBJECT if text.strip() in {"", "null"} else UNSET

@@ -7,9 +7,9 @@ import hashlib
 _PREFIX = "dgm_"
 
 
-def invent_id(seed: str, index: int) -> str:
+def invent_id(seed: object, index: int) -> str:
     """The id of the `index`-th call of whatever `seed` names (an answer's own id, a message's place)."""
-    return f"{_PREFIX}{hashlib.blake2s(seed.encode(), digest_size=6).hexdigest()}_{index}"
+    return f"{_PREFIX}{hashlib.blake2s(str(seed).encode(), digest_size=6).hexdigest()}_{index}"
 
 
 def is_invented(call_id: str) -> bool:

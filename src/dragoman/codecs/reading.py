@@ -14,7 +14,7 @@ import types
 import typing
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
@@ -39,6 +39,19 @@ WITHIN = "~in:"
 
 MODELLED = "~raw:"
 """Note: the wire's own spelling of something the node also says in its fields (`~raw:annotations`)."""
+
+if TYPE_CHECKING:
+    MaybeStr: TypeAlias = str | None
+    MaybeInt: TypeAlias = int | None
+    MaybeNumber: TypeAlias = int | float | None
+    MaybeBool: TypeAlias = bool | None
+else:
+    # May be absent (then None), may not be null: an explicit null is lifted into `extra` and so survives. With these,
+    # settings pass between wire and intermediate format without a look at each of them.
+    MaybeStr = str
+    MaybeInt = int
+    MaybeNumber = int | float
+    MaybeBool = bool
 
 Extra: TypeAlias = dict[str, Raw]
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from inspect import cleandoc
+from typing import Any, get_args
 
 import msgspec
 
-from dragoman.ir import VERSION, Completion, Failure, Message, Request
+from dragoman.ir import VERSION, AnyEvent, Completion, Failure, Message, Request
 
-ROOTS: tuple[type[msgspec.Struct], ...] = (Request, Completion, Failure, Message)
+ROOTS: tuple[type[msgspec.Struct], ...] = (Request, Completion, Failure, Message, *get_args(AnyEvent))
 """What is stored or sent on its own."""
 
 
 def json_schema() -> dict[str, Any]:
     references, definitions = msgspec.json.schema_components(ROOTS, ref_template="#/$defs/{name}")
+    for definition in definitions.values():
+        if "description" in definition:
+            definition["description"] = cleandoc(definition["description"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:dragoman:intermediate-format:{VERSION}",

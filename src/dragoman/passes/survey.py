@@ -47,9 +47,8 @@ def _messages_need_passes(  # noqa: C901, PLR0911, PLR0912  one loop: the hot pa
         content = content_held(message)
         if role == "tool":
             for part in content:
-                if not isinstance(part, ToolResult) or not waiting or part.tool_call_id != waiting[0] or not part.name:
+                if type(part) is not ToolResult or not waiting or part.tool_call_id != waiting.pop(0) or not part.name:
                     return True
-                del waiting[0]
                 if part.metadata is not None and _foreign(part.metadata, family):
                     return True
             previous = role
@@ -62,7 +61,7 @@ def _messages_need_passes(  # noqa: C901, PLR0911, PLR0912  one loop: the hot pa
             if previous == "system" and profile.first_turn_user:
                 return True
         previous = role
-        if isinstance(content, str):
+        if type(content) is str:
             if not blank_text and (not content or content.isspace()):
                 return True
             continue

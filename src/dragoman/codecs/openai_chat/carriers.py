@@ -283,9 +283,12 @@ def write_annotations(parts: Sequence[AnyPart]) -> list[Any]:
 # ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+ERROR_START = '{"error":'
+
+
 def read_error(content: str) -> WireValue:
     """The value in a text that is exactly our {"error": …}; UNSET for every other text."""
-    if not content.startswith('{"error":') or not content.endswith("}"):
+    if not content.startswith(ERROR_START) or not content.endswith("}"):
         return UNSET
     try:
         value = msgspec.json.decode(content)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.openai_chat.messages import FAMILY, MessageDecoder, MessageEncoder
+from dragoman.codecs.openai_chat.messages import FAMILY, MessageEncoder, decode_messages
 from dragoman.codecs.openai_chat.tools import (
     decode_output,
     decode_tool_choice,
@@ -23,6 +21,8 @@ from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json, note
 from dragoman.losses import LossLog
 
+TRUE = Raw(b"true")
+
 _reader = WireReader(ChatRequest, "openai-chat request")
 
 PATH = "/chat/completions"
@@ -30,39 +30,39 @@ PATH = "/chat/completions"
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
-    maximum = wire.max_completion_tokens
+    tools = wire.tools
     stop = wire.stop
-    extra = UNSET if wire.extra is UNSET else dict(wire.extra)
+    output = wire.response_format
+    maximum = wire.max_completion_tokens
+    extra = wire.extra
     if (
-        wire.max_tokens is not UNSET
-        or stop.__class__ is str
+        wire.max_tokens is not None
+        or stop is not UNSET
         or wire.stream_options is not UNSET
-        or wire.response_format is not UNSET
-        or wire.tools == []
-        or stop == []
+        or output is not UNSET
+        or tools == []
     ):
         extra = _decode_spelling(wire, {} if extra is UNSET else extra)
-        maximum = wire.max_tokens if maximum is UNSET else maximum
+        maximum = wire.max_tokens if maximum is None else maximum
     return Request(
-        None if wire.model is UNSET else wire.model,
-        MessageDecoder().decode(wire.messages),
-        tools,
+        wire.model,
+        decode_messages(wire.messages),
+        () if tools is UNSET else decode_tools(tools),
         None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice),
-        None if wire.parallel_tool_calls is UNSET else wire.parallel_tool_calls,
-        None if maximum is UNSET else maximum,
-        None if wire.temperature is UNSET else wire.temperature,
-        None if wire.top_p is UNSET else wire.top_p,
+        wire.parallel_tool_calls,
+        maximum,
+        wire.temperature,
+        wire.top_p,
         None,
         () if stop is UNSET else (stop,) if isinstance(stop, str) else tuple(stop),
-        None if wire.seed is UNSET else wire.seed,
-        None if wire.presence_penalty is UNSET else wire.presence_penalty,
-        None if wire.frequency_penalty is UNSET else wire.frequency_penalty,
-        None if wire.n is UNSET else wire.n,
+        wire.seed,
+        wire.presence_penalty,
+        wire.frequency_penalty,
+        wire.n,
         None if wire.reasoning_effort is UNSET else _decode_effort(wire.reasoning_effort),
-        None if wire.response_format is UNSET else decode_output(wire.response_format),
-        None if wire.stream is UNSET else wire.stream,
-        None if wire.user is UNSET else wire.user,
+        None if output is UNSET else decode_output(output),
+        wire.stream,
+        wire.user,
         None,
         {FAMILY: extra} if extra else None,
         FAMILY,
@@ -71,9 +71,9 @@ def decode_request(body: bytes) -> Request:
 
 def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
     """Which of several ways of saying the same thing the client chose."""
-    if wire.max_tokens is not UNSET:
-        if wire.max_completion_tokens is UNSET:
-            extra["~max_tokens"] = Raw(b"true")
+    if wire.max_tokens is not None:
+        if wire.max_completion_tokens is None:
+            extra["~max_tokens"] = TRUE
         else:
             extra["max_tokens"] = Raw(encode_json(wire.max_tokens))
     if isinstance(wire.stop, str):
@@ -95,40 +95,41 @@ def _decode_effort(effort: str) -> ReasoningSettings:
 
 
 def encode_request(request: Request, log: LossLog) -> Encoded:
-    extra = UNSET if request.metadata is None else request.metadata.get(FAMILY, UNSET)
-    maximum = UNSET if request.max_output_tokens is None else request.max_output_tokens
-    old_maximum = extra is not UNSET and "~max_tokens" in extra
-    stop: Any = UNSET
-    if request.stop:
-        stop = request.stop[0] if extra is not UNSET and "~stop" in extra else request.stop
+    metadata = request.metadata
+    extra: Extra | None = None if metadata is None else metadata.get(FAMILY)
+    maximum = request.max_output_tokens
+    old_maximum = extra is not None and "~max_tokens" in extra
+    stop: WireValue = request.stop
+    if stop and extra is not None and "~stop" in extra:
+        stop = stop[0]
     if request.top_k is not None:
         log.drop(request, "top_k", "top_k", "this API has no such setting")
     if request.cache is not None:
         log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
     tools = request.tools
+    choice = request.tool_choice
     wire = ChatRequest(
         MessageEncoder(log).encode(request.messages),
-        UNSET if request.model is None else request.model,
+        request.model,
         (encode_tools(tools, log) or UNSET) if tools else UNSET,
-        UNSET if request.tool_choice is None else encode_tool_choice(request.tool_choice, tools),
-        UNSET if request.parallel_tool_calls is None else request.parallel_tool_calls,
-        UNSET if old_maximum else maximum,
-        maximum if old_maximum else UNSET,
-        UNSET if request.temperature is None else request.temperature,
-        UNSET if request.top_p is None else request.top_p,
-        stop,
-        UNSET if request.seed is None else request.seed,
-        UNSET if request.presence_penalty is None else request.presence_penalty,
-        UNSET if request.frequency_penalty is None else request.frequency_penalty,
-        UNSET if request.candidates is None else request.candidates,
+        UNSET if choice is None else encode_tool_choice(choice, tools),
+        request.parallel_tool_calls,
+        None if old_maximum else maximum,
+        maximum if old_maximum else None,
+        request.temperature,
+        request.top_p,
+        stop or UNSET,
+        request.seed,
+        request.presence_penalty,
+        request.frequency_penalty,
+        request.candidates,
         UNSET if request.reasoning is None else _encode_effort(request.reasoning, request, log),
         UNSET if request.output is None else encode_output(request.output, request, log),
-        UNSET if request.stream is None else request.stream,
+        request.stream,
         UNSET,
-        UNSET if request.user is None else request.user,
+        request.user,
     )
-    content = encode_json(wire) if extra is UNSET else bytes(spliced(wire, extra))
-    return Encoded(content, (), PATH)
+    return Encoded(encode_json(wire) if extra is None else bytes(spliced(wire, extra)), (), PATH)
 
 
 _BUDGET_EFFORT = ((2048, "low"), (8192, "medium"))

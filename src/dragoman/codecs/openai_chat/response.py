@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
 from dragoman.codecs.openai_chat.request import locate_part
 from dragoman.codecs.openai_chat.wire import (
-    AssistantMessage,
     ChatResponse,
     ChoiceWire,
     CompletionDetails,
@@ -20,10 +17,15 @@ from dragoman.codecs.openai_chat.wire import (
 from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, inner_extra, keep, spliced
 from dragoman.ir import Completion, Finish, FinishReason, Message, Refusal, ToolCall, Usage
 from dragoman.ir.messages import content_held
-from dragoman.ir.values import encode_json, note
+from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(ChatResponse, "openai-chat response")
+_counts = WireReader(UsageWire, "openai-chat usage")
+
+ABSENT = Raw(b'"absent"')
+NO_MESSAGE = Message("assistant", (), None, {FAMILY: {"~message": ABSENT}})
+OBJECT = Raw(b'"chat.completion"')
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
@@ -82,62 +84,50 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_usage(wire: UsageWire) -> Usage:
+def decode_usage(held: Raw) -> Usage:
     """Prompt tokens include cached ones. Some vendors keep reasoning outside completion tokens: the total tells."""
+    wire = _counts.read(bytes(held))
     prompt_details = wire.prompt_tokens_details
     completion_details = wire.completion_tokens_details
-    prompt = 0 if wire.prompt_tokens is UNSET else wire.prompt_tokens
-    written = 0 if wire.completion_tokens is UNSET else wire.completion_tokens
+    prompt = wire.prompt_tokens or 0
+    written = wire.completion_tokens or 0
+    total = wire.total_tokens
     cached = cache_written = image = reasoning = None
-    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    if isinstance(prompt_details, PromptDetails):
-        cached = _count(prompt_details.cached_tokens)
-        cache_written = _count(prompt_details.cache_write_tokens)
-        image = _count(prompt_details.image_tokens)
-    if isinstance(completion_details, CompletionDetails):
-        reasoning = _count(completion_details.reasoning_tokens)
-    total = None if wire.total_tokens is UNSET else wire.total_tokens
-    if total is not None and reasoning and prompt + written + reasoning == total:
-        written += reasoning
-        extra["~reasoning"] = Raw(b'"outside"')
-    extra["~usage"] = _exact(wire)
-    return Usage(prompt, written, cached, cache_written, reasoning, image, total, {FAMILY: extra})
-
-
-def _exact(wire: UsageWire) -> Raw:
-    """The wire's own spelling: which details were there, null or zero."""
-    details: dict[str, Any] = {}
-    for name in ("prompt_tokens_details", "completion_tokens_details"):
-        inner = getattr(wire, name)
-        if isinstance(inner, PromptDetails | CompletionDetails):
-            details[name] = spliced(inner, {} if inner.extra is UNSET else inner.extra)
-    shell = UsageWire(wire.prompt_tokens, wire.completion_tokens, wire.total_tokens)
-    nulls = {
-        name: NULL for name in ("prompt_tokens_details", "completion_tokens_details") if getattr(wire, name) is None
-    }
-    return spliced(shell, details | nulls)
-
-
-def _count(value: int | None | UnsetType) -> int | None:
-    return None if value is UNSET else value
+    if prompt_details:
+        cached = prompt_details.cached_tokens
+        cache_written = prompt_details.cache_write_tokens
+        image = prompt_details.image_tokens
+    if completion_details:
+        reasoning = completion_details.reasoning_tokens
+        if reasoning and prompt + written + reasoning == total:
+            written += reasoning
+    return Usage(
+        prompt,
+        written,
+        None if cached is UNSET else cached,
+        None if cache_written is UNSET else cache_written,
+        None if reasoning is UNSET else reasoning,
+        None if image is UNSET else image,
+        None if total is UNSET else total,
+        {FAMILY: {"~usage": held}},
+    )
 
 
 def encode_usage(usage: Usage) -> WireValue:
     notes = (usage.metadata or {}).get(FAMILY)
     if notes is not None and "~usage" in notes:
-        return spliced(notes["~usage"], notes)
+        return notes["~usage"]
     prompt = PromptDetails(
-        UNSET if usage.cached is None else usage.cached,
+        0 if usage.cached is None else usage.cached,
         UNSET if usage.cache_written is None else usage.cache_written,
         UNSET if usage.image is None else usage.image,
     )
-    completion = CompletionDetails(UNSET if usage.reasoning is None else usage.reasoning)
     return UsageWire(
         usage.input,
         usage.output,
         usage.input + usage.output if usage.total is None else usage.total,
         prompt,
-        completion,
+        CompletionDetails(0 if usage.reasoning is None else usage.reasoning),
     )
 
 
@@ -147,68 +137,77 @@ def encode_usage(usage: Usage) -> WireValue:
 def decode_response(body: bytes) -> Completion:
     wire = _reader.read(body)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    seed = wire.id if isinstance(wire.id, str) else ""
+    for key, held in (
+        (MODELLED + "object", wire.object),
+        ("service_tier", wire.service_tier),
+        ("system_fingerprint", wire.system_fingerprint),
+    ):
+        if held is not UNSET:
+            extra[key] = held
+    usage = wire.usage
+    if usage is not UNSET and bytes(usage) == b"null":
+        extra["usage"], usage = NULL, UNSET
     messages = []
     finishes = []
-    for index, choice in enumerate(wire.choices):
-        message = _decode_choice(choice, f"{seed} {index}" if index else seed)
+    for position, choice in enumerate(wire.choices):
+        message = _decode_choice(choice, position, f"{wire.id or ''} {position}" if position else wire.id or "")
         messages.append(message)
         finishes.append(decode_finish(choice.finish_reason, message))
-    for key in ("object", "service_tier", "system_fingerprint"):
-        value = getattr(wire, key)
-        if value is not UNSET:
-            extra[MODELLED + key] = Raw(encode_json(value))
-    if wire.usage is None:
-        extra["usage"] = NULL
     return Completion(
         tuple(messages),
         finishes[0] if finishes else None,
-        decode_usage(wire.usage) if isinstance(wire.usage, UsageWire) else None,
-        None if wire.id is UNSET else wire.id,
-        None if wire.model is UNSET else wire.model,
-        None if wire.created is UNSET else wire.created,
+        None if usage is UNSET else decode_usage(usage),
+        wire.id,
+        wire.model,
+        wire.created,
         tuple(finishes) if len(finishes) > 1 else (),
         {FAMILY: extra},
     )
 
 
-def _decode_choice(choice: ChoiceWire, seed: str) -> Message:
+def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> Message:
+    """The message of a choice; what the choice says beside it is noted on the message."""
+    wire = choice.message
+    message = (
+        Message("assistant", (), None, {FAMILY: {"~message": ABSENT}})
+        if wire is UNSET
+        else decode_assistant(wire, seed)
+    )
     notes: Extra = {}
-    if choice.index is not UNSET:
-        notes["~index"] = Raw(encode_json(choice.index))
-    if choice.logprobs is not UNSET:
-        notes["~logprobs"] = choice.logprobs
-    if choice.finish_reason is UNSET or choice.finish_reason is None:
-        notes["~finish"] = NULL if choice.finish_reason is None else Raw(b'"absent"')
+    if choice.index != position:
+        notes["~index"] = ABSENT if choice.index is UNSET else Raw(encode_json(choice.index))
+    if choice.logprobs is UNSET:
+        notes["~logprobs"] = ABSENT
+    elif bytes(choice.logprobs) != b"null":
+        notes["logprobs"] = choice.logprobs
+    if choice.finish_reason is UNSET:
+        notes["~finish"] = ABSENT
     if choice.extra is not UNSET:
-        notes.update(keep(FAMILY, UNSET, choice=choice.extra)[FAMILY])  # type: ignore[index]
-    if choice.message is UNSET:
-        return Message("assistant", (), None, {FAMILY: notes | {"~message": Raw(b'"absent"')}})
-    message = decode_assistant(choice.message, seed)
+        notes |= keep(FAMILY, UNSET, choice=choice.extra)[FAMILY]  # type: ignore[index]
+    if not notes:
+        return message
     own = (message.metadata or {}).get(FAMILY, {})
     return Message("assistant", content_held(message), message.name, {FAMILY: {**own, **notes}})
 
 
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
     native = completion.metadata is not None and FAMILY in completion.metadata
-    extra = (completion.metadata or {}).get(FAMILY, {})
+    extra = (completion.metadata or {}).get(FAMILY)
     encoder = MessageEncoder(log, to_client=True)
+    words = _encode_finishes(completion, log, native=native)
     choices = [
-        _encode_choice(message, encoder.encode_assistant(message), word, index, native=native)
-        for index, (message, word) in enumerate(
-            zip(completion.messages, _encode_finishes(completion, log, native=native), strict=True)
-        )
+        _encode_choice(message, encoder, words[position], position, native=native)
+        for position, message in enumerate(completion.messages)
     ]
     wire = ChatResponse(
         choices,
-        UNSET if completion.id is None else completion.id,
-        UNSET if native else "chat.completion",
-        UNSET if completion.created is None and native else completion.created or 0,
-        UNSET if completion.model is None else completion.model,
+        completion.id,
+        UNSET if native else OBJECT,
+        completion.created if native else completion.created or 0,
+        completion.model,
         UNSET if completion.usage is None else encode_usage(completion.usage),
     )
-    content = bytes(spliced(wire, extra)) if extra else encode_json(wire)
-    return Encoded(content)
+    return Encoded(bytes(spliced(wire, extra)) if extra else encode_json(wire))
 
 
 def _encode_finishes(completion: Completion, log: LossLog, *, native: bool) -> list[str | None]:
@@ -216,26 +215,23 @@ def _encode_finishes(completion: Completion, log: LossLog, *, native: bool) -> l
     return [encode_finish(finish, FAMILY if native else None, log, completion) for finish in finishes]
 
 
-def _encode_choice(message: Message, body: WireValue, word: WireValue, index: int, *, native: bool) -> WireValue:
-    notes = (message.metadata or {}).get(FAMILY, {})
+def _encode_choice(
+    message: Message, encoder: MessageEncoder, word: WireValue, position: int, *, native: bool
+) -> WireValue:
     if not native:
-        # A strict client of this API expects these two keys on every message.
-        absent = {key: held for key, held in (("refusal", NULL), ("annotations", Raw(b"[]"))) if not _says(body, key)}
-        body = spliced(body, absent) if absent else body
-    if "~finish" in notes:
-        word = UNSET if note(message.metadata, FAMILY, "~finish") == "absent" else None
-    place = notes.get("~index", index if not native else UNSET)
+        return ChoiceWire(encoder.encode_answer(message), position, word, NULL)
+    notes = dict((message.metadata or {}).get(FAMILY, {}))
+    logprobs: WireValue = notes.pop("logprobs", UNSET if "~logprobs" in notes else NULL)
+    place: WireValue = notes.get("~index", position)
+    body = encoder.encode_assistant(structs.replace(message, metadata={FAMILY: notes}))
     choice = ChoiceWire(
-        UNSET if "~message" in notes else body, place, word, notes.get("~logprobs", UNSET if native else NULL)
+        UNSET if "~message" in notes else body,
+        UNSET if place is ABSENT or (isinstance(place, Raw) and bytes(place) == bytes(ABSENT)) else place,
+        UNSET if "~finish" in notes else word,
+        logprobs,
     )
     inner = inner_extra(notes, "choice")
     return choice if inner is None else spliced(choice, inner)
-
-
-def _says(body: AssistantMessage | Raw, key: str) -> bool:
-    if isinstance(body, Raw):
-        return f'"{key}":'.encode() in bytes(body)
-    return getattr(body, key) is not UNSET
 
 
 def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:

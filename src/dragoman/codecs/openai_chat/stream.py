@@ -23,8 +23,7 @@ from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.openai_chat import carriers
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
 from dragoman.codecs.openai_chat.response import decode_finish, decode_usage, encode_finish, encode_usage
-from dragoman.codecs.openai_chat.wire import ReasoningDetail, UsageWire
-from dragoman.codecs.reading import WireReader
+from dragoman.codecs.openai_chat.wire import ReasoningDetail
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -102,7 +101,6 @@ class Chunk(Struct, gc=False):
 
 
 _chunks = msgspec.json.Decoder(Chunk)
-_usages = WireReader(UsageWire, SOURCE + " usage")
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -178,7 +176,7 @@ class PayloadDecoder:
                 self._finishes[candidate] = choice.finish_reason
                 self._move("finish")
         if chunk.usage is not UNSET and bytes(chunk.usage)[:1] == b"{":
-            self._book.events.append(UsageUpdate(decode_usage(_usages.read(bytes(chunk.usage)))))
+            self._book.events.append(UsageUpdate(decode_usage(chunk.usage)))
         return self._book.take()
 
     def _delta(self, lane: Lane, candidate: int, delta: Delta) -> None:

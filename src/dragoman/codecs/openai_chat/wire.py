@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import UNKNOWN, Unmodelled, Wire
+from dragoman.codecs.reading import UNKNOWN, MaybeBool, MaybeInt, MaybeNumber, MaybeStr, Unmodelled, Wire
 
 
 class Breakpoint(Wire, frozen=True):
@@ -202,48 +202,44 @@ class ResponseFormat(Wire, frozen=True):
     json_schema: JsonSchemaFormat | UnsetType = UNSET
 
 
-class ChatRequest(Wire, frozen=True):
+class ChatRequest(Wire, frozen=True, omit_defaults=True):
     messages: list[AnyMessage]
-    model: str | UnsetType = UNSET
+    model: MaybeStr = None
     tools: list[AnyTool] | UnsetType = UNSET
     tool_choice: str | ChoiceObject | UnsetType = UNSET
-    parallel_tool_calls: bool | UnsetType = UNSET
-    max_completion_tokens: int | UnsetType = UNSET
-    max_tokens: int | UnsetType = UNSET
-    temperature: int | float | UnsetType = UNSET
-    top_p: int | float | UnsetType = UNSET
+    parallel_tool_calls: MaybeBool = None
+    max_completion_tokens: MaybeInt = None
+    max_tokens: MaybeInt = None
+    temperature: MaybeNumber = None
+    top_p: MaybeNumber = None
     stop: str | list[str] | UnsetType = UNSET
-    seed: int | UnsetType = UNSET
-    presence_penalty: int | float | UnsetType = UNSET
-    frequency_penalty: int | float | UnsetType = UNSET
-    n: int | UnsetType = UNSET
+    seed: MaybeInt = None
+    presence_penalty: MaybeNumber = None
+    frequency_penalty: MaybeNumber = None
+    n: MaybeInt = None
     reasoning_effort: str | UnsetType = UNSET
     response_format: ResponseFormat | UnsetType = UNSET
-    stream: bool | UnsetType = UNSET
+    stream: MaybeBool = None
     stream_options: Raw | UnsetType = UNSET
-    user: str | UnsetType = UNSET
+    user: MaybeStr = None
 
 
-class PromptDetails(Wire, frozen=True):
+class PromptDetails(Struct, frozen=True, gc=False):
     cached_tokens: int | None | UnsetType = UNSET
     cache_write_tokens: int | None | UnsetType = UNSET
     image_tokens: int | None | UnsetType = UNSET
-    audio_tokens: int | None | UnsetType = UNSET
-    text_tokens: int | None | UnsetType = UNSET
 
 
-class CompletionDetails(Wire, frozen=True):
+class CompletionDetails(Struct, frozen=True, gc=False):
     reasoning_tokens: int | None | UnsetType = UNSET
-    audio_tokens: int | None | UnsetType = UNSET
-    accepted_prediction_tokens: int | None | UnsetType = UNSET
-    rejected_prediction_tokens: int | None | UnsetType = UNSET
-    text_tokens: int | None | UnsetType = UNSET
 
 
-class UsageWire(Wire, frozen=True):
-    prompt_tokens: int | UnsetType = UNSET
-    completion_tokens: int | UnsetType = UNSET
-    total_tokens: int | UnsetType = UNSET
+class UsageWire(Struct, frozen=True, gc=False):
+    """The counts we read. The whole object is kept beside them, byte for byte."""
+
+    prompt_tokens: int | None | UnsetType = UNSET
+    completion_tokens: int | None | UnsetType = UNSET
+    total_tokens: int | None | UnsetType = UNSET
     prompt_tokens_details: PromptDetails | None | UnsetType = UNSET
     completion_tokens_details: CompletionDetails | None | UnsetType = UNSET
 
@@ -255,15 +251,15 @@ class ChoiceWire(Wire, frozen=True):
     logprobs: Raw | UnsetType = UNSET
 
 
-class ChatResponse(Wire, frozen=True):
+class ChatResponse(Wire, frozen=True, omit_defaults=True):
     choices: list[ChoiceWire]
-    id: str | UnsetType = UNSET
-    object: str | UnsetType = UNSET
-    created: int | UnsetType = UNSET
-    model: str | UnsetType = UNSET
-    usage: UsageWire | None | UnsetType = UNSET
-    service_tier: str | None | UnsetType = UNSET
-    system_fingerprint: str | None | UnsetType = UNSET
+    id: MaybeStr = None
+    object: Raw | UnsetType = UNSET
+    created: MaybeInt = None
+    model: MaybeStr = None
+    usage: Raw | UnsetType = UNSET
+    service_tier: Raw | UnsetType = UNSET
+    system_fingerprint: Raw | UnsetType = UNSET
 
 
 class ErrorBody(Wire, frozen=True):
