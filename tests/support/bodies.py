@@ -1,0 +1,587 @@
+"""Small bodies of our own, one feature or a few each, in every format: seeds for fuzzing and rows for the laws."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.formats import FORMATS
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    format: str
+    name: str
+    body: dict[str, Any]
+    status: int = 200
+
+    def __str__(self) -> str:
+        return f"{self.format}: {self.name}"
+
+    def json(self) -> bytes:
+        return json.dumps(self.body, ensure_ascii=False).encode()
+
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PDF = "JVBERi0xLjQKJSVFT0YK"
+WEATHER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "which city"}, "days": {"type": "integer"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+# ── openai-chat ───────────────────────────────────────────────────────────────────────────────────────────────
+
+_CHAT_CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": '{"city": "Zürich", "days": 1.0}'},
+}
+_CHAT_TOOL = {
+    "type": "function",
+    "function": {"name": "get_weather", "description": "Weather", "parameters": WEATHER, "strict": True},
+}
+
+_CHAT_REQUESTS: dict[str, dict[str, Any]] = {
+    "text": {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi 👋"}]},
+    "settings": {
+        "model": "gpt-4.1",
+        "messages": [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Hi", "name": "ann"}],
+        "max_completion_tokens": 100,
+        "temperature": 0.2,
+        "top_p": 0.9,
+        "presence_penalty": 0.1,
+        "frequency_penalty": -0.1,
+        "n": 2,
+        "stop": ["END", "STOP"],
+        "seed": 7,
+        "user": "u-1",
+        "stream": False,
+        "logit_bias": {"1": -100},
+        "metadata": {"k": "v"},
+        "service_tier": "auto",
+    },
+    "parts": {
+        "model": "gpt-4.1",
+        "messages": [
+            {"role": "system", "content": [{"type": "text", "text": "See."}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "What is it?", "prompt_cache_breakpoint": {"mode": "explicit"}},
+                    {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}},
+                    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
+                    {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
+                    {
+                        "type": "file",
+                        "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"},
+                    },
+                    {"type": "file", "file": {"file_id": "file-1"}},
+                ],
+            },
+        ],
+    },
+    "tools": {
+        "model": "gpt-4.1",
+        "messages": [
+            {"role": "user", "content": "Weather?"},
+            {"role": "assistant", "content": None, "tool_calls": [_CHAT_CALL, {**_CHAT_CALL, "id": "call_2"}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "22"},
+            {"role": "tool", "tool_call_id": "call_2", "content": '{"error":"no such city"}'},
+            {"role": "assistant", "content": "22 degrees."},
+            {"role": "user", "content": "Thanks"},
+        ],
+        "tools": [_CHAT_TOOL, {"type": "custom", "custom": {"name": "sql", "description": "SQL"}}],
+        "tool_choice": {"type": "function", "function": {"name": "get_weather"}},
+        "parallel_tool_calls": False,
+    },
+    "allowed tools and schema": {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": "Weather?"}],
+        "tools": [_CHAT_TOOL],
+        "tool_choice": {
+            "type": "allowed_tools",
+            "allowed_tools": {
+                "mode": "auto",
+                "tools": [{"type": "function", "function": {"name": "get_weather"}}],
+            },
+        },
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": WEATHER, "strict": True},
+        },
+        "reasoning_effort": "low",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    },
+    "vendor reasoning": {
+        "model": "some/model",
+        "messages": [
+            {"role": "user", "content": "Hi"},
+            {
+                "role": "assistant",
+                "content": "Hello",
+                "reasoning_details": [
+                    {"type": "reasoning.text", "text": "hm", "signature": "c2ln", "format": "anthropic-claude-v1"},
+                    {"type": "reasoning.encrypted", "data": "ZW5j", "format": "openai-responses-v1", "id": "rs_1"},
+                ],
+                "refusal": None,
+            },
+            {"role": "user", "content": "And?"},
+        ],
+    },
+}
+
+_CHAT_RESPONSES: dict[str, dict[str, Any]] = {
+    "text": {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1700000000,
+        "model": "gpt-4.1-2025-04-14",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "Hi", "refusal": None, "annotations": []},
+                "logprobs": None,
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {
+            "prompt_tokens": 12,
+            "completion_tokens": 5,
+            "total_tokens": 17,
+            "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 2, "audio_tokens": 0},
+        },
+        "service_tier": "default",
+        "system_fingerprint": None,
+    },
+    "calls": {
+        "id": "chatcmpl-2",
+        "object": "chat.completion",
+        "created": 1700000000,
+        "model": "gpt-4.1",
+        "choices": [
+            {
+                "index": 0,
+                "message": {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [
+                        _CHAT_CALL,
+                        {"id": "call_2", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}},
+                    ],
+                    "refusal": None,
+                },
+                "finish_reason": "tool_calls",
+            }
+        ],
+    },
+    "refusal and citation": {
+        "id": "chatcmpl-3",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "gpt-4.1",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": None, "refusal": "I cannot."},
+                "finish_reason": "stop",
+            },
+            {
+                "index": 1,
+                "message": {
+                    "role": "assistant",
+                    "content": "See there.",
+                    "annotations": [
+                        {
+                            "type": "url_citation",
+                            "url_citation": {
+                                "start_index": 0,
+                                "end_index": 3,
+                                "url": "https://example.org",
+                                "title": "Example",
+                            },
+                        }
+                    ],
+                },
+                "finish_reason": "length",
+            },
+        ],
+    },
+}
+
+_CHAT_ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
+    "bad request": (
+        400,
+        {
+            "error": {
+                "message": "Unknown parameter: 'x'.",
+                "type": "invalid_request_error",
+                "param": "x",
+                "code": "unknown_parameter",
+            }
+        },
+    ),
+    "numeric code": (429, {"error": {"message": "Slow down", "code": 429}, "user_id": "u"}),
+    "text only": (500, {"error": "overloaded"}),
+}
+
+# ── anthropic-messages ────────────────────────────────────────────────────────────────────────────────────────
+
+_CLAUDE_TOOL = {"name": "get_weather", "description": "Weather", "input_schema": WEATHER}
+
+_CLAUDE_REQUESTS: dict[str, dict[str, Any]] = {
+    "text": {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": "Hi 👋"}],
+    },
+    "settings": {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 2000,
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+        "temperature": 0.2,
+        "top_k": 5,
+        "stop_sequences": ["END"],
+        "stream": False,
+        "metadata": {"user_id": "u-1"},
+        "service_tier": "auto",
+    },
+    "parts": {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 100,
+        "system": "See.",
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+                    {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+                    {
+                        "type": "document",
+                        "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
+                        "title": "a.pdf",
+                        "citations": {"enabled": True},
+                    },
+                    {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "plain"}},
+                    {"type": "text", "text": "What is it?", "cache_control": {"type": "ephemeral"}},
+                ],
+            }
+        ],
+    },
+    "tools": {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 4000,
+        "messages": [
+            {"role": "user", "content": "Weather?"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                    {"type": "redacted_thinking", "data": "ZW5j"},
+                    {"type": "text", "text": "Let me see."},
+                    {
+                        "type": "tool_use",
+                        "id": "toolu_1",
+                        "name": "get_weather",
+                        "input": {"city": "Zürich", "days": 1},
+                    },
+                    {"type": "tool_use", "id": "toolu_2", "name": "get_weather", "input": {}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "toolu_1", "content": "22", "is_error": False},
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "toolu_2",
+                        "content": [
+                            {"type": "text", "text": "no such city"},
+                            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+                        ],
+                        "is_error": True,
+                    },
+                    {"type": "text", "text": "Go on"},
+                ],
+            },
+        ],
+        "tools": [_CLAUDE_TOOL, {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}],
+        "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+    },
+    "server tool": {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 100,
+        "messages": [
+            {"role": "user", "content": "Search"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
+                    {
+                        "type": "web_search_tool_result",
+                        "tool_use_id": "srvtoolu_1",
+                        "content": [
+                            {
+                                "type": "web_search_result",
+                                "url": "https://example.org",
+                                "title": "E",
+                                "encrypted_content": "ZW5j",
+                            }
+                        ],
+                    },
+                    {
+                        "type": "text",
+                        "text": "Found.",
+                        "citations": [
+                            {
+                                "type": "web_search_result_location",
+                                "url": "https://example.org",
+                                "title": "E",
+                                "encrypted_index": "aWR4",
+                                "cited_text": "found",
+                            }
+                        ],
+                    },
+                ],
+            },
+            {"role": "user", "content": "Thanks"},
+        ],
+        "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+    },
+}
+
+_CLAUDE_RESPONSES: dict[str, dict[str, Any]] = {
+    "text": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5-20250929",
+        "content": [{"type": "text", "text": "Hi", "citations": None}],
+        "stop_reason": "stop_sequence",
+        "stop_sequence": "END",
+        "usage": {
+            "input_tokens": 8,
+            "cache_creation_input_tokens": 3,
+            "cache_read_input_tokens": 4,
+            "output_tokens": 5,
+            "service_tier": "standard",
+        },
+    },
+    "thinking and calls": {
+        "id": "msg_2",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": [
+            {"type": "thinking", "thinking": "", "signature": "c2ln"},
+            {"type": "text", "text": "First"},
+            {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Zürich"}},
+            {"type": "text", "text": "then"},
+            {"type": "tool_use", "id": "toolu_2", "name": "get_weather", "input": {}},
+        ],
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 8, "output_tokens": 5},
+    },
+    "refusal": {
+        "id": "msg_3",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": [],
+        "stop_reason": "refusal",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 8, "output_tokens": 0},
+    },
+}
+
+_CLAUDE_ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
+    "bad request": (
+        400,
+        {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": "max_tokens: Field required"},
+            "request_id": "req_1",
+        },
+    ),
+    "overloaded": (529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+}
+
+# ── gemini and vertex ─────────────────────────────────────────────────────────────────────────────────────────
+
+_GEMINI_REQUESTS: dict[str, dict[str, Any]] = {
+    "text": {"contents": [{"role": "user", "parts": [{"text": "Hi 👋"}]}]},
+    "settings": {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
+        "generationConfig": {
+            "temperature": 0.2,
+            "topP": 0.9,
+            "topK": 5,
+            "candidateCount": 1,
+            "maxOutputTokens": 100,
+            "stopSequences": ["END"],
+            "seed": 7,
+            "presencePenalty": 0.1,
+            "frequencyPenalty": -0.1,
+            "responseMimeType": "application/json",
+            "responseJsonSchema": WEATHER,
+            "thinkingConfig": {"includeThoughts": True, "thinkingBudget": 1024},
+        },
+        "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
+    },
+    "parts": {
+        "contents": [
+            {
+                "role": "user",
+                "parts": [
+                    {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
+                    {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.org/files/1"}},
+                    {"inlineData": {"mimeType": "video/mp4", "data": "AAAA"}, "videoMetadata": {"fps": 2}},
+                    {"text": "What is it?"},
+                ],
+            }
+        ]
+    },
+    "tools": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Weather?"}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"text": "hm", "thought": True},
+                    {"functionCall": {"name": "get_weather", "args": {"city": "Zürich"}}, "thoughtSignature": "c2ln"},
+                    {"functionCall": {"id": "abc12345", "name": "get_weather", "args": {}}},
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [
+                    {"functionResponse": {"name": "get_weather", "response": {"output": "22"}}},
+                    {"functionResponse": {"id": "abc12345", "name": "get_weather", "response": {"error": "no city"}}},
+                ],
+            },
+        ],
+        "tools": [{"functionDeclarations": [{"name": "get_weather", "parametersJsonSchema": WEATHER}]}],
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["get_weather"]}},
+    },
+    "snake case and typed schema": {
+        "system_instruction": {"parts": {"text": "Be brief."}},
+        "contents": {"role": "USER", "parts": {"text": "Hi"}},
+        "tools": [
+            {
+                "function_declarations": [
+                    {
+                        "name": "f",
+                        "description": "F",
+                        "parameters": {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}},
+                    }
+                ]
+            }
+        ],
+        "generation_config": {"max_output_tokens": 10},
+    },
+    "built-in tools": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Compute"}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"executableCode": {"language": "PYTHON", "code": "print(1)"}, "thoughtSignature": "c2ln"},
+                    {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}},
+                    {"text": "One."},
+                ],
+            },
+            {"role": "user", "parts": [{"text": "Thanks"}]},
+        ],
+        "tools": [{"codeExecution": {}}, {"googleSearch": {}}],
+    },
+}
+
+_GEMINI_RESPONSES: dict[str, dict[str, Any]] = {
+    "text": {
+        "candidates": [
+            {
+                "content": {"role": "model", "parts": [{"text": "Hi"}, {"text": "", "thoughtSignature": "c2ln"}]},
+                "finishReason": "STOP",
+                "index": 0,
+                "safetyRatings": [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE"}],
+            }
+        ],
+        "usageMetadata": {
+            "promptTokenCount": 12,
+            "candidatesTokenCount": 3,
+            "thoughtsTokenCount": 2,
+            "cachedContentTokenCount": 4,
+            "totalTokenCount": 17,
+            "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 12}],
+        },
+        "modelVersion": "gemini-2.5-flash",
+        "responseId": "r1",
+    },
+    "calls": {
+        "candidates": [
+            {
+                "content": {
+                    "role": "model",
+                    "parts": [
+                        {"text": "hm", "thought": True},
+                        {
+                            "functionCall": {"name": "get_weather", "args": {"city": "Zürich", "days": 1}},
+                            "thoughtSignature": "c2ln",
+                        },
+                        {"functionCall": {"name": "get_weather", "args": {}}},
+                    ],
+                },
+                "finishReason": "STOP",
+                "finishMessage": "Model generated function call(s).",
+            }
+        ],
+        "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12},
+        "modelVersion": "gemini-2.5-flash",
+        "responseId": "r2",
+    },
+    "blocked prompt": {
+        "promptFeedback": {"blockReason": "SAFETY"},
+        "usageMetadata": {"promptTokenCount": 5, "totalTokenCount": 5},
+        "modelVersion": "gemini-2.5-flash",
+    },
+}
+
+_GEMINI_ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
+    "quota": (
+        429,
+        {
+            "error": {
+                "code": 429,
+                "message": "Quota exceeded",
+                "status": "RESOURCE_EXHAUSTED",
+                "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.4s"}],
+            }
+        },
+    ),
+    "bad request": (400, {"error": {"code": 400, "message": "Unknown name", "status": "INVALID_ARGUMENT"}}),
+}
+
+_ALL: dict[str, tuple[Any, Any, Any]] = {
+    "openai-chat": (_CHAT_REQUESTS, _CHAT_RESPONSES, _CHAT_ERRORS),
+    "anthropic-messages": (_CLAUDE_REQUESTS, _CLAUDE_RESPONSES, _CLAUDE_ERRORS),
+    "gemini": (_GEMINI_REQUESTS, _GEMINI_RESPONSES, _GEMINI_ERRORS),
+    "vertex": (_GEMINI_REQUESTS, _GEMINI_RESPONSES, _GEMINI_ERRORS),
+}
+
+REQUESTS: tuple[Sample, ...] = tuple(
+    Sample(format_name, name, body) for format_name in FORMATS for name, body in _ALL[format_name][0].items()
+)
+RESPONSES: tuple[Sample, ...] = tuple(
+    Sample(format_name, name, body) for format_name in FORMATS for name, body in _ALL[format_name][1].items()
+)
+ERRORS: tuple[Sample, ...] = tuple(
+    Sample(format_name, name, body, status)
+    for format_name in FORMATS
+    for name, (status, body) in _ALL[format_name][2].items()
+)

@@ -1,0 +1,61 @@
+"""The formats under test, their pairs, and the judges of their bodies."""
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from importlib import import_module
+from itertools import product
+from typing import Any
+
+import dragoman
+from dragoman.codecs.registry import codec
+
+
+def _is_ready(name: str) -> bool:
+    try:
+        codec(name)
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+FORMATS: tuple[str, ...] = tuple(name for name in dragoman.formats() if _is_ready(name))
+PAIRS: tuple[tuple[str, str], ...] = tuple(product(FORMATS, FORMATS))
+CROSSINGS: tuple[tuple[str, str], ...] = tuple((source, target) for source, target in PAIRS if source != target)
+
+FAMILY: Mapping[str, str] = {name: codec(name).profile.family for name in FORMATS}
+FAMILIES = ("openai", "anthropic", "google")
+
+# Bodies are written for one model of each vendor: an ordinary, current one.
+MODELS: Mapping[str, str] = {
+    "openai-chat": "gpt-4.1",
+    "anthropic-messages": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-flash",
+    "vertex": "gemini-2.5-flash",
+}
+
+_RULES: Mapping[str, tuple[str, dict[str, str]]] = {
+    "openai-chat": ("openai_chat", {}),
+    "anthropic-messages": ("anthropic_messages", {}),
+    "gemini": ("gemini", {"backend": "gemini"}),
+    "vertex": ("gemini", {"backend": "vertex"}),
+}
+
+Verdict = tuple[Any, ...]
+
+
+@cache
+def _judge(name: str, verb: str) -> Callable[..., Verdict]:
+    module, options = _RULES[name]
+    check: Callable[..., Verdict] = getattr(import_module(f"dragoman.sim.rules.{module}"), verb)
+    return partial(check, **options) if verb == "check_request" else check
+
+
+def refusals(encoded: dragoman.Encoded, target: str, *, model: str | None = None) -> Verdict:
+    """What the API of `target` would refuse in this request. The version is the one our own headers announce."""
+    version = encoded.headers.get("anthropic-version")
+    return _judge(target, "check_request")(encoded.body, model=model, version=version)
+
+
+def complaints(encoded: dragoman.Encoded, target: str) -> Verdict:
+    """What a strict client of `target` would trip over in this response."""
+    return _judge(target, "check_response")(encoded.body)
