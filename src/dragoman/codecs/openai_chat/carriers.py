@@ -303,6 +303,9 @@ def write_error(value: WireValue) -> str:
     return compact_text({"error": value})
 
 
+TAGGED = "~tagged"
+"""Note: the media of this result came in a tagged user turn, and may go back that way without a word."""
+
 _MEDIA_TAG = re.compile(r"\[media of tool result (?P<id>[^\]]*)\]")
 
 
@@ -359,4 +362,5 @@ def _with_media(result: ToolResult, media: list[AnyPart]) -> ToolResult:
     texts: tuple[Any, ...] = result.parts if result.kind == "multimodal" else (Text(str(result.value)),)
     kept = tuple(part for part in texts if not (type(part) is Text and part.text == placeholder))
     kind = "error" if result.kind == "error" else "multimodal"
-    return structs.replace(result, kind=kind, value=None, parts=kept + tuple(media))
+    notes = {**(result.metadata or {}).get(FAMILY, {}), TAGGED: Raw(b"true")}
+    return structs.replace(result, kind=kind, value=None, parts=kept + tuple(media), metadata={FAMILY: notes})

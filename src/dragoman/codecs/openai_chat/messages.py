@@ -546,16 +546,18 @@ class MessageEncoder:
         """Text stays in the tool message; images and files follow in a tagged user turn."""
         texts: list[WireValue] = []
         media: list[WireValue] = []
-        inline = "~inline" in (result.metadata or {}).get(FAMILY, {})
+        notes = (result.metadata or {}).get(FAMILY, {})
+        inline = "~inline" in notes
         for part in result.parts:
             wire = encode_part(part, self._log)
             if wire is not None:
                 (texts if inline or isinstance(part, Text | Opaque) else media).append(wire)
         if media:
             self._waiting_media += [TextPart(carriers.media_tag(result.tool_call_id)), *media]
-            self._log.degrade(
-                result, "", "media in a tool result", "it follows in a user message, tagged with its call"
-            )
+            if carriers.TAGGED not in notes:
+                self._log.degrade(
+                    result, "", "media in a tool result", "it follows in a user message, tagged with its call"
+                )
             texts.append(TextPart(carriers.media_placeholder(len(media))))
         if result.kind == "error":
             return carriers.write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
