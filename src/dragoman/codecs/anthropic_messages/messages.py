@@ -51,6 +51,7 @@ NOT_AN_ERROR: Metadata = {FAMILY: {"~is_error": Raw(b"false")}}
 APART: Extra = {"~turn": Raw(b'"own"')}
 INLINE: Extra = {"~inline": Raw(b"true")}
 EMPTY: Extra = {"~content": Raw(b'"empty"')}
+NOT_SENT = "[This message held nothing that can be shown here.]"
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -311,6 +312,9 @@ class MessageEncoder(PartEncoder):
             return MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET)
         if not content:
             self._log.drop(message, "", "empty message", "this API refuses messages that say nothing")
+        elif role == "user":
+            self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+            return MessageWire(role, NOT_SENT)
         return None
 
     def encode_blocks(self, parts: Iterable[AnyPart], role: str) -> list[WireValue]:

@@ -15,9 +15,11 @@ PROFILE = Profile(
     name="anthropic-messages",
     family="anthropic",
     system="field",
-    inline_system_models=re.compile(r"(?:fable|mythos)-[5-9]|opus-4[-.]8(?!\d)|opus-[5-9](?!\d)|sonnet-5[-.]5(?!\d)"),
+    inline_system_models=re.compile(r"(?:fable|mythos|opus)-[5-9](?!\d)|opus-4[-.]8(?!\d)|sonnet-5[-.]5(?!\d)"),
     final_assistant="trimmed",
-    no_prefill_models=re.compile(r"(?:opus|sonnet)-4[-.][6-9](?!\d)|-[5-9](?:[-.]\d)?(?!\d)|mythos-preview"),
+    no_prefill_models=re.compile(
+        r"(?:opus|sonnet|haiku)-4[-.][6-9](?!\d)|(?:opus|sonnet|haiku|fable|mythos)-[5-9](?!\d)|mythos-preview"
+    ),
     blank_text=False,
     call_id=re.compile(r"[a-zA-Z0-9_-]+"),
     # The documents say 64; the server's own message has said 128 since mid-2025.

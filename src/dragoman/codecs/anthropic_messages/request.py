@@ -23,6 +23,7 @@ from dragoman.codecs.anthropic_messages.tools import (
 from dragoman.codecs.anthropic_messages.wire import (
     FormatWire,
     MessagesRequest,
+    MessageWire,
     MetadataWire,
     OutputConfig,
     TextBlock,
@@ -30,6 +31,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import MODELLED, Extra, Unmodelled, WireReader, WireValue, spliced
+from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, Message, Request, StructuredOutput, Text, ToolCall, ToolChoice
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json, note, parse_json
@@ -153,6 +155,8 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     tools = encode_tools(request, marks, log) if request.tools else []
     _report_missing(request, log, has_tools=bool(tools))
     output = UNSET if request.output is None else encode_output(request.output, request, log)
+    if not native:
+        _end_with_user(messages, request, log, unfinished=output is not UNSET or settings.thinks)
     old_output = "~output_format" in extra
     wire = MessagesRequest(
         messages,
@@ -178,6 +182,17 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     further = {key: held for key, held in extra.items() if key != "output_config"} if extra else extra
     content = bytes(spliced(wire, further)) if further else encode_json(wire)
     return Encoded(content, (), PATH, _headers(extra, old=sampling or encoder.needs_old_version))
+
+
+def _end_with_user(messages: list[WireValue], request: Request, log: LossLog, *, unfinished: bool) -> None:
+    """An answer cannot be continued in another shape than it began: no prefill with a format, none with thinking."""
+    if not messages:
+        path, reason = "$.messages", "this API wants at least one message that says something"
+        raise EncodeError(path=path, reason=reason, target=PROFILE.name)
+    if unfinished and isinstance(messages[-1], MessageWire) and messages[-1].role == "assistant":
+        why = "this API continues no answer while it thinks or follows a schema"
+        log.invent(request.messages[-1], "", "a user turn after it", why)
+        messages.append(MessageWire("user", "Continue."))
 
 
 def _headers(extra: Extra, *, old: bool) -> dict[str, str]:

@@ -146,7 +146,7 @@ def encode_usage(usage: Usage) -> WireValue:
             usage.cache_written or 0,
             usage.cached or 0,
             UNSET,
-            UNSET if usage.reasoning is None else OutputDetails(usage.reasoning),
+            UNSET if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
         )
     details: Any = UNSET
     if "~details" in notes:
@@ -211,6 +211,9 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     usage = completion.usage
     if usage is None:
         log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+    elif (usage.reasoning or 0) > usage.output:
+        why = "thinking is part of the output here, and the output was told as less"
+        log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", why)
     if completion.model is None:
         log.invent(completion, "model", "empty model name", "an answer of this API names its model")
     wire = MessageResponse(

@@ -45,6 +45,11 @@ class Settings(Struct):
     top_p: float | UnsetType = UNSET
     top_k: int | UnsetType = UNSET
 
+    @property
+    def thinks(self) -> bool:
+        config = self.thinking
+        return isinstance(config, ThinkingConfig) and config.type in {"enabled", "adaptive"}
+
 
 def encode_settings(request: Request, log: LossLog) -> Settings:
     settings = Settings(
@@ -60,6 +65,9 @@ def encode_settings(request: Request, log: LossLog) -> Settings:
             settings.effort = _given(reasoning.effort)
         return settings
     limits = limits_of(request.model)
+    if settings.max_tokens is not UNSET and settings.max_tokens < 1:
+        log.drop(request, "max_output_tokens", f"limit of {settings.max_tokens} tokens", "it allows no answer")
+        settings.max_tokens = UNSET
     if reasoning is not None:
         _Thinking(request, reasoning, limits, log).apply(settings)
     if settings.max_tokens is UNSET:
@@ -219,8 +227,6 @@ def _legal_sampling(settings: Settings, request: Request, limits: ModelLimits, l
     if settings.temperature is not UNSET and settings.temperature > 1:
         log.degrade(request, "temperature", f"temperature {settings.temperature}", "sent as 1: the most this API takes")
         settings.temperature = 1
-    config = settings.thinking
-    thinking = isinstance(config, ThinkingConfig) and config.type in {"enabled", "adaptive"}
     for name, defaults in _DEFAULTS.items():
         value = getattr(settings, name)
         if value is UNSET:
@@ -228,7 +234,7 @@ def _legal_sampling(settings: Settings, request: Request, limits: ModelLimits, l
         why = None
         if limits.sampling.startswith("default") and value not in defaults:
             why = "this model refuses it"
-        elif thinking and value not in defaults and not (name == "top_p" and value >= _LEAST_TOP_P):
+        elif settings.thinks and value not in defaults and not (name == "top_p" and value >= _LEAST_TOP_P):
             why = "this model refuses it while it thinks"
         elif name == "top_p" and limits.sampling.endswith("one of two") and settings.temperature is not UNSET:
             why = "this model refuses it together with temperature"

@@ -86,7 +86,7 @@ def encode_tools(request: Request, marks: CacheMarks, log: LossLog) -> list[Wire
 
 def _encode_function(tool: ToolDefinition, marks: CacheMarks, log: LossLog, *, strict: bool, native: bool) -> WireValue:
     schema = parameters_held(tool)
-    if schema is None:
+    if schema is None or (not native and bytes(to_raw(schema)) == b"null"):
         schema = NOTHING
     elif not native and not (type(schema) is Raw and is_plain_object(bytes(schema))):
         schema = _object_schema(tool, to_raw(schema), log)
@@ -152,8 +152,9 @@ def _strict_tools(tools: tuple[Tool, ...], log: LossLog) -> set[int]:
     for tool in tools:
         if not isinstance(tool, ToolDefinition) or not tool.strict:
             continue
-        schema = parameters_held(tool)
-        adapted = _adapted(bytes(NOTHING if schema is None else to_raw(schema)), "ANTHROPIC_STRICT")
+        adapted = _adapted(
+            bytes(NOTHING if tool.parameters is None else to_raw(parameters_held(tool))), "ANTHROPIC_STRICT"
+        )
         if adapted.refusal or adapted.notes:
             why = adapted.refusal or f"{adapted.notes[0].keyword}: {adapted.notes[0].reason}"
             log.degrade(tool, "strict", "strict", f"this API cannot enforce the schema ({why})")
