@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dragoman.codecs.assembly import accumulate
     from dragoman.codecs.encoded import Encoded
     from dragoman.codecs.registry import formats
     from dragoman.detection import detect
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
         DecodeError,
         DragomanError,
         EncodeError,
+        IllegalEvent,
         LimitExceeded,
         LossRefused,
+        StreamError,
+        TruncatedStream,
         UnknownFormat,
         UnparsedArguments,
     )
     from dragoman.losses import Loss, render_losses
+    from dragoman.streams import StreamDecoder, StreamEncoder, StreamTranslator, TextStream
     from dragoman.translate import (
         decode_error,
         decode_request,
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "dragoman.codecs.assembly": ("accumulate",),
     "dragoman.codecs.encoded": ("Encoded",),
     "dragoman.codecs.registry": ("formats",),
     "dragoman.detection": ("detect",),
@@ -49,12 +55,16 @@ _HOMES = {
         "DecodeError",
         "DragomanError",
         "EncodeError",
+        "IllegalEvent",
         "LimitExceeded",
         "LossRefused",
+        "StreamError",
+        "TruncatedStream",
         "UnknownFormat",
         "UnparsedArguments",
     ),
     "dragoman.losses": ("Loss", "render_losses"),
+    "dragoman.streams": ("StreamDecoder", "StreamEncoder", "StreamTranslator", "TextStream"),
     "dragoman.translate": (
         "decode_error",
         "decode_request",
@@ -74,11 +84,19 @@ __all__ = [
     "DragomanError",
     "EncodeError",
     "Encoded",
+    "IllegalEvent",
     "LimitExceeded",
     "Loss",
     "LossRefused",
+    "StreamDecoder",
+    "StreamEncoder",
+    "StreamError",
+    "StreamTranslator",
+    "TextStream",
+    "TruncatedStream",
     "UnknownFormat",
     "UnparsedArguments",
+    "accumulate",
     "decode_error",
     "decode_request",
     "decode_response",
