@@ -29,7 +29,7 @@ class Detected(Struct, frozen=True):
 
 def detect(body: Body) -> Detected | None:
     """The format and kind of a body, or None when it could be several or is none we know."""
-    data = _parsed(body_bytes(body, "detect"))
+    data = _parsed(body_bytes(body, "body"))
     if isinstance(data, list) and len(data) == 1:
         data = data[0]
     if not isinstance(data, Mapping):
@@ -45,7 +45,7 @@ def detect_or_raise(body: Body) -> Detected:
     """`detect`, for callers who need an answer."""
     found = detect(body)
     if found is None:
-        raise DecodeError(path="$", expected="a body of a known format", got="keys of none of them", source="detect")
+        raise DecodeError(path="$", expected="a body of a known format", got="keys of none of them", source="body")
     return found
 
 
@@ -53,9 +53,9 @@ def _parsed(body: bytes) -> Any:
     try:
         return parse_json(body)
     except RecursionError as error:
-        raise LimitExceeded(path="$", expected="JSON", got="nesting too deep to read", source="detect") from error
+        raise LimitExceeded(path="$", expected="JSON", got="nesting too deep to read", source="body") from error
     except msgspec.DecodeError as error:
-        raise DecodeError(path="$", expected="JSON", got=str(error), source="detect") from error
+        raise DecodeError(path="$", expected="JSON", got=str(error), source="body") from error
 
 
 def _has(data: Mapping[str, Any], *keys: str) -> bool:

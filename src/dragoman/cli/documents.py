@@ -24,7 +24,7 @@ _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _BRACKET = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
 _TOKEN = re.compile(_STRING + rb'|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
-_BYTE = re.compile(r"\(byte (\d+)\)")
+_BYTE = re.compile(r"\(byte (\d+)\)|in position (\d+)")
 
 
 class Document(NamedTuple):
@@ -156,7 +156,7 @@ def _offset(content: bytes, error: DragomanError) -> int:
     if isinstance(error, DecodeError):
         byte = _BYTE.search(error.got)
         if byte:
-            return int(byte[1])
+            return int(byte[1] or byte[2])
         if error.path == "$" and exact_json(content) is None:
             return len(content)  # cut off: the place is the end
     path = getattr(error, "path", "$")

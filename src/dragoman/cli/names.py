@@ -22,7 +22,7 @@ def target_formats(name: str) -> tuple[str, ...]:
 def _known(name: str, allowed: tuple[str, ...]) -> str:
     if name in allowed:
         return name
-    raise CommandError(f"unknown format {name!r}{_suggestion(name, allowed)}; known: {', '.join(allowed)}")
+    raise CommandError(f"unknown format {name!r}{_suggestion(name, allowed)} (known: {', '.join(allowed)})")
 
 
 def _suggestion(name: str, allowed: tuple[str, ...]) -> str:
@@ -31,4 +31,4 @@ def _suggestion(name: str, allowed: tuple[str, ...]) -> str:
     plain = name.lower().replace("_", "-")
     begun = [known for known in allowed if plain and known.startswith(plain)]
     close = begun or get_close_matches(plain, allowed, n=1, cutoff=0.5)
-    return f", did you mean {close[0]!r}?" if close else ""
+    return f": did you mean {close[0]!r}?" if close else ""
