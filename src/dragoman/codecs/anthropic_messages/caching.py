@@ -69,24 +69,15 @@ def encode_mark(node: Marked | Request) -> WireValue:
 
 
 class CacheMarks:
-    """Which marks of a request are sent. Worked out when the first mark comes up: most requests have none.
-
-    What came from this family is legal there, and stays as it is.
-    """
+    """Which marks of a request of another family are sent."""
 
     def __init__(self, request: Request, log: LossLog) -> None:
         self._request = request
         self._log = log
-        self._native = request.origin == FAMILY
-        self._plan: dict[int, WireValue] | None = None
+        self._plan = self._decide()
 
     def of(self, node: Marked) -> WireValue:
-        if node.cache is not None and not self._native:
-            if self._plan is None:
-                self._plan = self._decide()
-            if id(node) in self._plan:
-                return self._plan[id(node)]
-        return encode_mark(node)
+        return self._plan[id(node)] if id(node) in self._plan else encode_mark(node)
 
     def _decide(self) -> dict[int, WireValue]:
         plan: dict[int, WireValue] = {}

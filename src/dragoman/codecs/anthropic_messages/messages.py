@@ -14,8 +14,9 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages import carriers
-from dragoman.codecs.anthropic_messages.caching import FAMILY, CacheMarks, decode_mark
+from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark
 from dragoman.codecs.anthropic_messages.parts import PartEncoder, decode_part, decode_text, own
+from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import (
     Block,
     MessageWire,
@@ -30,8 +31,10 @@ from dragoman.codecs.reading import MODELLED, Extra, WireValue, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
+    Cache,
     Message,
     Metadata,
+    Request,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -44,7 +47,8 @@ from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
-DIRECT: Metadata = {FAMILY: {MODELLED + "caller": Raw(b'{"type":"direct"}')}}
+_DIRECT_CALLER = b'{"type":"direct"}'
+DIRECT: Metadata = {FAMILY: {MODELLED + "caller": Raw(_DIRECT_CALLER)}}
 """On a call of a newer model: the model itself made it, which is all that other formats can say."""
 
 NOT_AN_ERROR: Metadata = {FAMILY: {"~is_error": Raw(b"false")}}
@@ -199,28 +203,20 @@ def decode_call(wire: ToolUseBlock) -> ToolCall:
     if held is UNSET or bytes(memoryview(held)[:1]) != b"{":
         return _decode_odd_call(wire)
     arguments, text = unwrap_arguments(held)
-    metadata = None
-    if wire.caller is not UNSET or wire.extra is not UNSET or wire.cache_control is not UNSET:
-        metadata, cache = _decode_further(wire, {})
-        if cache is not None:
-            return ToolCall(
-                call_id,
-                wire.name,
-                arguments,
-                text,
-                invented_id=is_invented(call_id),
-                cache=cache,
-                metadata=metadata,
-            )
-    return ToolCall(call_id, wire.name, arguments, text, invented_id=is_invented(call_id), metadata=metadata)
+    if wire.caller is UNSET and wire.extra is UNSET and wire.cache_control is UNSET:
+        return ToolCall(call_id, wire.name, arguments, text, invented_id=is_invented(call_id))
+    metadata, cache = _decode_further(wire, {})
+    return ToolCall(
+        call_id, wire.name, arguments, text, invented_id=is_invented(call_id), cache=cache, metadata=metadata
+    )
 
 
-def _decode_further(wire: ToolUseBlock, notes: Extra) -> tuple[Metadata | None, Any]:
+def _decode_further(wire: ToolUseBlock, notes: Extra) -> tuple[Metadata | None, Cache | None]:
     if wire.extra is not UNSET:
         notes.update(wire.extra)
     cache = decode_mark(wire.cache_control, notes)
     if wire.caller is not UNSET:
-        if parse_json(wire.caller) == {"type": "direct"}:
+        if bytes(wire.caller) == _DIRECT_CALLER or parse_json(wire.caller) == {"type": "direct"}:
             if not notes:
                 return DIRECT, cache
             notes[MODELLED + "caller"] = wire.caller
@@ -246,76 +242,93 @@ def _decode_odd_call(wire: ToolUseBlock) -> ToolCall:
 
 
 class MessageEncoder(PartEncoder):
-    """Encodes the messages of one request, or the one message of a response."""
+    """Encodes the messages of one request, or the one message of an answer."""
 
-    def __init__(
-        self,
-        log: LossLog,
-        marks: CacheMarks | None = None,
-        *,
-        to_client: bool = False,
-        native: bool = False,
-        inline_system: bool = False,
-    ) -> None:
-        super().__init__(log, marks, to_client=to_client, native=native)
-        self._inline_system = inline_system
+    __slots__ = ("_noted", "hoisted")
+
+    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
+        super().__init__(log, request, native=native)
+        self._noted: list[tuple[int, Extra]] = []
         self.hoisted: list[Message] = []
         """System messages that may not stand where they are."""
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
-        finishing: list[tuple[int, Extra]] = []
-        turn: list[WireValue] | None = None
+        turn: list[WireValue] | None = None  # results, while more of the same turn may follow
         for message in messages:
+            metadata = message.metadata
+            if metadata is not None or message.name is not None:
+                turn = self._encode_noted(message, wires, turn)
+                continue
             role, content = message.role, content_held(message)
-            notes = None if message.metadata is None else message.metadata.get(FAMILY)
-            if message.name is not None:
-                self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
-            joined = turn is not None and (notes is None or "~turn" not in notes)
             if role == "tool":
                 blocks = [self.encode_result(part) for part in content]  # type: ignore[arg-type]
-                if joined and turn is not None:
+                if turn is None:
+                    wires.append(MessageWire("user", blocks))
+                    turn = blocks
+                else:
                     turn += blocks
-                    continue
-                turn = blocks
-                wires.append(MessageWire("user", turn))
-            elif role == "user" and joined and turn is not None:
-                turn += [TextBlock(content)] if isinstance(content, str) else self.encode_blocks(content, "user")
-                turn = None
                 continue
+            if turn is not None and role == "user":
+                turn += [TextBlock(content)] if isinstance(content, str) else self.encode_blocks(content, "user")
+            elif isinstance(content, str) and role != "system":
+                wires.append(MessageWire(role, content))
             else:
-                turn = None
-                wire = self._encode_message(message, content, notes)
-                if wire is None:
-                    continue
-                wires.append(wire)
-            if notes is not None:
-                finishing.append((len(wires) - 1, notes))
-        for index, notes in finishing:
+                self._encode_message(message, wires, None)
+            turn = None
+        for index, notes in self._noted:
             wires[index] = _finished(wires[index], notes)
         return wires
 
-    def _encode_message(
-        self, message: Message, content: str | tuple[AnyPart, ...], notes: Extra | None
-    ) -> MessageWire | None:
-        role: str = message.role
-        if role == "system" and not (self._inline_system or (notes is not None and "~inline" in notes)):
+    def _encode_noted(
+        self, message: Message, wires: list[WireValue], turn: list[WireValue] | None
+    ) -> list[WireValue] | None:
+        """A message that says more than its role and content. Gives the turn that results may still join."""
+        if message.name is not None:
+            self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
+        notes = None if message.metadata is None else message.metadata.get(FAMILY)
+        role, content = message.role, content_held(message)
+        joined = turn is not None and (notes is None or "~turn" not in notes)
+        before = len(wires)
+        if role == "tool":
+            blocks = [self.encode_result(part) for part in content]  # type: ignore[arg-type]
+            if joined and turn is not None:
+                turn += blocks
+                return turn
+            wires.append(MessageWire("user", blocks))
+            turn = blocks
+        elif role == "user" and joined and turn is not None:
+            turn += [TextBlock(content)] if isinstance(content, str) else self.encode_blocks(content, "user")
+            return None
+        else:
+            self._encode_message(message, wires, notes)
+            turn = None
+        if notes and len(wires) > before:
+            self._noted.append((before, notes))
+        return turn
+
+    def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra | None) -> None:
+        role, content = message.role, content_held(message)
+        if role == "system" and not self._stands_inline(notes):
             self.hoisted.append(message)
             self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
-            return None
-        if isinstance(content, str):
-            return MessageWire(role, content)
-        blocks = self.encode_blocks(content, role)
-        if blocks:
-            return MessageWire(role, blocks)
-        if notes is not None and "~content" in notes:
-            return MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET)
-        if not content:
+            return
+        blocks: Any = content if isinstance(content, str) else self.encode_blocks(content, role)
+        if blocks or isinstance(content, str):
+            wires.append(MessageWire(role, blocks))
+        elif notes is not None and "~content" in notes:
+            wires.append(MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET))
+        elif not content:
             self._log.drop(message, "", "empty message", "this API refuses messages that say nothing")
         elif role == "user":
             self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
-            return MessageWire(role, NOT_SENT)
-        return None
+            wires.append(MessageWire(role, NOT_SENT))
+
+    def _stands_inline(self, notes: Extra | None) -> bool:
+        if notes is not None and "~inline" in notes:
+            return True
+        model = None if self._request is None else self._request.model
+        return PROFILE.inline_system_models.search(model or "") is not None
 
     def encode_blocks(self, parts: Iterable[AnyPart], role: str) -> list[WireValue]:
         blocks: list[WireValue] = []

@@ -39,6 +39,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    Request,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -216,18 +217,20 @@ _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml
 
 
 class PartEncoder:
-    """Encodes parts of one body. What cannot be said here is logged, and gives no block.
+    """Encodes the parts of one body: of `request`, or of an answer to a client.
 
-    `native`: the body came from this family, so all that it says may be said again, exactly as it was.
+    What cannot be said here is logged, and gives no block.
     """
 
-    def __init__(
-        self, log: LossLog, marks: CacheMarks | None = None, *, to_client: bool = False, native: bool = False
-    ) -> None:
+    __slots__ = ("_log", "_marks", "_native", "_request", "_to_client", "needs_old_version")
+
+    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
         self._log = log
-        self._marks = marks
-        self._to_client = to_client
+        self._request = request
+        self._to_client = request is None
         self._native = native
+        """The body came from this family: all that it says may be said again, exactly as it was."""
+        self._marks: CacheMarks | None = None
         self.needs_old_version = False
         """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
 
@@ -236,7 +239,12 @@ class PartEncoder:
         return self._ENCODERS[type(part)](self, part, role)
 
     def mark(self, node: Marked) -> WireValue:
-        return encode_mark(node) if self._marks is None else self._marks.of(node)
+        """The cache mark to send on a node. Most requests have none, so nothing is worked out before the first one."""
+        if node.cache is None or self._native or self._request is None:
+            return encode_mark(node)
+        if self._marks is None:
+            self._marks = CacheMarks(self._request, self._log)
+        return self._marks.of(node)
 
     def _encode_text(self, part: Text, role: str) -> list[WireValue]:
         notes = own(part.metadata)
@@ -382,7 +390,7 @@ class PartEncoder:
         if part.origin != FAMILY:
             return self._lose(part, f"it was run by {part.origin}, and its ids cannot be made up")
         held = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
-        if part.cache is not None and self._marks is not None:
+        if part.cache is not None and not self._native:
             return [remarked(held, self.mark(part))]
         return [held]
 

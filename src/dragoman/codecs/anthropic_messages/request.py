@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.anthropic_messages.caching import FAMILY, CacheMarks, decode_mark, encode_mark
+from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.parts import decode_part
 from dragoman.codecs.anthropic_messages.profile import PROFILE
@@ -52,33 +52,41 @@ def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     messages = MessageDecoder().decode(wire.messages)
+    tools, stop = wire.tools, wire.stop_sequences
     if wire.system is not UNSET:
         _decode_system(wire.system, messages, extra)
-    choice = parallel = None
+    choice = parallel = output = None
+    effort: str | UnsetType = UNSET
     if wire.tool_choice is not UNSET:
         choice, parallel = _decode_choice(wire.tool_choice, extra)
-    output, effort = _decode_output(wire, extra)
-    for key in ("tools", "stop_sequences"):
-        if getattr(wire, key) == []:
-            extra[MODELLED + key] = Raw(b"[]")
+    if not wire.output_config is wire.output_format is UNSET:
+        output, effort = _decode_output(wire, extra)
+    if tools == []:
+        extra[MODELLED + "tools"] = Raw(b"[]")
+    if stop == []:
+        extra[MODELLED + "stop_sequences"] = Raw(b"[]")
     return Request(
         None if wire.model is UNSET else wire.model,
         tuple(messages),
-        () if wire.tools is UNSET else decode_tools(wire.tools),
+        () if tools is UNSET else decode_tools(tools),
         choice,
         parallel,
         None if wire.max_tokens is UNSET else wire.max_tokens,
         None if wire.temperature is UNSET else wire.temperature,
         None if wire.top_p is UNSET else wire.top_p,
         None if wire.top_k is UNSET else wire.top_k,
-        () if wire.stop_sequences is UNSET else tuple(wire.stop_sequences),
-        reasoning=decode_reasoning(wire.thinking, effort),
-        output=output,
-        stream=None if wire.stream is UNSET else wire.stream,
-        user=None if wire.metadata is UNSET else _decode_user(wire.metadata, extra),
-        cache=decode_mark(wire.cache_control, extra),
-        metadata={FAMILY: extra} if extra else None,
-        origin=FAMILY,
+        () if stop is UNSET else tuple(stop),
+        None,
+        None,
+        None,
+        None,
+        None if wire.thinking is effort is UNSET else decode_reasoning(wire.thinking, effort),
+        output,
+        None if wire.stream is UNSET else wire.stream,
+        None if wire.metadata is UNSET else _decode_user(wire.metadata, extra),
+        None if wire.cache_control is UNSET else decode_mark(wire.cache_control, extra),
+        {FAMILY: extra} if extra else None,
+        FAMILY,
     )
 
 
@@ -145,30 +153,29 @@ def _decode_user(held: Raw, extra: Extra) -> str | None:
 
 def encode_request(request: Request, log: LossLog) -> Encoded:
     native = request.origin == FAMILY
-    extra: Extra = {} if request.metadata is None else request.metadata.get(FAMILY, {})
-    marks = CacheMarks(request, log)
-    inline = native or PROFILE.inline_system_models.search(request.model or "") is not None
-    encoder = MessageEncoder(log, marks, native=native, inline_system=inline)
-    leading = _leading_system(request.messages)
-    messages = encoder.encode(request.messages[leading:] if leading else request.messages)
+    metadata = request.metadata
+    extra: Extra = {} if metadata is None else metadata.get(FAMILY, {})
+    encoder = MessageEncoder(log, request, native=native)
+    messages = request.messages
+    leading = _leading_system(messages) if messages and messages[0].role == "system" else 0
+    wires = encoder.encode(messages[leading:] if leading else messages)
     settings = encode_settings(request, log)
-    tools = encode_tools(request, marks, log) if request.tools else []
-    _report_missing(request, log, has_tools=bool(tools))
+    tools = encode_tools(request, encoder.mark, log) if request.tools else []
     output = UNSET if request.output is None else encode_output(request.output, request, log)
     if not native:
-        _end_with_user(messages, request, log, unfinished=output is not UNSET or settings.thinks)
+        _report_missing(request, log, has_tools=bool(tools))
+        _end_with_user(wires, request, log, unfinished=output is not UNSET or settings.thinks)
     old_output = "~output_format" in extra
+    effort = settings.effort
     wire = MessagesRequest(
-        messages,
+        wires,
         UNSET if request.model is None else request.model,
         settings.max_tokens,
-        _encode_system([*request.messages[:leading], *encoder.hoisted], encoder)
-        if leading or encoder.hoisted
-        else UNSET,
+        _encode_system([*messages[:leading], *encoder.hoisted], encoder) if leading or encoder.hoisted else UNSET,
         tools or UNSET,
-        encode_tool_choice(request, log) if tools else UNSET,
+        encode_tool_choice(request, log) if tools or native else UNSET,
         settings.thinking,
-        _output_config(settings.effort, UNSET if old_output else output, extra),
+        UNSET if effort is output is UNSET and not extra else _output_config(effort, output, extra),
         output if old_output else UNSET,
         _stop_sequences(request, log) if request.stop else UNSET,
         UNSET if request.stream is None else request.stream,
@@ -176,12 +183,14 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         settings.top_p,
         settings.top_k,
         UNSET if request.user is None or "metadata" in extra else MetadataWire(request.user),  # type: ignore[arg-type]
-        UNSET if request.cache is None and "~cache" not in extra else encode_mark(request),
+        UNSET if request.cache is None and not extra else encode_mark(request),
     )
     sampling = not (settings.temperature is settings.top_p is settings.top_k is UNSET)
-    further = {key: held for key, held in extra.items() if key != "output_config"} if extra else extra
-    content = bytes(spliced(wire, further)) if further else encode_json(wire)
-    return Encoded(content, (), PATH, _headers(extra, old=sampling or encoder.needs_old_version))
+    version = SAMPLING_VERSION if sampling or encoder.needs_old_version else NEWEST_VERSION
+    if not extra:
+        return Encoded(encode_json(wire), (), PATH, {"anthropic-version": version})
+    further = {key: held for key, held in extra.items() if key != "output_config"}
+    return Encoded(bytes(spliced(wire, further)), (), PATH, _headers(extra, version))
 
 
 def _end_with_user(messages: list[WireValue], request: Request, log: LossLog, *, unfinished: bool) -> None:
@@ -195,8 +204,9 @@ def _end_with_user(messages: list[WireValue], request: Request, log: LossLog, *,
         messages.append(MessageWire("user", "Continue."))
 
 
-def _headers(extra: Extra, *, old: bool) -> dict[str, str]:
-    headers = {"anthropic-version": SAMPLING_VERSION if old else NEWEST_VERSION}
+def _headers(extra: Extra, version: str) -> dict[str, str]:
+    headers = {"anthropic-version": version}
+    # Bedrock's place for what is a header elsewhere.
     betas = parse_json(extra["anthropic_beta"]) if "anthropic_beta" in extra else None
     if isinstance(betas, list) and betas:
         headers["anthropic-beta"] = ",".join(str(beta) for beta in betas)
@@ -225,30 +235,29 @@ def _encode_system(messages: list[Message], encoder: MessageEncoder) -> str | li
 
 
 def _output_config(effort: str | UnsetType, output: WireValue, extra: Extra) -> WireValue:
-    config = OutputConfig(effort, output)
+    config = OutputConfig(effort, UNSET if "~output_format" in extra else output)
     if "output_config" in extra:
         return spliced(config, parse_entries(extra["output_config"]))
-    return UNSET if effort is UNSET and output is UNSET else config
+    return UNSET if config.effort is config.format is UNSET else config
 
 
 parse_entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
-_MISSING = {
-    "seed": "seed",
-    "presence_penalty": "presence penalty",
-    "frequency_penalty": "frequency penalty",
-}
-
 
 def _report_missing(request: Request, log: LossLog, *, has_tools: bool) -> None:
-    for field, what in _MISSING.items():
-        if getattr(request, field) is not None:
-            log.drop(request, field, what, "this API has no such setting")
+    if request.seed is not None:
+        log.drop(request, "seed", "seed", "this API has no such setting")
+    if request.presence_penalty is not None:
+        log.drop(request, "presence_penalty", "presence penalty", "this API has no such setting")
+    if request.frequency_penalty is not None:
+        log.drop(request, "frequency_penalty", "frequency penalty", "this API has no such setting")
     if request.candidates is not None and request.candidates != 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
-    if not has_tools and request.tool_choice is not None:
+    if has_tools:
+        return
+    if request.tool_choice is not None:
         log.drop(request, "tool_choice", "tool choice", "this API refuses it without tools")
-    if not has_tools and request.parallel_tool_calls is not None:
+    if request.parallel_tool_calls is not None:
         log.drop(request, "parallel_tool_calls", "switch for parallel calls", "this API refuses it without tools")
 
 

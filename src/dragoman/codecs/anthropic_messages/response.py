@@ -206,7 +206,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         log.drop(message, "", "further candidate", "an answer of this API is one message")
     if completion.created is not None:
         log.drop(completion, "created", "time of creation", "an answer of this API does not tell it")
-    encoder = MessageEncoder(log, to_client=True)
+    encoder = MessageEncoder(log)
     word, matched = encode_finish(completion.finish, None, log, completion)
     usage = completion.usage
     if usage is None:
@@ -235,7 +235,7 @@ def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:
     word, matched = encode_finish(finish, FAMILY, log, completion)
     details = {} if finish is None else own(finish.metadata)
     wire = MessageResponse(
-        _encode_content(completion, MessageEncoder(log, to_client=True, native=True)),
+        _encode_content(completion, MessageEncoder(log, native=True)),
         UNSET if completion.id is None else completion.id,
         _spelled(notes, "~type", "message"),
         _spelled(notes, "~role", "assistant"),

@@ -38,12 +38,12 @@ def decode_reasoning(thinking: Raw | UnsetType, effort: str | UnsetType) -> Reas
 class Settings(Struct):
     """What a request says about thinking and sampling, as it is sent."""
 
-    max_tokens: int | UnsetType = UNSET
+    max_tokens: int | UnsetType
+    temperature: float | UnsetType
+    top_p: float | UnsetType
+    top_k: int | UnsetType
     thinking: WireValue = UNSET
     effort: str | UnsetType = UNSET
-    temperature: float | UnsetType = UNSET
-    top_p: float | UnsetType = UNSET
-    top_k: int | UnsetType = UNSET
 
     @property
     def thinks(self) -> bool:
@@ -52,28 +52,29 @@ class Settings(Struct):
 
 
 def encode_settings(request: Request, log: LossLog) -> Settings:
+    maximum, temperature, top_p, top_k = request.max_output_tokens, request.temperature, request.top_p, request.top_k
     settings = Settings(
-        _given(request.max_output_tokens),
-        temperature=_given(request.temperature),
-        top_p=_given(request.top_p),
-        top_k=_given(request.top_k),
+        UNSET if maximum is None else maximum,
+        UNSET if temperature is None else temperature,
+        UNSET if top_p is None else top_p,
+        UNSET if top_k is None else top_k,
     )
     reasoning = request.reasoning
     if request.origin == FAMILY and (reasoning is None or _is_as_said(reasoning)):
         if reasoning is not None:
             settings.thinking = own(reasoning.metadata).get("~thinking", UNSET)
-            settings.effort = _given(reasoning.effort)
+            settings.effort = UNSET if reasoning.effort is None else reasoning.effort
         return settings
     limits = limits_of(request.model)
-    if settings.max_tokens is not UNSET and settings.max_tokens < 1:
-        log.drop(request, "max_output_tokens", f"limit of {settings.max_tokens} tokens", "it allows no answer")
+    if maximum is not None and maximum < 1:
+        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "it allows no answer")
         settings.max_tokens = UNSET
     if reasoning is not None:
         _Thinking(request, reasoning, limits, log).apply(settings)
     if settings.max_tokens is UNSET:
         settings.max_tokens = limits.invented_max_tokens
         log.invent(request, "max_output_tokens", f"max_tokens {settings.max_tokens}", "this API wants a limit")
-    if not settings.temperature is settings.top_p is settings.top_k is UNSET:
+    if temperature is not None or top_p is not None or top_k is not None:
         _legal_sampling(settings, request, limits, log)
     return settings
 
@@ -81,10 +82,6 @@ def encode_settings(request: Request, log: LossLog) -> Settings:
 def _is_as_said(reasoning: ReasoningSettings) -> bool:
     """Whether these are the settings the wire gave, or only an effort: nothing that would need a translation."""
     return "~thinking" in own(reasoning.metadata) or (reasoning.mode, reasoning.visible) == (None, None)
-
-
-def _given(value: Any) -> Any:
-    return UNSET if value is None else value
 
 
 # ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -224,19 +221,23 @@ _LEAST_TOP_P = 0.95
 
 
 def _legal_sampling(settings: Settings, request: Request, limits: ModelLimits, log: LossLog) -> None:
-    if settings.temperature is not UNSET and settings.temperature > 1:
-        log.degrade(request, "temperature", f"temperature {settings.temperature}", "sent as 1: the most this API takes")
+    temperature = settings.temperature
+    if temperature is not UNSET and temperature > 1:
+        log.degrade(request, "temperature", f"temperature {temperature}", "sent as 1: the most this API takes")
         settings.temperature = 1
+    policy, thinks = limits.sampling, settings.thinks
+    if policy == "free" and not thinks:
+        return
     for name, defaults in _DEFAULTS.items():
         value = getattr(settings, name)
         if value is UNSET:
             continue
         why = None
-        if limits.sampling.startswith("default") and value not in defaults:
+        if value not in defaults and policy.startswith("default"):
             why = "this model refuses it"
-        elif settings.thinks and value not in defaults and not (name == "top_p" and value >= _LEAST_TOP_P):
+        elif value not in defaults and thinks and not (name == "top_p" and value >= _LEAST_TOP_P):
             why = "this model refuses it while it thinks"
-        elif name == "top_p" and limits.sampling.endswith("one of two") and settings.temperature is not UNSET:
+        elif name == "top_p" and policy.endswith("one of two") and settings.temperature is not UNSET:
             why = "this model refuses it together with temperature"
         if why is not None:
             log.drop(request, name, name, why)

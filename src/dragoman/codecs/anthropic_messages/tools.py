@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw, Struct, structs
 
-from dragoman.codecs.anthropic_messages.caching import FAMILY, CacheMarks, decode_mark
+from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_mark
 from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ToolChoiceWire, ToolWire
@@ -65,48 +66,50 @@ def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
     return ProviderTool(name, FAMILY, spliced(wire, extra), decode_mark(mark, {}))
 
 
-def encode_tools(request: Request, marks: CacheMarks, log: LossLog) -> list[WireValue]:
-    tools = offered_tools(request, log)
-    strict = set() if request.origin == FAMILY else _strict_tools(tools, log)
+def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: LossLog) -> list[WireValue]:
     native = request.origin == FAMILY
+    choice = request.tool_choice
+    tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
     wires: list[WireValue] = []
+    strict = 0
     for tool in tools:
         if isinstance(tool, ToolDefinition):
-            wires.append(_encode_function(tool, marks, log, strict=native or id(tool) in strict, native=native))
+            enforced = tool.strict
+            if enforced and not native:
+                enforced = _can_enforce(tool, strict, log)
+                strict += enforced is True
+            schema = parameters_held(tool)
+            if not native and not (type(schema) is Raw and is_plain_object(bytes(schema))):
+                schema = _object_schema(tool, log)
+            wires.append(_encode_function(tool, schema, mark, strict=enforced))
         elif isinstance(tool, CustomTool):
             log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
             wires.append(ToolWire(tool.name, UNSET if tool.description is None else tool.description, FREE_TEXT))
         elif tool.origin == FAMILY:
             held = definition_held(tool)
-            wires.append(held if tool.cache is None or native else remarked(held, marks.of(tool)))
+            wires.append(held if tool.cache is None or native else remarked(held, mark(tool)))
         else:
             log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
     return wires
 
 
-def _encode_function(tool: ToolDefinition, marks: CacheMarks, log: LossLog, *, strict: bool, native: bool) -> WireValue:
-    schema = parameters_held(tool)
-    if schema is None or (not native and bytes(to_raw(schema)) == b"null"):
-        schema = NOTHING
-    elif not native and not (type(schema) is Raw and is_plain_object(bytes(schema))):
-        schema = _object_schema(tool, to_raw(schema), log)
+def _encode_function(
+    tool: ToolDefinition, schema: WireValue, mark: Callable[[Marked], WireValue], *, strict: bool | None
+) -> WireValue:
+    description = tool.description
+    if description is None:
+        description = UNSET  # type: ignore[assignment]
+    if tool.metadata is None and tool.cache is None and strict is None:
+        return ToolWire(tool.name, description, schema)  # type: ignore[arg-type]
     notes = own(tool.metadata)
-    wire = ToolWire(
-        tool.name,
-        UNSET if tool.description is None else tool.description,
-        schema,
-        parse_json(notes["~type"]) if "~type" in notes else UNSET,
-        UNSET if tool.strict is None or not (strict or tool.strict is False) else tool.strict,
-        UNSET if tool.cache is None and not notes else marks.of(tool),
-    )
+    kind = parse_json(notes["~type"]) if "~type" in notes else UNSET
+    wire = ToolWire(tool.name, description, schema, kind, UNSET if strict is None else strict, mark(tool))  # type: ignore[arg-type]
     return spliced(wire, notes) if notes else wire
 
 
 def is_plain_object(schema: bytes) -> bool:
-    """Certainly an object schema without alternatives at its root, told by its first bytes; False: look closer."""
-    return schema.startswith(b'{"type":"object"') and not (
-        b'"anyOf"' in schema or b'"oneOf"' in schema or b'"allOf"' in schema
-    )
+    """Certainly an object schema without alternatives at its root, told by a glance; False: look closer."""
+    return schema.startswith(b'{"type":"object"') and b'Of"' not in schema
 
 
 class _Adapted(Struct, frozen=True):
@@ -132,9 +135,12 @@ def _adapted(schema: bytes, dialect_name: str) -> _Adapted:
     return _Adapted(Raw(encode_json(adapted.schema)) if changed else Raw(schema), adapted.notes)
 
 
-def _object_schema(tool: ToolDefinition, schema: Raw, log: LossLog) -> Raw:
+def _object_schema(tool: ToolDefinition, log: LossLog) -> Raw:
     """The root must say that it is an object, and may offer no alternatives."""
-    adapted = _adapted(bytes(schema), "ANTHROPIC_INPUT")
+    held = parameters_held(tool)
+    if held is None or bytes(to_raw(held)) == b"null":
+        return NOTHING
+    adapted = _adapted(bytes(to_raw(held)), "ANTHROPIC_INPUT")
     if adapted.refusal:
         raise EncodeError(path=f"tool {tool.name!r}", reason=adapted.refusal, target=PROFILE.name)
     for note in adapted.notes:
@@ -146,27 +152,23 @@ def _object_schema(tool: ToolDefinition, schema: Raw, log: LossLog) -> Raw:
     return adapted.schema
 
 
-def _strict_tools(tools: tuple[Tool, ...], log: LossLog) -> set[int]:
-    """Tools whose schema this API can enforce. For the others leaving `strict` out keeps the schema whole."""
-    strict: set[int] = set()
-    for tool in tools:
-        if not isinstance(tool, ToolDefinition) or not tool.strict:
-            continue
-        adapted = _adapted(
-            bytes(NOTHING if tool.parameters is None else to_raw(parameters_held(tool))), "ANTHROPIC_STRICT"
-        )
-        if adapted.refusal or adapted.notes:
-            why = adapted.refusal or f"{adapted.notes[0].keyword}: {adapted.notes[0].reason}"
-            log.degrade(tool, "strict", "strict", f"this API cannot enforce the schema ({why})")
-        elif len(strict) == MOST_STRICT_TOOLS:
-            log.degrade(tool, "strict", "strict", f"this API takes {MOST_STRICT_TOOLS} strict tools in one request")
-        else:
-            strict.add(id(tool))
-    return strict
+def _can_enforce(tool: ToolDefinition, before: int, log: LossLog) -> bool | None:
+    """True, or None when this API cannot enforce the schema: leaving `strict` out keeps the schema whole."""
+    schema = NOTHING if tool.parameters is None else to_raw(parameters_held(tool))
+    adapted = _adapted(bytes(schema), "ANTHROPIC_STRICT")
+    if adapted.refusal or adapted.notes:
+        why = adapted.refusal or f"{adapted.notes[0].keyword}: {adapted.notes[0].reason}"
+        log.degrade(tool, "strict", "strict", f"this API cannot enforce the schema ({why})")
+    elif before == MOST_STRICT_TOOLS:
+        log.degrade(tool, "strict", "strict", f"this API takes {MOST_STRICT_TOOLS} strict tools in one request")
+    else:
+        return True
+    return None
 
 
 # ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+AUTO = ToolChoiceWire("auto")
 _DECODE_MODE = {"auto": "auto", "any": "required", "tool": "required", "none": "none"}
 
 
@@ -183,10 +185,10 @@ def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
     return ToolChoice(mode, names, {FAMILY: notes} if notes else None)
 
 
-def offered_tools(request: Request, log: LossLog) -> tuple[Tool, ...]:
+def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[Tool, ...]:
     """A choice among several tools: this API knows no sets, so only those tools are offered."""
-    choice, tools = request.tool_choice, request.tools
-    if choice is None or not choice.names or (choice.mode == "required" and len(choice.names) == 1):
+    tools = request.tools
+    if choice.mode == "required" and len(choice.names) == 1:
         return tools
     offered = tuple(tool for tool in tools if tool.name in choice.names)
     if len(offered) < len(tools):
@@ -197,6 +199,10 @@ def offered_tools(request: Request, log: LossLog) -> tuple[Tool, ...]:
 def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
     """The choice and the parallel switch share one object here, and neither may be sent without tools."""
     choice, parallel = request.tool_choice, request.parallel_tool_calls
+    if choice is None and parallel is None:
+        return UNSET
+    if parallel is None and choice is not None and choice.mode == "auto" and choice.metadata is None:
+        return AUTO
     notes = {} if choice is None else own(choice.metadata)
     disable: Any = True if parallel is False else parse_json(notes["~parallel"]) if "~parallel" in notes else UNSET
     if choice is None:
