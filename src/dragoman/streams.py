@@ -11,7 +11,7 @@ from dragoman.codecs.assembly import Accumulator
 from dragoman.codecs.framing import Framing, Limits
 from dragoman.codecs.registry import codec, folder_of
 from dragoman.errors import DecodeError, LimitExceeded
-from dragoman.ir import AnyEvent, Completion, Failure, FailureKind, PartDelta, PartStart, StreamFailed, Text
+from dragoman.ir import AnyEvent, Completion, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed, Text
 from dragoman.losses import Loss, LossLog, intermediate_path
 from dragoman.passes.answers import restored_events
 
@@ -52,36 +52,43 @@ class StreamDecoder:
     def __init__(self, source: str, *, limits: Limits | None = None) -> None:
         self._decoder: PayloadDecoder = _stream_module(source).PayloadDecoder()
         self._framing = self._decoder.framing(limits or Limits())
+        self._frame = self._framing.feed
+        self._decode: Callable[[bytes], list[AnyEvent]] = self._decoder.decode
         self._failed = False
 
     def feed(self, data: bytes) -> list[AnyEvent]:
-        return self._run(lambda: self._framing.feed(data))
-
-    def close(self) -> list[AnyEvent]:
-        """The bytes have ended."""
-        events = self._run(self._framing.close)
-        return events if self._failed else events + self._decoder.close()
-
-    def _run(self, frames: Callable[[], list[bytes]]) -> list[AnyEvent]:
         if self._failed:
             return []
         events: list[AnyEvent] = []
         try:
-            payloads = frames()
-            decode = self._decoder.decode
+            payloads = self._frame(data)
+            if len(payloads) == 1:
+                return self._decode(payloads[0])
             for payload in payloads:
-                events += decode(payload)
+                events += self._decode(payload)
         except DecodeError as error:
-            self._failed = True
-            kind: FailureKind = "too_large" if isinstance(error, LimitExceeded) else "server"
-            events += _broken_off(self._decoder)
-            events.append(StreamFailed(Failure(kind, str(error), raw_type=type(error).__name__)))
+            events += self._broken_off(error)
         return events
 
+    def close(self) -> list[AnyEvent]:
+        """The bytes have ended."""
+        if self._failed:
+            return []
+        events: list[AnyEvent] = []
+        try:
+            for payload in self._framing.close():
+                events += self._decode(payload)
+            events += self._decoder.close()
+        except DecodeError as error:
+            events += self._broken_off(error)
+        return events
 
-def _broken_off(decoder: PayloadDecoder) -> list[AnyEvent]:
-    """Ends for the parts that were open, without the decoder's own word on the early end."""
-    return [event for event in decoder.close() if not isinstance(event, StreamFailed)]
+    def _broken_off(self, error: DecodeError) -> list[AnyEvent]:
+        """Ends for the parts that were open, then our own word on what went wrong."""
+        self._failed = True
+        kind: FailureKind = "too_large" if isinstance(error, LimitExceeded) else "server"
+        ends = [PartEnd(end.index, incomplete=True) for end in self._decoder.close() if isinstance(end, PartEnd)]
+        return [*ends, StreamFailed(Failure(kind, str(error), raw_type=type(error).__name__))]
 
 
 class StreamEncoder:

@@ -147,7 +147,7 @@ def _reader(get: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _same_reading(self: Value, other: object) -> bool:
     if type(self) is not type(other):
         return NotImplemented  # type: ignore[no-any-return]
-    return all(_reading(self, name) == _reading(cast("Value", other), name) for name in self.__struct_fields__)
+    return all(_reading(self, name) == _reading(other, name) for name in self.__struct_fields__)
 
 
 def held(value: Value, name: str) -> Any:

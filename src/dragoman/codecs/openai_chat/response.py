@@ -85,8 +85,12 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
 
 
 def decode_usage(held: Raw) -> Usage:
+    """The counts, with the wire's own object beside them."""
+    return structs.replace(usage_of(_counts.read(bytes(held))), metadata={FAMILY: {"~usage": held}})
+
+
+def usage_of(wire: UsageWire) -> Usage:
     """Prompt tokens include cached ones. Some vendors keep reasoning outside completion tokens: the total tells."""
-    wire = _counts.read(bytes(held))
     prompt_details = wire.prompt_tokens_details
     completion_details = wire.completion_tokens_details
     prompt = wire.prompt_tokens or 0
@@ -109,7 +113,6 @@ def decode_usage(held: Raw) -> Usage:
         None if reasoning is UNSET else reasoning,
         None if image is UNSET else image,
         None if total is UNSET else total,
-        {FAMILY: {"~usage": held}},
     )
 
 

@@ -11,7 +11,7 @@ the index counts calls; then the finish chunk, the usage chunk if asked for, `[D
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -22,8 +22,8 @@ from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.openai_chat import carriers
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
-from dragoman.codecs.openai_chat.response import decode_finish, decode_usage, encode_finish, encode_usage
-from dragoman.codecs.openai_chat.wire import ReasoningDetail
+from dragoman.codecs.openai_chat.response import decode_finish, encode_finish, encode_usage, usage_of
+from dragoman.codecs.openai_chat.wire import ReasoningDetail, UsageWire
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -73,34 +73,55 @@ class CallFragment(Struct, gc=False):
     extra_content: Raw | UnsetType = UNSET
 
 
-class Delta(Struct, gc=False):
+class PlainDelta(Struct, gc=False, forbid_unknown_fields=True):
+    """What the specification knows. Most streams say no more, and are read with this alone."""
+
+    content: str | None = None
+    tool_calls: list[CallFragment] | None = None
+    refusal: str | None = None
+    role: str | None = None
+
+
+class VendorDelta(Struct, gc=False):
+    """Everything a server may say in a delta."""
+
     content: str | list[dict[str, Any]] | None = None
     tool_calls: list[CallFragment] | None = None
+    refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    refusal: str | None = None
     reasoning_details: list[ReasoningDetail] | None = None
     function_call: FunctionFragment | None = None
     annotations: Raw | UnsetType = UNSET
     extra_content: Raw | UnsetType = UNSET
 
 
-class ChunkChoice(Struct, gc=False):
-    delta: Delta | None = None
+D = TypeVar("D")
+
+
+class ChunkChoice(Struct, Generic[D], gc=False):
+    delta: D | None = None
     index: int | None = None
     finish_reason: str | None = None
 
 
-class Chunk(Struct, gc=False):
-    choices: list[ChunkChoice] | None = None
-    id: str | None = None
-    model: str | None = None
-    created: int | None = None
-    usage: Raw | UnsetType = UNSET
+class Chunk(Struct, Generic[D], gc=False):
+    choices: list[ChunkChoice[D]] | None = None
+    usage: UsageWire | None = None
     error: Raw | UnsetType = UNSET
 
 
-_chunks = msgspec.json.Decoder(Chunk)
+class Opening(Struct, gc=False):
+    """What the first chunk says of the whole answer."""
+
+    id: str | None = None
+    model: str | None = None
+    created: int | None = None
+
+
+_openings = msgspec.json.Decoder(Opening)
+_plain = msgspec.json.Decoder(Chunk[PlainDelta])
+_vendor = msgspec.json.Decoder(Chunk[VendorDelta])
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -142,6 +163,8 @@ class PayloadDecoder:
 
     def __init__(self) -> None:
         self._book = Assembler()
+        self._lane = self._book.lane()
+        self._reader: msgspec.json.Decoder[Chunk[Any]] = _plain
         self._state = BEFORE
         self._seed = ""
         self._calls: dict[int, list[_Call]] = {}
@@ -154,12 +177,24 @@ class PayloadDecoder:
         return ServerSentEvents(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
-        if payload[:6] == b"[DONE]":
+        if payload[:1] == b"[" and payload.startswith(b"[DONE]"):
             return self._end()
         try:
-            chunk = _chunks.decode(payload)
+            chunk = self._reader.decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise DecodeError(path="$", expected="a chunk", got=str(error), source=SOURCE) from error
+            chunk = self._read_wider(payload, error)
+        choices = chunk.choices
+        if self._state is OPEN and choices and len(choices) == 1 and chunk.usage is None and chunk.error is UNSET:
+            # The usual chunk: more of the running text, or more arguments of one call.
+            choice = choices[0]
+            delta = choice.delta
+            if type(delta) is PlainDelta and not choice.index and choice.finish_reason is None and not delta.refusal:
+                lane = self._lane
+                if delta.tool_calls is None and delta.content and lane.flow_kind is Text:
+                    return [PartDelta(lane.flow_index, delta.content)]
+        return self._decode_whole(chunk, payload)
+
+    def _decode_whole(self, chunk: Chunk[Any], payload: bytes) -> list[AnyEvent]:
         if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b"{}"}:
             return self._fail(payload)
         if self._state is not OPEN:
@@ -167,19 +202,41 @@ class PayloadDecoder:
                 return []  # whatever comes after [DONE] is nobody's business
             self._move("chunk")
             if self._state is OPEN:
-                self._start(chunk)
+                self._start(payload)
         for choice in chunk.choices or ():
             candidate = choice.index or 0
             if choice.delta is not None:
-                self._delta(self._book.lane(candidate), candidate, choice.delta)
+                self._delta(self._lane if candidate == 0 else self._book.lane(candidate), candidate, choice.delta)
             if choice.finish_reason:
                 self._finishes[candidate] = choice.finish_reason
                 self._move("finish")
-        if chunk.usage is not UNSET and bytes(chunk.usage)[:1] == b"{":
-            self._book.events.append(UsageUpdate(decode_usage(chunk.usage)))
+        if chunk.usage is not None:
+            self._book.events.append(UsageUpdate(usage_of(chunk.usage)))
         return self._book.take()
 
-    def _delta(self, lane: Lane, candidate: int, delta: Delta) -> None:
+    def _delta(self, lane: Lane, candidate: int, delta: PlainDelta | VendorDelta) -> None:
+        if isinstance(delta, VendorDelta):
+            self._vendor_delta(lane, candidate, delta)
+        elif delta.content:
+            lane.flow(TEXT, delta.content)
+        if delta.tool_calls:
+            for fragment in delta.tool_calls:
+                self._fragment(lane, candidate, fragment)
+        if delta.refusal:
+            lane.flow(REFUSAL, delta.refusal)
+            self._refused.add(candidate)
+
+    def _read_wider(self, payload: bytes, error: Exception) -> Chunk[Any]:
+        """Read this and all further chunks of a server that says more than the specification with the wider type."""
+        if not isinstance(error, msgspec.ValidationError) or self._reader is _vendor:
+            raise _not_a_chunk(error) from error
+        self._reader = _vendor
+        try:
+            return _vendor.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wider:
+            raise _not_a_chunk(wider) from wider
+
+    def _vendor_delta(self, lane: Lane, candidate: int, delta: VendorDelta) -> None:
         """A chunk may hold several kinds at once: reasoning, then text, then calls."""
         content = delta.content
         if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
@@ -189,12 +246,6 @@ class PayloadDecoder:
                 lane.flow(TEXT, content)
             else:
                 _content_list(lane, content)
-        if delta.tool_calls:
-            for fragment in delta.tool_calls:
-                self._fragment(lane, candidate, fragment)
-        if delta.refusal:
-            lane.flow(REFUSAL, delta.refusal)
-            self._refused.add(candidate)
         if delta.function_call is not None:
             self._fragment(lane, candidate, CallFragment(-1, function=delta.function_call))
         if delta.annotations is not UNSET:
@@ -213,9 +264,10 @@ class PayloadDecoder:
             raise IllegalEvent(event=event, state=self._state, source=SOURCE)
         self._state = state
 
-    def _start(self, chunk: Chunk) -> None:
-        self._seed = chunk.id or ""
-        self._book.events.append(StreamStart(chunk.id or None, chunk.model or None, chunk.created))
+    def _start(self, payload: bytes) -> None:
+        opening = _openings.decode(payload)
+        self._seed = opening.id or ""
+        self._book.events.append(StreamStart(opening.id or None, opening.model or None, opening.created))
 
     def _fail(self, payload: bytes) -> list[AnyEvent]:
         self._move("error")
@@ -260,7 +312,7 @@ class PayloadDecoder:
 
     # ── reasoning and signatures ──
 
-    def _reasoning(self, lane: Lane, delta: Delta) -> None:
+    def _reasoning(self, lane: Lane, delta: VendorDelta) -> None:
         text = delta.reasoning_content or delta.reasoning
         if text:
             lane.flow(REASONING, text)
@@ -289,9 +341,15 @@ class PayloadDecoder:
 
     def _fragment(self, lane: Lane, candidate: int, fragment: CallFragment) -> None:
         index = fragment.index
+        function = fragment.function
         call = self._by_index.get((candidate, index)) if index is not None else None
-        if call is None or fragment.id or fragment.function is None or fragment.function.name:
+        if call is None or fragment.id or function is None or function.name:
             call = self._call_for(candidate, fragment, call)
+        elif call.part_index >= 0 and type(function.arguments) is str and fragment.extra_content is UNSET:
+            if function.arguments:
+                lane.delta(call.part_index, function.arguments)
+                call.pieces.append(function.arguments)
+            return
         if fragment.extra_content is not UNSET:
             call.signature = carriers.signature_in(fragment.extra_content) or call.signature
         text = _fragment_text(fragment)
@@ -346,6 +404,10 @@ class PayloadDecoder:
                     seed = f"{self._seed} {candidate}" if candidate else self._seed
                     call.id = call.id or invent_id(seed, number)
                     self._start_call(self._book.lane(candidate), call)
+
+
+def _not_a_chunk(error: Exception) -> DecodeError:
+    return DecodeError(path="$", expected="a chunk", got=str(error), source=SOURCE)
 
 
 def _is_cut(call: _Call, *, last: bool, cut: bool) -> bool:
