@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages.wire import ThinkingBlock
@@ -62,6 +62,8 @@ def tagged_signature(part: AnyPart, signature: Signature) -> ThinkingBlock:
 
 def read_tagged(block: ThinkingBlock) -> Reasoning | Text | Signature | None:
     """What a tagged block stands for; a bare `Signature` belongs to the next part. None: not one of ours after all."""
+    if block.extra is not UNSET:
+        return None
     kind, _, rest = str(block.signature).removeprefix(TAG).partition(":")
     family, _, rest = rest.partition(":")
     item_id, _, data = rest.partition(":")

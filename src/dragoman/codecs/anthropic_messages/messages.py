@@ -34,7 +34,6 @@ from dragoman.ir import (
     Cache,
     Message,
     Metadata,
-    Request,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -45,7 +44,6 @@ from dragoman.ir import (
 from dragoman.ir.messages import content_held
 from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
-from dragoman.losses import LossLog
 
 _DIRECT_CALLER = b'{"type":"direct"}'
 DIRECT: Metadata = {FAMILY: {MODELLED + "caller": Raw(_DIRECT_CALLER)}}
@@ -68,14 +66,20 @@ class MessageDecoder:
 
     def decode(self, wires: Iterable[MessageWire]) -> list[Message]:
         messages: list[Message] = []
+        names = self._names
         after_results = False
         for index, wire in enumerate(wires):
             role, content = wire.role, wire.content
             if role == "assistant":
                 after_results = False
-                messages.append(self._decode_assistant(wire))
+                if wire.extra is not UNSET or not content:
+                    messages.append(self._decode_plain(wire, "assistant", {}))
+                elif isinstance(content, str):
+                    messages.append(Message("assistant", content))
+                else:
+                    messages.append(Message("assistant", tuple(decode_blocks(content, names))))
             elif role == "user":
-                if type(content) is str and wire.extra is UNSET and not after_results:
+                if isinstance(content, str) and wire.extra is UNSET and not after_results:
                     messages.append(Message("user", content))
                 else:
                     after_results = self._decode_user(wire, messages, apart=after_results)
@@ -87,12 +91,6 @@ class MessageDecoder:
                 path = f"$.messages[{index}].role"
                 raise DecodeError(path=path, expected=expected, got=repr(role), source="anthropic-messages")
         return messages
-
-    def _decode_assistant(self, wire: MessageWire) -> Message:
-        content = wire.content
-        if type(content) is str and wire.extra is UNSET:
-            return Message("assistant", content)
-        return self._decode_plain(wire, "assistant", {})
 
     def _decode_plain(self, wire: MessageWire, role: Any, noted: Extra) -> Message:
         content, notes = wire.content, noted
@@ -109,22 +107,23 @@ class MessageDecoder:
 
     def _decode_user(self, wire: MessageWire, messages: list[Message], *, apart: bool) -> bool:
         """Adds one message or two. True when results end this turn: then a user message after it is noted as apart."""
-        content, noted = wire.content, APART if apart else {}
+        content, notes = wire.content, APART if apart else {}
         results: list[AnyPart] = []
         others: list[Block] = []
-        order = []
+        mixed = False
         for block in content if isinstance(content, list) else ():
-            is_result = type(block) is ToolResultBlock
-            order.append(is_result)
-            if is_result:
-                results.append(self.decode_result(block))  # type: ignore[arg-type]
+            if isinstance(block, ToolResultBlock):
+                mixed = mixed or bool(others)
+                results.append(self.decode_result(block))
             else:
                 others.append(block)
         if not results:
-            messages.append(self._decode_plain(wire, "user", noted))
+            messages.append(self._decode_plain(wire, "user", notes))
             return False
-        notes: Extra = noted if wire.extra is UNSET else {**noted, **wire.extra}
-        if not all(order[: len(results)]):
+        if wire.extra is not UNSET:
+            notes = {**notes, **wire.extra}
+        if mixed and isinstance(content, list):
+            order = [isinstance(block, ToolResultBlock) for block in content]
             notes = {**notes, "~order": Raw(encode_json(order))}
         messages.append(Message("tool", tuple(results), None, {FAMILY: notes} if notes else None))
         if others:
@@ -152,42 +151,44 @@ class MessageDecoder:
         return ToolResult(call_id, name, kind, value, parts, cache, {FAMILY: notes} if notes else None)
 
 
-def decode_blocks(blocks: Sequence[Block], names: dict[str, str] | None = None) -> list[AnyPart]:
+def decode_blocks(blocks: Sequence[Block], names: dict[str, str]) -> list[AnyPart]:
     """The parts of one message. `names` of calls is read and added to: results of server calls take theirs from it."""
-    names = {} if names is None else names
     parts: list[AnyPart] = []
-    signature: tuple[Signature, ThinkingBlock] | None = None
+    held: ThinkingBlock | None = None  # carries the signature of the next part
     for block in blocks:
-        kind = type(block)
         part: AnyPart
-        if kind is TextBlock:
-            part = decode_text(block)  # type: ignore[arg-type]
-        elif kind is ToolUseBlock:
-            part = decode_call(block)  # type: ignore[arg-type]
+        if isinstance(block, TextBlock):
+            part = decode_text(block)
+        elif isinstance(block, ToolUseBlock):
+            part = decode_call(block)
             names[part.id] = part.name
-        elif kind is ThinkingBlock and carriers.is_tagged(block.signature):  # type: ignore[union-attr]
-            tagged = None if block.extra is not UNSET else carriers.read_tagged(block)  # type: ignore[arg-type]
+        elif isinstance(block, ThinkingBlock) and carriers.is_tagged(block.signature):
+            tagged = carriers.read_tagged(block)
             if isinstance(tagged, Signature):
-                _put_back(signature, None, parts)
-                signature = (tagged, block)  # type: ignore[assignment]
+                if held is not None:
+                    parts.append(decode_part(held))
+                held = block
                 continue
             part = decode_part(block) if tagged is None else tagged
         else:
             part = _named(decode_part(block), names)
-        if signature is not None:
-            part = _put_back(signature, part, parts)
-            signature = None
+        if held is not None:
+            part = _signed(held, part, parts)
+            held = None
         parts.append(part)
-    _put_back(signature, None, parts)
+    if held is not None:
+        parts.append(decode_part(held))
     return parts
 
 
-def _put_back(held: tuple[Signature, ThinkingBlock] | None, part: Any, parts: list[AnyPart]) -> Any:
+def _signed(held: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     """The part with the signature that came before it. A part that cannot have had one: then it is a block as any."""
-    signed = None if held is None or part is None else carriers.signed(part, held[0])
-    if held is not None and signed is None:
-        parts.append(decode_part(held[1]))
-    return part if signed is None else signed
+    signature = carriers.read_tagged(held)
+    signed = carriers.signed(part, signature) if isinstance(signature, Signature) else None
+    if signed is None:
+        parts.append(decode_part(held))
+        return part
+    return signed
 
 
 def _named(part: AnyPart, names: dict[str, str]) -> AnyPart:
@@ -200,9 +201,10 @@ def _named(part: AnyPart, names: dict[str, str]) -> AnyPart:
 
 def decode_call(wire: ToolUseBlock) -> ToolCall:
     held, call_id = wire.input, wire.id
-    if held is UNSET or bytes(memoryview(held)[:1]) != b"{":
+    data = b"" if held is UNSET else bytes(held)
+    if held is UNSET or data[:1] != b"{":
         return _decode_odd_call(wire)
-    arguments, text = unwrap_arguments(held)
+    arguments, text = unwrap_arguments(held) if data.startswith(b'{"unparsed') else (held, None)
     if wire.caller is UNSET and wire.extra is UNSET and wire.cache_control is UNSET:
         return ToolCall(call_id, wire.name, arguments, text, invented_id=is_invented(call_id))
     metadata, cache = _decode_further(wire, {})
@@ -244,13 +246,9 @@ def _decode_odd_call(wire: ToolUseBlock) -> ToolCall:
 class MessageEncoder(PartEncoder):
     """Encodes the messages of one request, or the one message of an answer."""
 
-    __slots__ = ("_noted", "hoisted")
-
-    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
-        super().__init__(log, request, native=native)
-        self._noted: list[tuple[int, Extra]] = []
-        self.hoisted: list[Message] = []
-        """System messages that may not stand where they are."""
+    _noted: tuple[tuple[int, Extra], ...] = ()
+    hoisted: tuple[Message, ...] = ()
+    """System messages that may not stand where they are."""
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
@@ -271,8 +269,12 @@ class MessageEncoder(PartEncoder):
                 continue
             if turn is not None and role == "user":
                 turn += [TextBlock(content)] if isinstance(content, str) else self.encode_blocks(content, "user")
-            elif isinstance(content, str) and role != "system":
+            elif role == "system":
+                self._encode_message(message, wires, None)
+            elif isinstance(content, str):
                 wires.append(MessageWire(role, content))
+            elif blocks := self.encode_blocks(content, role):
+                wires.append(MessageWire(role, blocks))
             else:
                 self._encode_message(message, wires, None)
             turn = None
@@ -304,13 +306,13 @@ class MessageEncoder(PartEncoder):
             self._encode_message(message, wires, notes)
             turn = None
         if notes and len(wires) > before:
-            self._noted.append((before, notes))
+            self._noted = (*self._noted, (before, notes))
         return turn
 
     def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra | None) -> None:
         role, content = message.role, content_held(message)
         if role == "system" and not self._stands_inline(notes):
-            self.hoisted.append(message)
+            self.hoisted = (*self.hoisted, message)
             self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
             return
         blocks: Any = content if isinstance(content, str) else self.encode_blocks(content, role)
@@ -334,20 +336,18 @@ class MessageEncoder(PartEncoder):
         blocks: list[WireValue] = []
         called = crossed = False
         for part in parts:
-            kind = type(part)
-            if kind is Text:
+            if isinstance(part, Text):
                 crossed = crossed or called
-                if (
-                    part.metadata is None  # type: ignore[union-attr]
-                    and part.cache is None  # type: ignore[union-attr]
-                    and part.signature is None  # type: ignore[union-attr]
-                    and not part.citations  # type: ignore[union-attr]
-                ):
-                    blocks.append(TextBlock(part.text))  # type: ignore[union-attr, arg-type]
+                if part.metadata is None and part.cache is None and part.signature is None and not part.citations:
+                    blocks.append(TextBlock(part.text))
                     continue
-            elif kind is ToolCall and role == "assistant":
+            elif isinstance(part, ToolCall) and role == "assistant":
                 called = True
-                self._encode_call(part, blocks)  # type: ignore[arg-type]
+                held = arguments_held(part)
+                if part.metadata is None and part.signature is None and part.cache is None and type(held) is Raw:
+                    blocks.append(ToolUseBlock(part.id, part.name, held))
+                else:
+                    blocks += self._encode_call(part)
                 continue
             blocks += self.encode_part(part, role)
         if crossed and not self._native and not self._to_client:
@@ -361,20 +361,14 @@ class MessageEncoder(PartEncoder):
                 self._log.degrade(part, "", "place among the other parts", "calls must end a turn of this API")
         return sorted(blocks, key=_is_call)
 
-    def _encode_call(self, call: ToolCall, blocks: list[WireValue]) -> None:
-        held = arguments_held(call)
-        arguments: Any = held if type(held) is Raw else arguments_as_object(call)
-        metadata = call.metadata
-        if metadata is None and call.signature is None and call.cache is None:
-            blocks.append(ToolUseBlock(call.id, call.name, arguments))
-            return
-        notes = own(metadata)
-        if call.signature is not None:
-            blocks += self.carried(call, call.signature)
+    def _encode_call(self, call: ToolCall) -> list[WireValue]:
+        held, notes = arguments_held(call), own(call.metadata)
+        before = [] if call.signature is None else self.carried(call, call.signature)
+        arguments: Any = arguments_as_object(call)
         if "~input" in notes:
             arguments = UNSET if held is not UNSET else notes["~input"]
         block = ToolUseBlock(call.id, call.name, arguments, UNSET, self.mark(call))
-        blocks.append(spliced(block, notes) if notes else block)
+        return [*before, spliced(block, notes) if notes else block]
 
     # ── results ──
 

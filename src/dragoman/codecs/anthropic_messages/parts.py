@@ -222,7 +222,9 @@ class PartEncoder:
     What cannot be said here is logged, and gives no block.
     """
 
-    __slots__ = ("_log", "_marks", "_native", "_request", "_to_client", "needs_old_version")
+    needs_old_version = False
+    """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
+    _marks: CacheMarks | None = None
 
     def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
         self._log = log
@@ -230,9 +232,6 @@ class PartEncoder:
         self._to_client = request is None
         self._native = native
         """The body came from this family: all that it says may be said again, exactly as it was."""
-        self._marks: CacheMarks | None = None
-        self.needs_old_version = False
-        """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature travels before it."""

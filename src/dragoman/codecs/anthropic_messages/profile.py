@@ -27,15 +27,6 @@ PROFILE = Profile(
     blank_stop=False,
     cache_marks=4,
     no_forced_choice_models=re.compile(r"(?:fable|mythos)-5[-.][12](?!\d)|(?:opus|sonnet)-5[-.]5(?!\d)|mythos-preview"),
-    paths={
-        "max_output_tokens": "$.max_tokens",
-        "stop": "$.stop_sequences",
-        "reasoning": "$.thinking",
-        "output": "$.output_config.format",
-        "user": "$.metadata.user_id",
-        "cache": "$.cache_control",
-        "parallel_tool_calls": "$.tool_choice.disable_parallel_tool_use",
-    },
 )
 
 Sampling = Literal["free", "one of two", "default", "default, one of two"]

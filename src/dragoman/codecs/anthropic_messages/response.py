@@ -170,7 +170,7 @@ def encode_usage(usage: Usage) -> WireValue:
 def decode_response(body: bytes) -> Completion:
     wire = _reader.read(body)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    parts = decode_blocks(wire.content)
+    parts = decode_blocks(wire.content, {})
     finish = decode_finish(wire.stop_reason, parts, wire.stop_sequence, wire.stop_details)
     if finish is not None and finish.reason == "length" and parts and isinstance(parts[-1], ToolCall):
         # The answer was cut inside the call: its input may be short of something.

@@ -40,7 +40,7 @@ def decode_tools(wires: list[ToolWire]) -> tuple[Tool, ...]:
 
 def _decode_tool(wire: ToolWire) -> Tool:
     schema, kind, name = wire.input_schema, wire.type, wire.name
-    if schema is UNSET or name is UNSET or kind not in {UNSET, None, "custom"}:
+    if schema is UNSET or name is UNSET or (kind is not UNSET and kind is not None and kind != "custom"):
         return _decode_provider_tool(wire)
     description = None if wire.description is UNSET else wire.description
     strict = None if wire.strict is UNSET else wire.strict
@@ -74,13 +74,16 @@ def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: Los
     strict = 0
     for tool in tools:
         if isinstance(tool, ToolDefinition):
-            enforced = tool.strict
+            schema, enforced = parameters_held(tool), tool.strict
+            if not (native or (type(schema) is Raw and is_plain_object(bytes(schema)))):
+                schema = _object_schema(tool, log)
+            if enforced is None and tool.metadata is None and tool.cache is None:
+                description = tool.description
+                wires.append(ToolWire(tool.name, UNSET if description is None else description, schema))
+                continue
             if enforced and not native:
                 enforced = _can_enforce(tool, strict, log)
                 strict += enforced is True
-            schema = parameters_held(tool)
-            if not native and not (type(schema) is Raw and is_plain_object(bytes(schema))):
-                schema = _object_schema(tool, log)
             wires.append(_encode_function(tool, schema, mark, strict=enforced))
         elif isinstance(tool, CustomTool):
             log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
@@ -96,14 +99,15 @@ def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: Los
 def _encode_function(
     tool: ToolDefinition, schema: WireValue, mark: Callable[[Marked], WireValue], *, strict: bool | None
 ) -> WireValue:
-    description = tool.description
-    if description is None:
-        description = UNSET  # type: ignore[assignment]
-    if tool.metadata is None and tool.cache is None and strict is None:
-        return ToolWire(tool.name, description, schema)  # type: ignore[arg-type]
     notes = own(tool.metadata)
-    kind = parse_json(notes["~type"]) if "~type" in notes else UNSET
-    wire = ToolWire(tool.name, description, schema, kind, UNSET if strict is None else strict, mark(tool))  # type: ignore[arg-type]
+    wire = ToolWire(
+        tool.name,
+        UNSET if tool.description is None else tool.description,
+        schema,
+        parse_json(notes["~type"]) if "~type" in notes else UNSET,
+        UNSET if strict is None else strict,
+        mark(tool),
+    )
     return spliced(wire, notes) if notes else wire
 
 
@@ -170,10 +174,13 @@ def _can_enforce(tool: ToolDefinition, before: int, log: LossLog) -> bool | None
 
 AUTO = ToolChoiceWire("auto")
 _DECODE_MODE = {"auto": "auto", "any": "required", "tool": "required", "none": "none"}
+_PLAIN_CHOICES = {"auto": ToolChoice("auto"), "any": ToolChoice("required"), "none": ToolChoice("none")}
 
 
 def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
     """None for a choice of a kind we do not know."""
+    if wire.name is UNSET and wire.disable_parallel_tool_use is UNSET and wire.extra is UNSET:
+        return _PLAIN_CHOICES.get(wire.type)
     mode: Any = _DECODE_MODE.get(wire.type)
     if mode is None or (wire.type == "tool") != (wire.name is not UNSET):
         return None
