@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack, closing
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -57,9 +58,11 @@ def understand(content: bytes, source: str | None, kind: Kind | Literal["auto"])
 def convert(options: Options) -> int:
     """Runs the command; the answer is its exit code."""
     source, targets = source_format(options.source), target_formats(options.target)
-    with open_documents(options.file) as documents, Output(options.output) as output:
-        style = "table" if options.strict and options.report == "none" else options.report
-        report = report_for(style, several=documents.several)
+    style: Style = "table" if options.strict and options.report == "none" else options.report
+    with ExitStack() as stack:
+        documents = stack.enter_context(open_documents(options.file))
+        output = stack.enter_context(Output(options.output))
+        report = stack.enter_context(closing(report_for(style, several=documents.several)))
         run = _Run(options, source, targets, documents, report)
         for document in documents.items:
             output.write(run.convert(document))

@@ -1,7 +1,7 @@
 """JSON and JSON Lines from a file or stdin, told apart by looking; and lines of the input for people to look at.
 
-A line that is a complete JSON value is a document, and a file of those is read line by line, so its size does not
-matter. Anything else is read whole: one document over many lines, or several of them one after the other.
+A line that is a complete JSON value is a document; any other begins a document that goes on until its brackets are
+closed. Only one document at a time is in memory, so the size of the input does not matter.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import BinaryIO, NamedTuple
 from dragoman.cli.problems import BAD_INPUT, REFUSED, CommandError, system_reason
 from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.errors import DecodeError, DragomanError, EncodeError
-from dragoman.ir.values import exact_json, exact_object
+from dragoman.ir.values import exact_json
 
-_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _UTF8_MARK = b"\xef\xbb\xbf"
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _BRACKET = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
+_STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 _TOKEN = re.compile(_STRING + rb'|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 _BYTE = re.compile(r"\(byte (\d+)\)|in position (\d+)")
@@ -44,8 +45,9 @@ class Documents(NamedTuple):
     def problem(self, document: Document, error: DragomanError) -> CommandError:
         """The error, led to the file and line it is about."""
         line = document.line + _lines_before(document.content, error)
+        begun = f" (in what begins on line {document.line})" if self.several and line != document.line else ""
         code = REFUSED if isinstance(error, EncodeError) else BAD_INPUT
-        return CommandError(f"{self.name}:{line}: {error}", code)
+        return CommandError(f"{self.name}:{line}: {error}{begun}", code)
 
 
 @contextmanager
@@ -66,25 +68,14 @@ def open_documents(name: str) -> Iterator[Documents]:
 
 
 def read_documents(stream: BinaryIO, name: str) -> Documents:
-    lines = _filled_lines(stream, name)
-    first = next(lines, None)
+    items = _documents(_filled_lines(stream, name), name)
+    first = next(items, None)
     if first is None:
         raise CommandError(f"{name}: empty input, expected JSON or JSON Lines")
-    for mark, encoding in _MARKS.items():
-        if first.content.startswith(mark):
-            raise CommandError(f"{name}:1: expected UTF-8 text, got {encoding}")
-    first = Document(first.content.removeprefix(_UTF8_MARK), first.line)
-    second = next(lines, None)
+    second = next(items, None)
     if second is None:
         return Documents(name, several=False, items=iter((first,)))
-    if exact_json(first.content) is not None or _broken_first_line(first, second):
-        return Documents(name, several=True, items=chain((first, second), lines))
-    return _whole(_joined(chain((first, second), lines), name), name)
-
-
-def _broken_first_line(first: Document, second: Document) -> bool:
-    # No JSON value goes on with an object right after an opening brace, so these are lines, the first one damaged.
-    return first.content.startswith(b"{") and exact_object(second.content) is not None
+    return Documents(name, several=True, items=chain((first, second), items))
 
 
 def _filled_lines(stream: BinaryIO, name: str) -> Iterator[Document]:
@@ -92,46 +83,59 @@ def _filled_lines(stream: BinaryIO, name: str) -> Iterator[Document]:
     try:
         while line := stream.readline(MAX_BODY_BYTES + 1):
             number += 1
+            if number == 1:
+                line = _without_mark(line, name)
             if len(line) > MAX_BODY_BYTES:
-                raise CommandError(f"{name}:{number}: expected at most {MAX_BODY_BYTES} bytes in a document, got more")
-            if not line.isspace():
+                raise _too_large(name, number)
+            if line.strip():
                 yield Document(line.rstrip(b"\r\n"), number)
     except OSError as error:
         raise CommandError(f"cannot read {name}: {system_reason(error)}") from error
 
 
-def _joined(lines: Iterator[Document], name: str) -> Document:
-    """Consecutive lines as one text, blank lines put back so that lines can still be counted."""
-    pieces: list[bytes] = []
-    first = number = 0
-    size = 0
+def _without_mark(line: bytes, name: str) -> bytes:
+    if line.startswith(_UTF16_MARKS):
+        raise CommandError(f"{name}:1: expected UTF-8 text, got UTF-16")
+    return line.removeprefix(_UTF8_MARK)
+
+
+def _too_large(name: str, line: int) -> CommandError:
+    return CommandError(f"{name}:{line}: expected at most {MAX_BODY_BYTES} bytes in a document, got more")
+
+
+def _documents(lines: Iterator[Document], name: str) -> Iterator[Document]:
     for line in lines:
-        first = first or line.line
-        number = number or line.line
+        if exact_json(line.content) is not None:
+            yield line
+        else:
+            yield from _split(_until_balanced(line, lines, name))
+
+
+def _until_balanced(first: Document, lines: Iterator[Document], name: str) -> Document:
+    """A text over as many lines as its brackets need. No string holds a line break, so each line counts for itself."""
+    pieces, depth, number, size = [first.content], _depth(first.content), first.line, len(first.content)
+    while depth > 0 and (line := next(lines, None)) is not None:
+        # Blank lines are put back, so that lines can still be counted.
         pieces.append(b"\n" * (line.line - number) + line.content)
+        depth += _depth(line.content)
         number = line.line
         size += len(pieces[-1])
         if size > MAX_BODY_BYTES:
-            raise CommandError(
-                f"{name}: expected at most {MAX_BODY_BYTES} bytes in a document, got more;"
-                " several documents have no such limit when each is on a line of its own"
-            )
-    return Document(b"".join(pieces), first)
+            raise _too_large(name, first.line)
+    return Document(b"".join(pieces), first.line)
 
 
-def _whole(text: Document, name: str) -> Documents:
-    items = list(_split(text))
-    return Documents(name, several=len(items) > 1, items=iter(items))
+def _depth(text: bytes) -> int:
+    return sum(_STEPS.get(token[0], 0) for token in _BRACKET.finditer(text))
 
 
 def _split(text: Document) -> Iterator[Document]:
     """Values that follow one another. What is not JSON stays with its neighbour, whose decoding will name it."""
     content, depth, start, line = text.content, 0, 0, text.line
     for token in _BRACKET.finditer(content):
-        if token[0][:1] == b'"':
-            continue
-        depth += 1 if token[0] in b"{[" else -1
-        if depth <= 0:
+        step = _STEPS.get(token[0], 0)
+        depth += step
+        if step and depth <= 0:
             end, depth = token.end(), 0
             yield _trimmed(content[start:end], line)
             line += content.count(b"\n", start, end)

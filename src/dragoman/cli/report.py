@@ -6,7 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from typing import IO, Literal, NamedTuple, Protocol, TypeAlias
+from typing import IO, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -36,9 +36,17 @@ class Crossing(
     losses: tuple[Loss, ...]
 
 
-class Report(Protocol):
-    def add(self, crossing: Crossing) -> None: ...
-    def publish(self) -> None: ...
+class Report:
+    """Hears of every conversion, and speaks at the end."""
+
+    def add(self, crossing: Crossing) -> None:
+        raise NotImplementedError
+
+    def publish(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Forgets what was not published."""
 
 
 def counted(losses: Iterable[Loss]) -> str:
@@ -59,7 +67,7 @@ def report_for(style: Style, *, several: bool) -> Report:
     return GroupedTables() if several else Tables()
 
 
-class Reminder:
+class Reminder(Report):
     """Nobody asked for a report: one line says that there would be one, because nothing vanishes in silence."""
 
     def __init__(self) -> None:
@@ -73,7 +81,7 @@ class Reminder:
             print(f"dragoman: {summed(self._found)}; --report tells what and why", file=sys.stderr)
 
 
-class Tables:
+class Tables(Report):
     """A table per conversion."""
 
     def __init__(self) -> None:
@@ -93,7 +101,7 @@ class _Group(NamedTuple):
     loss: Loss
 
 
-class GroupedTables:
+class GroupedTables(Report):
     """One table per target for all lines: the same loss on many lines is one row that counts them."""
 
     def __init__(self) -> None:
@@ -132,7 +140,7 @@ def _on_lines(times: int, first: int) -> str:
     return f"line {first}" if times == 1 else f"{times} times from line {first}"
 
 
-class JsonReport:
+class JsonReport(Report):
     """One JSON object per conversion, each on a line."""
 
     def __init__(self) -> None:
@@ -143,3 +151,6 @@ class JsonReport:
 
     def publish(self) -> None:
         pour(self._waiting, sys.stderr.buffer)
+
+    def close(self) -> None:
+        self._waiting.close()
