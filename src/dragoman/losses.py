@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from dragoman.ir import Message, Request
+from dragoman.ir import Message, Request, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 
@@ -75,20 +75,29 @@ class LossLog:
     def resolve(self, root: Value, locate: Locator) -> tuple[Loss, ...]:
         if not self._entries:
             return ()
-        places = _places(root)
+        places, within = _places(root)
         losses = []
         for node, field, what, severity, why in self._entries:
             origin = node
             while id(origin) in self._origins and id(origin) not in places:
                 origin = self._origins[id(origin)][0]
             message_index, part_index = places.get(id(origin), (None, None))
+            if id(origin) in within:
+                # A piece of a result has no place of its own in the intermediate format's coordinates.
+                message_index, part_index = within[id(origin)]
+                field = ""  # noqa: PLW2901
             path = locate(root, message_index, part_index, field)  # type: ignore[arg-type]
             losses.append(Loss(path, what, severity, why))
         return tuple(losses)
 
 
-def _places(root: Value) -> dict[int, tuple[int | None, int | None]]:
-    places: dict[int, tuple[int | None, int | None]] = {}
+Places: TypeAlias = dict[int, tuple[int | None, int | None]]
+
+
+def _places(root: Value) -> tuple[Places, Places]:
+    """Where each node stands, and for each piece of a result, where that result stands."""
+    places: Places = {}
+    within: Places = {}
     messages: tuple[Message, ...] = getattr(root, "messages", ())
     for message_index, message in enumerate(messages):
         places[id(message)] = (message_index, None)
@@ -96,9 +105,11 @@ def _places(root: Value) -> dict[int, tuple[int | None, int | None]]:
         if type(content) is tuple:
             for part_index, part in enumerate(content):
                 places[id(part)] = (message_index, part_index)
+                if type(part) is ToolResult:
+                    within.update((id(inner), (message_index, part_index)) for inner in part.parts)
     for index, tool in enumerate(getattr(root, "tools", ())):
         places[id(tool)] = (None, index)
-    return places
+    return places, within
 
 
 def intermediate_path(_root: Value, message_index: int | None, part_index: int | None, field: str) -> str:

@@ -5,41 +5,20 @@ from __future__ import annotations
 from msgspec import UNSET, structs
 
 from dragoman.codecs.profile import STRICTEST_NAMES, Profile
-from dragoman.ir import AnyEvent, AnyPart, Completion, CustomTool, Message, Metadata, PartStart, Request, ToolCall
+from dragoman.ir import AnyEvent, AnyPart, Completion, CustomTool, Message, PartStart, Request, ToolCall
 from dragoman.ir.parts import arguments_held
 from dragoman.losses import LossLog
 from dragoman.passes.names import name_alias
-from dragoman.passes.private import report_private_node
+from dragoman.passes.private import report_private_answer
 
 
 def legalise_answer(completion: Completion, profile: Profile, request: Request | None, log: LossLog) -> Completion:
     """Reports what only the answering family understands; restores the client's tools where its request is known."""
-    if _says_private(completion, profile):
-        report_private_node(completion, completion.metadata, profile, log)
-        for message in completion.messages:
-            report_private_node(message, message.metadata, profile, log)
-            for part in message.parts:
-                report_private_node(part, getattr(part, "metadata", None), profile, log)
+    report_private_answer(completion, profile, log)
     if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
         return completion
     messages = tuple(_restored(message, request, log) for message in completion.messages)
     return structs.replace(completion, messages=messages)
-
-
-def _says_private(completion: Completion, profile: Profile) -> bool:
-    return any(_foreign(metadata, profile.family) for metadata in _all_metadata(completion))
-
-
-def _all_metadata(completion: Completion) -> list[Metadata | None]:
-    found = [completion.metadata]
-    for message in completion.messages:
-        found.append(message.metadata)
-        found.extend(getattr(part, "metadata", None) for part in message.parts)
-    return found
-
-
-def _foreign(metadata: Metadata | None, family: str) -> bool:
-    return metadata is not None and any(owner != family for owner in metadata)
 
 
 def _restored(message: Message, request: Request, log: LossLog) -> Message:

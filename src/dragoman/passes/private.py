@@ -2,35 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dragoman.codecs.profile import Profile
-from dragoman.ir import Metadata, Request
+from dragoman.codecs.reading import WITHIN, inner_extra
+from dragoman.ir import AnyPart, Completion, Message, Metadata, Request, Text, ToolResult
 from dragoman.ir.values import Value
 from dragoman.losses import LossLog
+
+_SAYS_NOTHING = frozenset({b"null", b"[]", b"{}"})
 
 
 def report_private(request: Request, profile: Profile, log: LossLog) -> Request:
     _report(request, request.metadata, profile, log)
     for tool in request.tools:
         _report(tool, getattr(tool, "metadata", None), profile, log)
-    for message in request.messages:
-        _report(message, message.metadata, profile, log)
-        for part in message.parts:
-            _report(part, getattr(part, "metadata", None), profile, log)
-    for settings in (request.tool_choice, request.reasoning, request.output):
+    _report_messages(request.messages, profile, log)
+    for name in ("tool_choice", "reasoning", "output"):
+        settings = getattr(request, name)
         if settings is not None:
-            _report(request, settings.metadata, profile, log)
+            _report(request, settings.metadata, profile, log, f"{name}.")
     return request
 
 
-def report_private_node(node: Value, metadata: Metadata | None, profile: Profile, log: LossLog) -> None:
-    """The same for one node of an answer."""
-    _report(node, metadata, profile, log)
+def report_private_answer(completion: Completion, profile: Profile, log: LossLog) -> None:
+    _report(completion, completion.metadata, profile, log)
+    _report_messages(completion.messages, profile, log)
+    for name in ("finish", "usage"):
+        told = getattr(completion, name)
+        if told is not None:
+            _report(completion, told.metadata, profile, log, f"{name}.")
 
 
-def _report(node: Value, metadata: Metadata | None, profile: Profile, log: LossLog) -> None:
+def _report_messages(messages: Iterable[Message], profile: Profile, log: LossLog) -> None:
+    for message in messages:
+        _report(message, message.metadata, profile, log)
+        for part in message.parts:
+            _report_part(part, profile, log)
+
+
+def _report_part(part: AnyPart, profile: Profile, log: LossLog) -> None:
+    _report(part, getattr(part, "metadata", None), profile, log)
+    if isinstance(part, Text):
+        for citation in part.citations:
+            _report(part, citation.metadata, profile, log, "citations.")
+    elif isinstance(part, ToolResult):
+        for inner in part.parts:
+            _report_part(inner, profile, log)
+
+
+def _report(node: Value, metadata: Metadata | None, profile: Profile, log: LossLog, within: str = "") -> None:
     for family, entries in (metadata or {}).items():
         if family == profile.family:
             continue
         for key, held in entries.items():
-            if not key.startswith("~") and bytes(held) not in {b"null", b"[]", b"{}"}:
-                log.drop(node, key, key, f"only {family} understands it")
+            if key.startswith(WITHIN):
+                name = key.removeprefix(WITHIN)
+                for inner, value in (inner_extra(entries, name) or {}).items():
+                    _report_key(node, f"{within}{name}.", inner, bytes(value), family, log)
+            else:
+                _report_key(node, within, key, bytes(held), family, log)
+
+
+def _report_key(node: Value, within: str, key: str, held: bytes, family: str, log: LossLog) -> None:
+    if not key.startswith("~") and held not in _SAYS_NOTHING:
+        log.drop(node, within + key, key, f"only {family} understands it")

@@ -6,6 +6,7 @@ Conservative: True may be a false alarm, False never is. The passes themselves d
 from __future__ import annotations
 
 from dragoman.codecs.profile import Profile
+from dragoman.codecs.reading import WITHIN
 from dragoman.ir import Message, Metadata, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 
@@ -91,4 +92,9 @@ def _messages_need_passes(  # noqa: C901, PLR0911, PLR0912  one loop: the hot pa
 
 def _foreign(metadata: Metadata, family: str) -> bool:
     """Whether another family said something here that is more than spelling."""
-    return any(key[:1] != "~" for owner, entries in metadata.items() if owner != family for key in entries)
+    return any(
+        key[:1] != "~" or key.startswith(WITHIN)
+        for owner, entries in metadata.items()
+        if owner != family
+        for key in entries
+    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, Raw
+from typing import Any
+
+from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.messages import FAMILY, MessageEncoder, decode_messages
+from dragoman.codecs.openai_chat.profile import REASONING_MODELS, SAMPLING
 from dragoman.codecs.openai_chat.tools import (
     decode_output,
     decode_tool_choice,
@@ -16,7 +19,22 @@ from dragoman.codecs.openai_chat.tools import (
 )
 from dragoman.codecs.openai_chat.wire import ChatRequest
 from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, spliced
-from dragoman.ir import Message, ReasoningSettings, Request, ToolCall
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    CustomTool,
+    Document,
+    Image,
+    Message,
+    Reasoning,
+    ReasoningSettings,
+    Refusal,
+    Request,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+)
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json, note
 from dragoman.losses import LossLog
@@ -97,6 +115,10 @@ def _decode_effort(effort: str) -> ReasoningSettings:
 def encode_request(request: Request, log: LossLog) -> Encoded:
     metadata = request.metadata
     extra: Extra | None = None if metadata is None else metadata.get(FAMILY)
+    native = request.origin == FAMILY
+    effort = UNSET if request.reasoning is None else _encode_effort(request.reasoning, request, log)
+    if not native and request.model is not None and REASONING_MODELS.match(request.model):
+        request = _without_sampling(request, effort, log)
     maximum = request.max_output_tokens
     old_maximum = extra is not None and "~max_tokens" in extra
     stop: WireValue = request.stop
@@ -106,14 +128,15 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         log.drop(request, "top_k", "top_k", "this API has no such setting")
     if request.cache is not None:
         log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
-    tools = request.tools
-    choice = request.tool_choice
+    tools = encode_tools(request.tools, log, native=native) if request.tools else None
+    # The API refuses both switches when no tool is left.
+    choice = request.tool_choice if tools or native else None
     wire = ChatRequest(
-        MessageEncoder(log).encode(request.messages),
+        MessageEncoder(log, native=native, model=request.model).encode(request.messages),
         request.model,
-        (encode_tools(tools, log) or UNSET) if tools else UNSET,
-        UNSET if choice is None else encode_tool_choice(choice, tools),
-        request.parallel_tool_calls,
+        tools or UNSET,
+        UNSET if choice is None else encode_tool_choice(choice, request.tools),
+        request.parallel_tool_calls if tools or native else None,
         None if old_maximum else maximum,
         maximum if old_maximum else None,
         request.temperature,
@@ -123,13 +146,30 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         request.presence_penalty,
         request.frequency_penalty,
         request.candidates,
-        UNSET if request.reasoning is None else _encode_effort(request.reasoning, request, log),
+        effort,
         UNSET if request.output is None else encode_output(request.output, request, log),
         request.stream,
         UNSET,
         request.user,
     )
     return Encoded(encode_json(wire) if extra is None else bytes(spliced(wire, extra)), (), PATH)
+
+
+def _without_sampling(request: Request, effort: WireValue, log: LossLog) -> Request:
+    changes: dict[str, Any] = {}
+    why = "this model refuses it while it reasons"
+    for name in SAMPLING if effort != "none" else ():
+        if getattr(request, name) is not None:
+            log.drop(request, name, name, why)
+            changes[name] = None
+    if request.stop:
+        log.drop(request, "stop", "stop sequences", "this model takes none")
+        changes["stop"] = ()
+    if not changes:
+        return request
+    changed = structs.replace(request, **changes)
+    log.replaced(changed, request)
+    return changed
 
 
 _BUDGET_EFFORT = ((2048, "low"), (8192, "medium"))
@@ -156,33 +196,81 @@ def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) 
 # ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
 
 _FIELDS = {"max_output_tokens": "max_completion_tokens", "candidates": "n", "reasoning": "reasoning_effort"}
+_OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
+_OF_A_TOOL = {
+    ToolDefinition: ("function", frozenset({"name", "description", "parameters", "strict"})),
+    CustomTool: ("custom", frozenset({"name", "description", "format"})),
+}
+_OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
+    Image: {
+        "url": "image_url.url",
+        "data": "image_url.url",
+        "media_type": "image_url.url",
+        "detail": "image_url.detail",
+    },
+    Audio: {"data": "input_audio.data", "media_type": "input_audio.format"},
+    Document: {"data": "file.file_data", "url": "file.file_data", "file_id": "file.file_id", "title": "file.filename"},
+    ToolCall: {"name": "function.name", "arguments": "function.arguments", "signature": "extra_content"},
+}
 
 
 def locate(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the wire body a node of the request came from."""
     if message_index is None:
-        if part_index is not None:
-            return f"$.tools[{part_index}]" + (f".{field}" if field else "")
-        head, _, rest = field.partition(".")
-        if head == "max_output_tokens" and note(request.metadata, FAMILY, "~max_tokens") is not UNSET:
-            return "$.max_tokens"
-        if head == "output":
-            return "$.response_format" + (f".json_schema.{rest}" if rest else "")
-        return f"$.{_FIELDS.get(head, head)}" if head else "$"
-    message = request.messages[message_index]
+        return _locate_setting(request, field) if part_index is None else _locate_tool(request, part_index, field)
     path = f"$.messages[{message_index}]"
-    if part_index is not None:
-        path += locate_part(message, part_index)
+    if part_index is None:
+        return f"{path}.{field}" if field else path
+    return path + locate_part(request.messages[message_index], part_index, field)
+
+
+def _locate_setting(request: Request, field: str) -> str:
+    head, _, rest = field.partition(".")
+    if head == "max_output_tokens" and note(request.metadata, FAMILY, "~max_tokens") is not UNSET:
+        return "$.max_tokens"
+    if head == "output" and rest:
+        return f"$.response_format.{'json_schema.' if rest.partition('.')[0] in _OF_A_SCHEMA else ''}{rest}"
+    if head == "output":
+        return "$.response_format"
+    if head == "tool_choice" and rest in ToolChoice.__struct_fields__:
+        return "$.tool_choice"
+    return f"$.{_FIELDS.get(head, field)}" if head else "$"
+
+
+def _locate_tool(request: Request, index: int, field: str) -> str:
+    path = f"$.tools[{index}]"
+    inner, fields = _OF_A_TOOL.get(type(request.tools[index]), ("", frozenset()))
+    if field.partition(".")[0] in fields:
+        return f"{path}.{inner}.{field}"
     return f"{path}.{field}" if field else path
 
 
-def locate_part(message: Message, part_index: int) -> str:
+def locate_part(message: Message, part_index: int, field: str) -> str:
+    """A part within its message: calls, reasoning and citations have fields of their own there."""
     parts = message.parts
     part = parts[part_index]
+    inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
     if isinstance(part, ToolCall):
-        return f".tool_calls[{sum(isinstance(before, ToolCall) for before in parts[:part_index])}]"
+        if "~legacy" in (part.metadata or {}).get(FAMILY, {}):
+            return ".function_call"
+        place = f".tool_calls[{sum(isinstance(before, ToolCall) for before in parts[:part_index])}]"
+        return f"{place}.{inner}" if inner else place
     if message.role == "tool":
-        return ""
+        return f".{field}" if field and field not in ToolResult.__struct_fields__ else ""
     if message.role == "assistant" and note(message.metadata, FAMILY, "~content") != "parts":
-        return ".content"
-    return ".content" if type(content_held(message)) is str else f".content[{part_index}]"
+        return _locate_said(message, part, field)
+    place = ".content" if type(content_held(message)) is str else f".content[{part_index}]"
+    return f"{place}.{inner}" if inner else place
+
+
+def _locate_said(message: Message, part: AnyPart, field: str) -> str:
+    """Reasoning, text and refusal of an assistant message stand in fields of the message itself."""
+    notes = (message.metadata or {}).get(FAMILY, {})
+    if isinstance(part, Reasoning):
+        spelled = note(part.metadata, FAMILY, "~key")
+        return ".reasoning_details" if spelled is UNSET else f".{spelled}"
+    if isinstance(part, Refusal):
+        return ".refusal"
+    if field == "signature":
+        return ".extra_content" if "~raw:extra_content" in notes else ".reasoning_details"
+    return ".annotations" if field == "citations" else ".content"
