@@ -1,6 +1,6 @@
 """Images and files of tool results, for APIs that take them from users only.
 
-They follow the results in a user turn of their own, each group behind a tag that names its call; reading puts them back.
+They follow the results in a user turn of their own, each group behind a tag with its call's id; reading puts them back.
 """
 
 from __future__ import annotations

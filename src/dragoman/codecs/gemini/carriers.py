@@ -1,0 +1,250 @@
+"""Things generateContent has no field for, and the slots that carry them.
+
+Reasoning of other families, and signatures of theirs on other parts: a client of this format echoes `thoughtSignature`
+untouched, so a tagged one, base64 of "dragoman:1:" and a JSON bundle, rides on the next part that is no thought.
+Citations: `groundingMetadata`, whose offsets count UTF-8 bytes.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from dragoman.codecs.gemini.profile import FAMILY
+from dragoman.ir import AnyPart, Citation, Metadata, Reasoning, Signature, Text
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+# ── signatures ────────────────────────────────────────────────────────────────────────────────────────────────
+
+PLACEHOLDER = "skip_thought_signature_validator"
+"""Documented stand-in for a signature that does not exist. It happens to be valid base64, so it may stand as it is."""
+
+
+def _spellings(word: str) -> set[str]:
+    encoded = binascii.b2a_base64(word.encode(), newline=False).decode()
+    return {word, encoded, encoded.rstrip("=")}
+
+
+DUMMIES = frozenset(_spellings(PLACEHOLDER) | _spellings("context_engineering_is_the_way_to_go"))
+_LONGEST_DUMMY = max(len(word) for word in DUMMIES)
+
+_TAG = b"dragoman:1:"
+_TAGGED = "ZHJhZ29tYW46MTp7"
+"""How every tagged signature starts, in either base64 alphabet: the tag and the brace that opens the bundle."""
+_URL_SAFE = str.maketrans("-_", "+/")
+
+
+class Bundle(Struct, frozen=True, omit_defaults=True):
+    """What a tagged signature carries: reasoning that came before its part, and the part's own signature."""
+
+    reasoning: tuple[Reasoning, ...] = ()
+    signature: Signature | None = None
+
+
+_decode_bundle = msgspec.json.Decoder(Bundle).decode
+
+
+def is_tagged(signature: str) -> bool:
+    return signature.startswith(_TAGGED)
+
+
+def is_dummy(signature: str) -> bool:
+    return len(signature) <= _LONGEST_DUMMY and (not signature or signature in DUMMIES)
+
+
+def pack(bundle: Bundle) -> str:
+    return binascii.b2a_base64(_TAG + encode_json(bundle), newline=False).decode()
+
+
+def unpack(signature: str) -> Bundle | None:
+    """The bundle in a tagged signature. SDKs re-encode bytes, so either alphabet will do, padded or not."""
+    text = signature.translate(_URL_SAFE).rstrip("=")
+    try:
+        data = binascii.a2b_base64(text + "=" * (-len(text) % 4))
+        return _decode_bundle(data.removeprefix(_TAG))
+    except (ValueError, msgspec.DecodeError):
+        return None
+
+
+HIDDEN = "~hidden"
+"""On carried reasoning: the client did not echo the thought that showed it."""
+_HIDDEN_NOTE = {HIDDEN: Raw(b"true")}
+
+
+def unshow(parts: list[AnyPart], carried: Sequence[Reasoning]) -> list[Reasoning]:
+    """Remove the plain thoughts at the end of `parts` that showed this reasoning; note which ones were not there."""
+    start = len(parts)
+    while start and _is_plain_thought(parts[start - 1]):
+        start -= 1
+    shown = [part.text for part in parts[start:] if isinstance(part, Reasoning)]
+    kept: list[Reasoning] = []
+    for reasoning in carried:
+        if reasoning.text in shown:
+            shown.remove(reasoning.text)
+            position = next(
+                index for index in range(start, len(parts)) if getattr(parts[index], "text", None) == reasoning.text
+            )
+            del parts[position]
+        elif reasoning.text:
+            metadata = {**(reasoning.metadata or {}), FAMILY: _HIDDEN_NOTE}
+            reasoning = structs.replace(reasoning, metadata=metadata)  # noqa: PLW2901
+        kept.append(reasoning)
+    return kept
+
+
+def _is_plain_thought(part: AnyPart) -> bool:
+    return isinstance(part, Reasoning) and part.signature is None and is_native_thought(part)
+
+
+def is_native_thought(part: Reasoning) -> bool:
+    """Whether Google wrote this reasoning."""
+    if part.signature is not None:
+        return part.signature.family == FAMILY
+    return THOUGHT in (part.metadata or {}).get(FAMILY, {})
+
+
+THOUGHT = "~thought"
+NATIVE_THOUGHT: Metadata = {FAMILY: {THOUGHT: Raw(b"true")}}
+"""On a thought without signature: its text alone does not say whose it is."""
+
+
+def carried_form(part: Reasoning) -> Reasoning:
+    """The reasoning as it stood before it travelled."""
+    own = (part.metadata or {}).get(FAMILY)
+    if own is None or HIDDEN not in own:
+        return part
+    others = {family: notes for family, notes in (part.metadata or {}).items() if family != FAMILY}
+    return structs.replace(part, metadata=others or None)
+
+
+# ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Segment(Struct, frozen=True, rename="camel"):
+    part_index: int = 0
+    start_index: int = 0
+    end_index: int | None = None
+    text: str | None = None
+
+
+class _Support(Struct, frozen=True, rename="camel"):
+    segment: _Segment = _Segment()
+    grounding_chunk_indices: tuple[int, ...] = ()
+
+
+class _Grounding(Struct, frozen=True, rename="camel"):
+    grounding_chunks: tuple[dict[str, Any], ...] = ()
+    grounding_supports: tuple[_Support, ...] = ()
+
+
+_decode_grounding = msgspec.json.Decoder(_Grounding).decode
+_CITING = {"groundingChunks", "groundingSupports"}
+
+Span: TypeAlias = tuple[int, int | None, int | None]
+"""Index of a part, and the characters of its text."""
+
+
+def read_grounding(held: Raw, parts: Sequence[AnyPart]) -> tuple[list[AnyPart], bool]:
+    """The parts with their citations, and whether those say all that the metadata says."""
+    try:
+        grounding = _decode_grounding(held)
+    except msgspec.DecodeError:
+        return list(parts), False
+    cited: dict[int, list[Citation]] = {}
+    crossed = True
+    for support in grounding.grounding_supports:
+        span = _span(support.segment, parts)
+        for index in support.grounding_chunk_indices:
+            source = _source(grounding.grounding_chunks, index)
+            if source is None or span is None:
+                crossed = False
+                continue
+            url, title = source
+            cited.setdefault(span[0], []).append(Citation(url, title, None, span[1], span[2]))
+    signed = [
+        structs.replace(part, citations=tuple(cited[index])) if index in cited else part
+        for index, part in enumerate(parts)
+    ]
+    return signed, crossed and bool(cited) and parse_json(held).keys() <= _CITING
+
+
+def _source(chunks: Sequence[Mapping[str, Any]], index: int) -> tuple[str, str | None] | None:
+    """(URL, title) of a chunk: web, maps or retrievedContext."""
+    if not 0 <= index < len(chunks):
+        return None
+    for source in chunks[index].values():
+        if isinstance(source, Mapping) and isinstance(source.get("uri"), str):
+            title = source.get("title")
+            return source["uri"], title if isinstance(title, str) else None
+    return None
+
+
+def _span(segment: _Segment, parts: Sequence[AnyPart]) -> Span | None:
+    """Where a segment lies. `partIndex` is often left out though other parts come first: its text is the judge."""
+    texts = [(index, part.text) for index, part in enumerate(parts) if isinstance(part, Text)]
+    named = [entry for entry in texts if entry[0] == segment.part_index]
+    for index, text in [*named, *texts]:
+        found = _characters(text, segment)
+        if found is not None:
+            return index, *found
+    for index, text in texts:
+        if segment.text and segment.text in text:
+            start = text.index(segment.text)
+            return index, start, start + len(segment.text)
+    return (texts[-1][0], None, None) if texts else None
+
+
+def _characters(text: str, segment: _Segment) -> tuple[int, int] | None:
+    data = text.encode("utf-8", "surrogatepass")
+    start, end = segment.start_index, len(data) if segment.end_index is None else segment.end_index
+    if not 0 <= start <= end <= len(data):
+        return None
+    try:
+        before, cited = data[:start].decode(), data[start:end].decode()
+    except UnicodeDecodeError:
+        return None
+    if segment.text is not None and cited != segment.text:
+        return None
+    return len(before), len(before) + len(cited)
+
+
+def write_grounding(parts: Sequence[AnyPart], places: Sequence[int], log: LossLog) -> Raw | None:
+    """The `groundingMetadata` for the citations of these parts; `places` tells at which wire part each of them stands."""
+    chunks: dict[tuple[str, str | None], int] = {}
+    supports: dict[tuple[int, int, int], list[int]] = {}
+    texts: dict[int, str] = {}
+    for part, place in zip(parts, places, strict=True):
+        if not isinstance(part, Text):
+            continue
+        for citation in part.citations:
+            if citation.url is None:
+                log.drop(part, "citations", "citation of a document", "grounding metadata cites pages with an address")
+                continue
+            text = part.text
+            start = 0 if citation.start is None else citation.start
+            end = len(text) if citation.end is None else citation.end
+            chunk = chunks.setdefault((citation.url, citation.title), len(chunks))
+            supports.setdefault((place, start, end), []).append(chunk)
+            texts[place] = text
+    if not chunks:
+        return None
+    webs = [{"web": {"uri": url} if title is None else {"uri": url, "title": title}} for url, title in chunks]
+    entries = [
+        {"segment": _segment(texts[place], place, start, end), "groundingChunkIndices": indices}
+        for (place, start, end), indices in supports.items()
+    ]
+    return Raw(encode_json({"groundingChunks": webs, "groundingSupports": entries}))
+
+
+def _segment(text: str, place: int, start: int, end: int) -> dict[str, Any]:
+    before, cited = text[:start], text[start:end]
+    first = len(before.encode("utf-8", "surrogatepass"))
+    segment: dict[str, Any] = {"partIndex": place} if place else {}
+    if first:
+        segment["startIndex"] = first
+    return {**segment, "endIndex": first + len(cited.encode("utf-8", "surrogatepass")), "text": cited}

@@ -1,0 +1,500 @@
+"""Parts, both ways. A signature belongs to the very part it came on, whatever the part holds, empty text included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType, structs
+
+from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
+from dragoman.codecs.gemini import carriers
+from dragoman.codecs.gemini.carriers import HIDDEN, NATIVE_THOUGHT, Bundle
+from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
+from dragoman.codecs.gemini.wire import (
+    Blob,
+    CallOut,
+    FileData,
+    FunctionCall,
+    FunctionCallOut,
+    FunctionResponse,
+    Part,
+    ResponsePart,
+    TextOut,
+    restored,
+    snake_case,
+)
+from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.reading import MODELLED, Extra, Wire, WireValue, inner_extra, keep, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Document,
+    Image,
+    Metadata,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
+from dragoman.ir.values import encode_json, note, parse_json
+from dragoman.losses import LossLog
+
+NULL = Raw(b"null")
+TRUE = Raw(b"true")
+ABSENT = Raw(b'"absent"')
+
+GIVEN_ID: Metadata = {FAMILY: {"~id": TRUE}}
+"""On a call of an answer: Google minted its id, so Google may see it again."""
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SERVER_CALLS = ("executableCode", "toolCall")
+_SERVER_RESULTS = ("codeExecutionResult", "toolResponse")
+_SERVER_MEMBERS = {
+    spelling: name for name in (*_SERVER_CALLS, *_SERVER_RESULTS) for spelling in (name, snake_case(name))
+}
+
+
+class PartDecoder:
+    """Decodes the parts of one content, in order. `seed` names its place, for ids the wire does not give."""
+
+    def __init__(self, seed: str, path: str, *, marks_ids: bool = False) -> None:
+        self.parts: list[AnyPart] = []
+        self._seed = seed
+        self._path = path
+        self._marks_ids = marks_ids
+        self._calls = 0
+        self._server_calls = 0
+
+    def decode(self, wires: Sequence[Part]) -> list[AnyPart]:
+        for wire in wires:
+            call = wire.function_call
+            if (
+                call is not UNSET
+                and wire.thought_signature
+                is wire.text
+                is wire.function_response
+                is wire.inline_data
+                is wire.file_data
+                is wire.thought
+                is wire.extra
+                is call.extra
+                is UNSET
+            ):
+                self.parts.append(self._decode_call(wire, call))
+            elif is_plain_text(wire):
+                self.parts.append(Text(wire.text))  # type: ignore[arg-type]
+            else:
+                self.add(wire)
+        return self.parts
+
+    def add(self, wire: Part) -> None:
+        signature = wire.thought_signature
+        if signature is not UNSET and carriers.is_tagged(signature):
+            bundle = carriers.unpack(signature)
+            if bundle is not None:
+                self._add_carried(wire, signature, bundle)
+                return
+        self.parts.append(self._decode(wire))
+
+    def _add_carried(self, wire: Part, spelling: str, bundle: Bundle) -> None:
+        """Reasoning of another family, tucked into this part's signature by us when the client read it."""
+        own = self._decode(structs.replace(wire, thought_signature=UNSET))
+        if isinstance(own, Reasoning) and own.text == (bundle.reasoning[-1].text if bundle.reasoning else None):
+            self.parts.append(own)  # no part followed: the thought itself carried them
+            self.parts.extend(carriers.unshow(self.parts, bundle.reasoning))
+            return
+        self.parts.extend(carriers.unshow(self.parts, bundle.reasoning))
+        if isinstance(own, Opaque):
+            self.parts.append(structs.replace(own, signature=bundle.signature))
+            return
+        metadata = own.metadata
+        if carriers.pack(bundle) != spelling:
+            notes = {**(metadata or {}).get(FAMILY, {}), "~carried": Raw(encode_json(spelling))}
+            metadata = {**(metadata or {}), FAMILY: notes}
+        self.parts.append(structs.replace(own, signature=bundle.signature, metadata=metadata))
+
+    def _decode(self, wire: Part) -> AnyPart:
+        members = (wire.text, wire.function_call, wire.inline_data, wire.file_data, wire.function_response)
+        given = sum(member is not UNSET for member in members)
+        server = _server_member(wire.extra)
+        if given + (server is not None) != 1:
+            return self._decode_odd(wire)
+        if server is not None:
+            return self._decode_server(wire, server)
+        if wire.text is not UNSET:
+            return _decode_text(wire, wire.text)
+        if wire.function_call is not UNSET:
+            return self._decode_call(wire, wire.function_call)
+        if wire.function_response is not UNSET:
+            return self._decode_served(wire, wire.function_response)
+        return decode_media(wire)
+
+    def _decode_odd(self, wire: Part) -> AnyPart:
+        """A part that holds nothing we know, or several things at once."""
+        if wire.thought_signature is not UNSET and restored(structs.replace(wire, thought_signature=UNSET)) == Raw(
+            b"{}"
+        ):
+            notes: Extra = {"~text": ABSENT} | ({} if wire.extra is UNSET else wire.extra)
+            return Text("", signature=read_signature(wire, notes), metadata={FAMILY: notes})
+        block = restored(wire)
+        kind = "+".join(name for name in parse_json(block) if name not in {"thought", "thoughtSignature"})
+        return Opaque(FAMILY, kind, block, read_signature(wire, {}))
+
+    def _decode_call(self, wire: Part, call: FunctionCall) -> ToolCall:
+        index, self._calls = self._calls, self._calls + 1
+        plain = wire.extra is wire.thought is call.extra is UNSET
+        notes: Extra = {} if plain else part_notes(wire, functionCall=call.extra)
+        signature = None if wire.thought_signature is UNSET else read_signature(wire, notes)
+        call_id, invented = call.id, False
+        if call_id is UNSET or not call_id:
+            if call_id is not UNSET:
+                notes["~id"] = Raw(b'""')
+            call_id, invented = invent_id(self._seed, index), True
+        elif self._marks_ids or is_invented(call_id):
+            notes["~id"], invented = TRUE, is_invented(call_id)
+        name = call.name
+        if name is UNSET:
+            name, notes["~name"] = "", ABSENT
+        arguments, text = self._arguments(call.args, notes)
+        metadata = {FAMILY: notes} if notes else None
+        return ToolCall(call_id, name, arguments, text, False, invented, False, signature, None, metadata)  # noqa: FBT003
+
+    def _arguments(self, held: Raw | UnsetType, notes: Extra) -> tuple[Raw | UnsetType, str | None]:
+        if held is UNSET or bytes(held) == b"null":
+            notes["~args"] = ABSENT if held is UNSET else NULL
+            return EMPTY_OBJECT, None
+        if bytes(held)[:1] != b"{":
+            path = f"{self._path}.parts[{len(self.parts)}].functionCall.args"
+            raise DecodeError(
+                path=path, expected="object", got=bytes(held)[:40].decode("utf-8", "replace"), source="gemini"
+            )
+        return unwrap_arguments(held)
+
+    def _decode_server(self, wire: Part, member: str) -> ServerToolCall | ServerToolResult:
+        """Code and searches that Google runs itself: verbatim, never executed or answered by the client."""
+        extra = dict(wire.extra) if wire.extra is not UNSET else {}
+        block = extra.pop(member)
+        notes = part_notes(structs.replace(wire, extra=extra or UNSET))
+        signature = read_signature(wire, notes)
+        said = parse_json(block)
+        given = said.get("id") if isinstance(said, dict) else None
+        tool = said.get("toolType", said.get("tool_type")) if isinstance(said, dict) else None
+        name = tool.lower() if isinstance(tool, str) else "code_execution"
+        is_call = _SERVER_MEMBERS[member] in _SERVER_CALLS
+        self._server_calls += is_call
+        call_id = given if isinstance(given, str) else invent_id(f"{self._seed} server", self._server_calls)
+        metadata = {FAMILY: notes} if notes else None
+        kind = ServerToolCall if is_call else ServerToolResult
+        return kind(call_id, name, FAMILY, Raw(encode_json({member: block})), signature, None, metadata)
+
+    def _decode_served(self, wire: Part, answer: FunctionResponse) -> ServerToolResult:
+        """A response within the model's own content: an MCP server answered, not the client."""
+        notes = part_notes(wire)
+        signature = read_signature(wire, notes)
+        name = "" if answer.name is UNSET else answer.name
+        call = _served_call(self.parts, answer.id, name)
+        if call is not None:
+            self.parts[self.parts.index(call)] = server_call(call)
+        call_id = call.id if call is not None else "" if answer.id is UNSET else answer.id
+        block = Raw(encode_json({"functionResponse": restored(answer)}))
+        return ServerToolResult(call_id, name, FAMILY, block, signature, None, {FAMILY: notes} if notes else None)
+
+
+def _served_call(parts: Sequence[AnyPart], call_id: str | UnsetType, name: str) -> ToolCall | None:
+    for part in parts:
+        if isinstance(part, ToolCall) and (part.id == call_id or (call_id is UNSET and part.name == name)):
+            return part
+    return None
+
+
+def server_call(call: ToolCall) -> ServerToolCall:
+    """A call that turned out to be answered by the server."""
+    block = Raw(encode_json({"functionCall": call_body(call, {}, sends_id=not call.invented_id)}))
+    return ServerToolCall(call.id, call.name, FAMILY, block, call.signature, None, call.metadata)
+
+
+def _server_member(extra: Extra | UnsetType) -> str | None:
+    if extra is UNSET:
+        return None
+    return next((key for key, held in extra.items() if key in _SERVER_MEMBERS and bytes(held) != b"null"), None)
+
+
+def part_notes(wire: Wire, **within: Extra | UnsetType) -> Extra:
+    """What a part says beyond its member, its signature and thought: true."""
+    kept = keep(FAMILY, wire.extra, **within)
+    notes: Extra = {} if kept is None else kept[FAMILY]
+    thought = getattr(wire, "thought", UNSET)
+    if thought is not UNSET:
+        notes["thought" if thought else MODELLED + "thought"] = TRUE if thought else Raw(b"false")
+    return notes
+
+
+def read_signature(wire: Part, notes: Extra) -> Signature | None:
+    """Stand-ins for signatures that never existed are worth nothing to anybody; they stay noted."""
+    data = wire.thought_signature
+    if data is UNSET:
+        return None
+    if carriers.is_dummy(data):
+        notes["~signature"] = Raw(encode_json(data))
+        return None
+    # A tagged signature that cannot be unpacked is ours all the same, and owed to nobody.
+    return Signature("dragoman" if carriers.is_tagged(data) else FAMILY, data)
+
+
+def is_plain_text(wire: Part) -> bool:
+    return (
+        wire.extra
+        is wire.thought
+        is wire.thought_signature
+        is wire.function_call
+        is wire.function_response
+        is wire.inline_data
+        is wire.file_data
+        is UNSET
+        and wire.text is not UNSET
+    )
+
+
+def _decode_text(wire: Part, text: str) -> Text | Reasoning:
+    if wire.thought is True:
+        notes = part_notes(wire)
+        del notes["thought"]
+        signature = read_signature(wire, notes)
+        if signature is None and not notes:
+            return Reasoning(text, metadata=NATIVE_THOUGHT)
+        return Reasoning(text, signature, metadata={FAMILY: notes | NATIVE_THOUGHT[FAMILY]})
+    if wire.extra is wire.thought is wire.thought_signature is UNSET:
+        return Text(text)
+    notes = part_notes(wire)
+    return Text(text, signature=read_signature(wire, notes), metadata={FAMILY: notes} if notes else None)
+
+
+def decode_media(wire: Part | ResponsePart) -> Image | Audio | Document | Opaque:
+    blob, file = wire.inline_data, wire.file_data
+    signed = isinstance(wire, Part)
+    notes = part_notes(wire)
+    signature = read_signature(wire, notes) if isinstance(wire, Part) else None
+    if blob is not UNSET and file is UNSET and blob.data is not UNSET:
+        media_type = None if blob.mime_type is UNSET else blob.mime_type
+        notes |= (keep(FAMILY, UNSET, inlineData=blob.extra) or {FAMILY: {}})[FAMILY]
+        return _media(media_type, blob.data, None, signature, {FAMILY: notes} if notes else None)
+    if file is not UNSET and blob is UNSET and file.file_uri is not UNSET:
+        media_type = None if file.mime_type is UNSET else file.mime_type
+        notes |= (keep(FAMILY, UNSET, fileData=file.extra) or {FAMILY: {}})[FAMILY]
+        return _media(media_type, None, file.file_uri, signature, {FAMILY: notes} if notes else None)
+    return Opaque(FAMILY, "media" if signed else "result media", restored(wire), signature)
+
+
+def _media(
+    media_type: str | None, data: str | None, url: str | None, signature: Signature | None, metadata: Metadata | None
+) -> Image | Audio | Document:
+    head = (media_type or "").partition("/")[0].lower()
+    if head == "image":
+        return Image(media_type, data, url, None, None, signature, metadata)
+    if head == "audio":
+        return Audio(media_type, data, url, None, None, signature, metadata)
+    return Document(media_type, data, url, None, None, signature, metadata)
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def call_body(call: ToolCall, notes: Extra, *, sends_id: bool) -> WireValue:
+    """The functionCall object of a call."""
+    arguments: Any = arguments_as_object(call)
+    if "~args" in notes and call.parsed and not call.arguments:
+        arguments = UNSET if notes["~args"] == ABSENT else NULL
+    name: Any = UNSET if "~name" in notes else call.name
+    call_id: Any = call.id if sends_id else ""
+    body = FunctionCall(name, arguments, call_id if sends_id or notes.get("~id") == Raw(b'""') else UNSET)
+    return spliced(body, inner_extra(notes, "functionCall") or {})
+
+
+class PartEncoder:
+    """Encodes parts, one after the other.
+
+    `carries`: what other families signed rides along in tagged signatures, for a client to echo. To a provider it stays
+    behind. `native`: the request came in this very format, so its ids are the provider's own business.
+    """
+
+    def __init__(self, log: LossLog, profile: GeminiProfile, *, carries: bool, native: bool) -> None:
+        self._log = log
+        self._profile = profile
+        self._carries = carries
+        self._native = native
+        self._to_client = False
+        self.carried: list[Reasoning] = []
+        """Reasoning that waits for a part to ride on."""
+        self.dropped_foreign = False
+
+    def encode(self, part: AnyPart) -> WireValue:
+        """The wire part, or None when nothing is left of it."""
+        return _ENCODE[type(part)](self, part)
+
+    def sends_id(self, call: ToolCall) -> bool:
+        notes = (call.metadata or {}).get(FAMILY, {})
+        if notes.get("~id") == TRUE:
+            return True
+        if call.invented_id or is_invented(call.id):
+            return False
+        return self._native or self._profile.sends_foreign_ids
+
+    def _signature(self, part: Any) -> str | UnsetType:
+        signature: Signature | None = part.signature
+        notes = (part.metadata or {}).get(FAMILY, {})
+        if self.carried or (signature is not None and signature.family != FAMILY and self._carries):
+            bundle = Bundle(tuple(self.carried), signature)
+            self.carried = []
+            spelled = note(part.metadata, FAMILY, "~carried")
+            return spelled if spelled is not UNSET and carriers.unpack(spelled) == bundle else carriers.pack(bundle)
+        if signature is None:
+            spelled = note(part.metadata, FAMILY, "~signature") if "~signature" in notes else UNSET
+            return spelled if isinstance(spelled, str) else UNSET
+        if signature.family == FAMILY and signature.data:
+            return signature.data
+        self.dropped_foreign = True
+        self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+        return UNSET
+
+    def _report(self, part: Any, *fields: str) -> None:
+        if part.cache is not None:
+            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        for field in fields:
+            if getattr(part, field) is not None:
+                self._log.drop(part, field, f"{type(part).__name__.lower()} {field}", "this API has no such field")
+
+    def _text(self, part: Text) -> WireValue:
+        signature = self._signature(part)
+        self._report(part)
+        if part.citations and not self._carries:
+            self._log.drop(part, "citations", "citations", "a request of this API has no place for them")
+        notes = (part.metadata or {}).get(FAMILY)
+        if not notes:
+            return TextOut(part.text) if signature is UNSET else Part(part.text, UNSET, signature)
+        return spliced(Part(UNSET if "~text" in notes else part.text, UNSET, signature), notes)
+
+    def _reasoning(self, part: Reasoning) -> WireValue:
+        notes = (part.metadata or {}).get(FAMILY, {})
+        if carriers.is_native_thought(part):
+            return spliced(Part(part.text, True, self._signature(part)), notes)  # noqa: FBT003
+        if not self._carries:
+            self.dropped_foreign = True
+            self._log.drop(part, "", "reasoning", "reasoning of another provider has no place here")
+            return None
+        self.carried.append(carriers.carried_form(part))
+        return Part(part.text, True) if part.text and HIDDEN not in notes else None  # noqa: FBT003
+
+    def finish(self, wires: list[WireValue]) -> None:
+        """Reasoning that no part followed rides on its own last thought."""
+        if not self.carried:
+            return
+        last = self.carried[-1]
+        signed = Part(last.text, True, carriers.pack(Bundle(tuple(self.carried))))  # noqa: FBT003
+        if last.text and wires and wires[-1] == Part(last.text, True):  # noqa: FBT003
+            wires.pop()
+        wires.append(signed)
+        self.carried = []
+
+    def _call(self, call: ToolCall) -> WireValue:
+        self._report(call)
+        signature = self._signature(call)
+        sends_id = self.sends_id(call)
+        notes = (call.metadata or {}).get(FAMILY)
+        if not notes:
+            body = FunctionCallOut(call.name, arguments_as_object(call), call.id if sends_id else UNSET)
+            return CallOut(body, signature)
+        return spliced(CallOut(call_body(call, notes, sends_id=sends_id), signature), notes)
+
+    def _server_call(self, part: ServerToolCall) -> WireValue:
+        return self._server_block(part, call_block_held(part))
+
+    def _server_result(self, part: ServerToolResult) -> WireValue:
+        return self._server_block(part, result_block_held(part))
+
+    def _server_block(self, part: ServerToolCall | ServerToolResult, held: Any) -> WireValue:
+        if part.origin != FAMILY:
+            self._log.drop(part, "", f"{part.origin} block {part.name!r}", "it belongs to the provider that made it")
+            return None
+        signature = self._signature(part)
+        fields = dict((part.metadata or {}).get(FAMILY, {}))
+        block = held if isinstance(held, Raw) else Raw(encode_json(held))
+        signed = block if signature is UNSET else spliced(block, {"thoughtSignature": Raw(encode_json(signature))})
+        return spliced(signed, fields)
+
+    def _image(self, part: Image) -> WireValue:
+        if part.detail not in {None, "auto"}:
+            self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such field")
+        return self.media(part)
+
+    def _audio(self, part: Audio) -> WireValue:
+        self._report(part, "transcript")
+        return self.media(part)
+
+    def _document(self, part: Document) -> WireValue:
+        self._report(part, "title", "context", "cite")
+        if part.text is None:
+            return self.media(part)
+        self._log.degrade(part, "", "text document", "it crosses as plain text")
+        return TextOut(part.text)
+
+    def media(self, part: Any, wire: type[Part | ResponsePart] = Part) -> WireValue:
+        self._report(part)
+        notes = (part.metadata or {}).get(FAMILY, {})
+        extra: Extra = {}
+        body: Any
+        if part.data is not None:
+            media_type = part.media_type
+            if media_type is None and FAMILY not in (part.metadata or {}):
+                media_type = "image/png" if isinstance(part, Image) else "application/octet-stream"
+                self._log.invent(part, "media_type", f"media type {media_type}", "this API wants one")
+            body = Blob(UNSET if media_type is None else media_type, part.data)
+            member, extra = "inline_data", inner_extra(notes, "inlineData") or {}
+        elif part.url is not None and (self._native or not self._profile.unreachable_files.match(part.url)):
+            body = FileData(part.url, UNSET if part.media_type is None else part.media_type)
+            member, extra = "file_data", inner_extra(notes, "fileData") or {}
+        else:
+            given = "file id" if part.url is None else "URL"
+            self._log.drop(part, "", f"{type(part).__name__.lower()} by {given}", "this API cannot fetch it")
+            return None
+        body = spliced(body, extra) if extra else body
+        if wire is ResponsePart:
+            return spliced(ResponsePart(**{member: body}), notes) if notes else ResponsePart(**{member: body})
+        signed = Part(thought_signature=self._signature(part), **{member: body})
+        return spliced(signed, notes) if notes else signed
+
+    def _refusal(self, part: Refusal) -> WireValue:
+        self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+        return TextOut(part.text)
+
+    def _opaque(self, part: Opaque) -> WireValue:
+        if part.origin == FAMILY:
+            return opaque_block_held(part)
+        self._log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
+        return None
+
+    def _misplaced(self, part: ToolResult) -> WireValue:
+        self._log.drop(part, "", "tool result", "this message cannot hold it")
+
+
+_ENCODE: dict[type[AnyPart], Callable[[Any, Any], WireValue]] = {
+    Text: PartEncoder._text,  # noqa: SLF001
+    Reasoning: PartEncoder._reasoning,  # noqa: SLF001
+    Refusal: PartEncoder._refusal,  # noqa: SLF001
+    Image: PartEncoder._image,  # noqa: SLF001
+    Audio: PartEncoder._audio,  # noqa: SLF001
+    Document: PartEncoder._document,  # noqa: SLF001
+    ToolCall: PartEncoder._call,  # noqa: SLF001
+    ToolResult: PartEncoder._misplaced,  # noqa: SLF001
+    ServerToolCall: PartEncoder._server_call,  # noqa: SLF001
+    ServerToolResult: PartEncoder._server_result,  # noqa: SLF001
+    Opaque: PartEncoder._opaque,  # noqa: SLF001
+}

@@ -1,0 +1,288 @@
+"""generateContent requests, both ways. Model and streaming are said in the path, not in the body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.gemini.messages import JOINED, PLACES, MessageDecoder, MessageEncoder, decode_system
+from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
+from dragoman.codecs.gemini.thinking import decode_thinking, encode_thinking
+from dragoman.codecs.gemini.tools import (
+    GROUPS,
+    decode_output,
+    decode_tool_choice,
+    decode_tools,
+    encode_output,
+    encode_tool_config,
+    encode_tools,
+)
+from dragoman.codecs.gemini.wire import ALIASES, GenerateContentRequest, GenerationConfig, Number, keep_whole, overlaid
+from dragoman.codecs.reading import WITHIN, Extra, WireReader, WireValue, inner_extra
+from dragoman.errors import DecodeError
+from dragoman.ir import Message, ProviderTool, Request, ToolChoice
+from dragoman.ir.values import encode_json, note, parse_json
+from dragoman.losses import LossLog
+
+_reader = WireReader(GenerateContentRequest, "gemini request", aliases=ALIASES)
+
+_CONFIG = "generationConfig"
+_NO_CONFIG = GenerationConfig()
+_NUMBER = "~number:"
+"""Note: this number was spelled as text, or with a fraction of zero."""
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_request(body: bytes) -> Request:
+    wire = _reader.read(body)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if wire.safety_settings is not UNSET:
+        keep_whole(notes, "safetySettings", wire.safety_settings)
+    if wire.model is not UNSET:
+        notes["~model"] = Raw(b"true")
+    messages = MessageDecoder().decode(wire.contents)
+    if wire.system_instruction is not UNSET:
+        messages = (decode_system(wire.system_instruction), *messages)
+    tools = () if wire.tools is UNSET else decode_tools(wire.tools, notes)
+    choice = _decode_choice(wire, notes)
+    if wire.generation_config is UNSET:
+        return Request(
+            None if wire.model is UNSET else wire.model,
+            messages,
+            tools,
+            choice,
+            metadata={FAMILY: notes} if notes else None,
+            origin=FAMILY,
+        )
+    config = wire.generation_config
+    said: Extra = {} if config.extra is UNSET else dict(config.extra)
+    return Request(
+        None if wire.model is UNSET else wire.model,
+        messages,
+        tools,
+        choice,
+        None,
+        _whole(config.max_output_tokens, "maxOutputTokens", said),
+        _real(config.temperature, "temperature", said),
+        _real(config.top_p, "topP", said),
+        _whole(config.top_k, "topK", said),
+        _decode_stop(config, said),
+        _whole(config.seed, "seed", said),
+        _real(config.presence_penalty, "presencePenalty", said),
+        _real(config.frequency_penalty, "frequencyPenalty", said),
+        _whole(config.candidate_count, "candidateCount", said),
+        None if config.thinking_config is UNSET else decode_thinking(config.thinking_config, said),
+        decode_output(config, said),
+        None,
+        None,
+        None,
+        _metadata(config, notes, said),
+        FAMILY,
+    )
+
+
+def _decode_choice(wire: GenerateContentRequest, notes: Extra) -> ToolChoice | None:
+    config = wire.tool_config
+    if config is UNSET:
+        return None
+    if config.extra is not UNSET or config.function_calling_config is UNSET:
+        notes[WITHIN + "toolConfig"] = Raw(encode_json({} if config.extra is UNSET else config.extra))
+    return None if config.function_calling_config is UNSET else decode_tool_choice(config.function_calling_config)
+
+
+def _decode_stop(config: GenerationConfig, said: Extra) -> tuple[str, ...]:
+    stop = config.stop_sequences
+    if stop is UNSET:
+        return ()
+    if not stop:
+        said["~stop"] = Raw(b"[]")
+    return tuple(stop)
+
+
+def _metadata(config: GenerationConfig, notes: Extra, said: Extra) -> dict[str, Extra] | None:
+    if config.response_modalities is not UNSET:
+        keep_whole(said, "responseModalities", config.response_modalities)
+    if said or config == _NO_CONFIG:
+        notes[WITHIN + _CONFIG] = Raw(encode_json(said))
+    return {FAMILY: notes} if notes else None
+
+
+def _whole(value: Number | UnsetType, key: str, said: Extra) -> int | None:
+    if type(value) is int:
+        return value
+    number = _real(value, key, said)
+    if number is None:
+        return None
+    said[_NUMBER + key] = Raw(encode_json(value))
+    if not float(number).is_integer():
+        raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="whole number", got=repr(value), source="gemini request")
+    return int(number)
+
+
+def _real(value: Number | UnsetType, key: str, said: Extra) -> float | None:
+    if value is UNSET:
+        return None
+    if not isinstance(value, str):
+        return value
+    said[_NUMBER + key] = Raw(encode_json(value))
+    try:
+        return float(value)
+    except ValueError:
+        raise DecodeError(
+            path=f"$.{_CONFIG}.{key}", expected="number", got=repr(value), source="gemini request"
+        ) from None
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
+    notes = None if request.metadata is None else request.metadata.get(FAMILY)
+    encoder = MessageEncoder(log, profile, model=request.model, native=request.origin == FAMILY)
+    contents = encoder.encode(request.messages)
+    if request.user is not None:
+        log.drop(request, "user", "end user's id", "this API has no such field")
+    if request.cache is not None:
+        log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
+    tools: Any = UNSET
+    if request.tools or (notes is not None and GROUPS in notes):
+        tools = encode_tools(request, profile, log)
+        tools = tools if tools or (notes is not None and GROUPS in notes) else UNSET
+    wire = GenerateContentRequest(
+        contents,
+        encoder.encode_system(),
+        tools,
+        encode_tool_config(request, profile, log),
+        _encode_config(request, profile, log, None if notes is None else inner_extra(notes, _CONFIG)),
+        UNSET,
+        request.model if notes is not None and "~model" in notes and request.model is not None else UNSET,
+    )
+    content = bytes(overlaid(wire, notes)) if notes else encode_json(wire)
+    return Encoded(content, (), _path(request, profile))
+
+
+def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said: Extra | None) -> WireValue:
+    mime, schema, typed, form = encode_output(request, profile, log)
+    stop = request.stop
+    native = request.origin == FAMILY
+    if profile.stop_limit is not None and len(stop) > profile.stop_limit and not native:
+        log.drop(request, "stop", f"{len(stop) - profile.stop_limit} stop sequences", "this API takes five")
+        stop = stop[: profile.stop_limit]
+    candidates = request.candidates
+    if (candidates or 0) > 1 and not native and profile.single_answer_models.search(request.model or ""):
+        log.drop(request, "candidates", f"{candidates} candidates", "this model gives one")
+        candidates = None
+    config = GenerationConfig(
+        _spelled(request.max_output_tokens, "maxOutputTokens", said),
+        _spelled(request.temperature, "temperature", said),
+        _spelled(request.top_p, "topP", said),
+        _spelled(request.top_k, "topK", said),
+        list(stop) if stop or (said and "~stop" in said) else UNSET,
+        _spelled(request.seed, "seed", said),
+        _spelled(request.presence_penalty, "presencePenalty", said),
+        _spelled(request.frequency_penalty, "frequencyPenalty", said),
+        _spelled(candidates, "candidateCount", said),
+        UNSET if request.reasoning is None else encode_thinking(request, profile, log),
+        mime,
+        schema,
+        typed,
+        form,
+    )
+    if said is not None:
+        return overlaid(config, said)
+    return UNSET if config == _NO_CONFIG else config
+
+
+def _spelled(value: float | None, key: str, said: Extra | None) -> WireValue:
+    if value is None:
+        return UNSET
+    if said and _NUMBER + key in said and float(parse_json(said[_NUMBER + key])) == value:
+        return said[_NUMBER + key]
+    return value
+
+
+def _path(request: Request, profile: GeminiProfile) -> str:
+    method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+    name = "{model}" if request.model is None else request.model.removeprefix("models/")
+    publisher, slash, bare = name.partition("/")
+    if not slash:
+        name = profile.model_prefix + name
+    elif "/" not in bare and profile.other_publishers:
+        name = profile.other_publishers.format(publisher=publisher, model=bare)
+    return profile.path.format(model=name, method=method)
+
+
+# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+_PATHS = {
+    name: f"$.{_CONFIG}.{key}"
+    for name, key in {
+        "max_output_tokens": "maxOutputTokens",
+        "temperature": "temperature",
+        "top_p": "topP",
+        "top_k": "topK",
+        "stop": "stopSequences",
+        "seed": "seed",
+        "presence_penalty": "presencePenalty",
+        "frequency_penalty": "frequencyPenalty",
+        "candidates": "candidateCount",
+        "reasoning": "thinkingConfig",
+        "output": "responseJsonSchema",
+    }.items()
+} | {"tool_choice": "$.toolConfig.functionCallingConfig"}
+
+
+def locate(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the wire body a node of the request came from."""
+    if message_index is not None:
+        path = _locate_message(request.messages, message_index, part_index)
+        return f"{path}.{field}" if field else path
+    if part_index is not None:
+        return _locate_tool(request, part_index) + (f".{field}" if field else "")
+    head, _, rest = field.partition(".")
+    path = _PATHS.get(head, f"$.{head}" if head else "$")
+    return f"{path}.{rest}" if rest else path
+
+
+def _locate_message(messages: tuple[Message, ...], message_index: int, part_index: int | None) -> str:
+    message = messages[message_index]
+    if message.role == "system":
+        return "$.systemInstruction" + ("" if part_index is None else f".parts[{part_index}]")
+    before = messages[: message_index + 1]
+    joined = [_has(other, JOINED) for other in before]
+    content = sum(other.role != "system" for other in before) - sum(joined) - 1
+    path = f"$.contents[{content}]"
+    if part_index is None:
+        return path
+    if _has(message, PLACES):
+        part_index = note(message.metadata, FAMILY, PLACES)[part_index]
+    elif joined[-1] and _has(messages[message_index - 1], PLACES):
+        taken = note(messages[message_index - 1].metadata, FAMILY, PLACES)
+        free = [place for place in range(len(taken) + len(message.parts)) if place not in taken]
+        part_index = free[part_index]
+    return f"{path}.parts[{part_index}]"
+
+
+def _has(message: Message, key: str) -> bool:
+    return message.metadata is not None and key in message.metadata.get(FAMILY, {})
+
+
+def _locate_tool(request: Request, index: int) -> str:
+    groups = note(request.metadata, FAMILY, GROUPS)
+    if groups is UNSET:
+        functions = [place for place, tool in enumerate(request.tools) if not isinstance(tool, ProviderTool)]
+        if index in functions:
+            return f"$.tools[0].functionDeclarations[{functions.index(index)}]"
+        groups = ([{"functions": len(functions)}] if functions else []) + [{"built_in": 1}] * len(request.tools)
+    for place, group in enumerate(groups):
+        functions_here, built_in_here = group.get("functions", 0), group.get("built_in", 0)
+        if index < functions_here:
+            return f"$.tools[{place}].functionDeclarations[{index}]"
+        if index < functions_here + built_in_here:
+            return f"$.tools[{place}]"
+        index -= functions_here + built_in_here
+    return "$.tools"

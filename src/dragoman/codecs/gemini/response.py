@@ -1,0 +1,353 @@
+"""generateContent responses, both ways."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.gemini import carriers
+from dragoman.codecs.gemini.messages import MessageEncoder, decode_answer
+from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
+from dragoman.codecs.gemini.wire import (
+    ALIASES,
+    Candidate,
+    Content,
+    GenerateContentResponse,
+    ModalityCount,
+    Number,
+    UsageCounts,
+    UsageMetadata,
+    camel_case,
+    keep_whole,
+    overlaid,
+    says,
+)
+from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, inner_extra, keep
+from dragoman.errors import DecodeError
+from dragoman.ir import Completion, Finish, FinishReason, Message, Text, ToolCall, Usage
+from dragoman.ir.messages import content_held
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+_reader = WireReader(GenerateContentResponse, "gemini response", aliases=ALIASES)
+
+NULL = Raw(b"null")
+
+# ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
+
+_DECODE_FINISH: dict[str, FinishReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "IMAGE_SAFETY": "content_filter",
+    "IMAGE_PROHIBITED_CONTENT": "content_filter",
+    "IMAGE_RECITATION": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+    "LANGUAGE": "error",
+    "OTHER": "error",
+    "IMAGE_OTHER": "error",
+    "NO_IMAGE": "error",
+    "MALFORMED_RESPONSE": "error",
+    "MALFORMED_FUNCTION_CALL": "error",
+    "UNEXPECTED_TOOL_CALL": "error",
+    "TOO_MANY_TOOL_CALLS": "error",
+    "MISSING_THOUGHT_SIGNATURE": "error",
+    # Neither stop nor length: the client resends the request with the token that came along.
+    "CONTINUATION": "pause",
+    "FINISH_REASON_UNSPECIFIED": "unknown",
+}
+_ENCODE_FINISH: dict[FinishReason, str] = {
+    "stop": "STOP",
+    "length": "MAX_TOKENS",
+    "tool_calls": "STOP",
+    "content_filter": "SAFETY",
+    "refusal": "SAFETY",
+    # CONTINUATION would make clients resend with a token that does not exist.
+    "pause": "STOP",
+    "error": "OTHER",
+    "unknown": "FINISH_REASON_UNSPECIFIED",
+}
+# The two backends number the later ones differently.
+_NUMBERED = ("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER")
+_INEXACT = frozenset({"refusal", "pause"})
+
+
+def decode_finish(spelled: str | int | UnsetType, message: Message | None) -> Finish | None:
+    """Calls present mean tool calls: this API says STOP for them."""
+    if spelled is UNSET:
+        return None
+    if isinstance(spelled, int):
+        word = _NUMBERED[spelled] if 0 <= spelled < len(_NUMBERED) else str(spelled)
+    else:
+        word = spelled
+    reason = _DECODE_FINISH.get(word) or _DECODE_FINISH.get(word.upper(), "unknown")
+    if reason == "stop" and message is not None and _calls(message):
+        reason = "tool_calls"
+    if word == spelled and word in _DECODE_FINISH:
+        return Finish(reason, word)
+    return Finish(reason, word, metadata={FAMILY: {"~word": Raw(encode_json(spelled))}})
+
+
+def _calls(message: Message) -> bool:
+    content = content_held(message)
+    return type(content) is tuple and any(type(part) is ToolCall for part in content)
+
+
+def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -> WireValue:
+    if finish is None:
+        return UNSET
+    notes = (finish.metadata or {}).get(FAMILY, {})
+    if "~word" in notes:
+        return notes["~word"]
+    if finish.stop_sequence is not None:
+        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+    raw, reason = finish.raw, finish.reason
+    known = _DECODE_FINISH.get(raw) if raw is not None else None
+    if known is not None and (known == reason or (known == "stop" and reason == "tool_calls")):
+        return raw
+    word = _ENCODE_FINISH[reason]
+    if reason in _INEXACT:
+        log.degrade(completion, "finish", f"finish reason {raw or reason!r}", f"this API can only say {word}")
+    return word
+
+
+# ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_USAGE = "~usage"
+"""Note: the usage object as it was written."""
+
+_decode_counts = msgspec.json.Decoder(UsageCounts).decode
+_decode_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class _Modalities(msgspec.Struct, frozen=True, rename="camel"):
+    prompt_tokens_details: tuple[ModalityCount, ...] = ()
+
+
+_decode_modalities = msgspec.json.Decoder(_Modalities).decode
+
+
+def decode_usage(held: Raw) -> Usage:
+    """Thoughts are outside the candidates' count, the results of server tools outside the prompt's."""
+    try:
+        return _read_usage(held)
+    except (msgspec.DecodeError, ValueError, OverflowError) as error:
+        raise DecodeError(
+            path="$.usageMetadata", expected="token counts", got=str(error), source="gemini response"
+        ) from error
+
+
+def _read_usage(held: Raw) -> Usage:
+    read = held
+    if b"token_count" in bytes(held):
+        read = Raw(encode_json({camel_case(key): value for key, value in _decode_entries(held).items()}))
+    counts = _decode_counts(read)
+    thoughts = _number(counts.thoughts_token_count)
+    total = _number(counts.total_token_count)
+    return Usage(
+        (_number(counts.prompt_token_count) or 0) + (_number(counts.tool_use_prompt_token_count) or 0),
+        (_number(counts.candidates_token_count) or 0) + (thoughts or 0),
+        _number(counts.cached_content_token_count),
+        None,
+        thoughts,
+        _image_tokens(read) if b"IMAGE" in bytes(read) else None,
+        total,
+        {FAMILY: {_USAGE: held}},
+    )
+
+
+def _number(value: Number | None) -> int | None:
+    return value if value is None or type(value) is int else int(float(value))
+
+
+def _image_tokens(held: Raw) -> int | None:
+    details = _decode_modalities(held).prompt_tokens_details
+    counts = [_number(detail.token_count) or 0 for detail in details if detail.modality == "IMAGE"]
+    return sum(counts) if counts else None
+
+
+def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValue:
+    held = (usage.metadata or {}).get(FAMILY, {}).get(_USAGE)
+    if held is not None and decode_usage(held) == usage:
+        return held
+    if usage.cache_written:
+        log.drop(completion, "usage.cache_written", "tokens written to a cache", "this API does not count them")
+    thoughts = usage.reasoning or 0
+    total = usage.input + max(usage.output, thoughts)
+    if usage.total not in {None, total}:
+        log.degrade(completion, "usage.total", f"total of {usage.total} tokens", "totals are sums in this API")
+    details: Any = UNSET
+    if usage.image:
+        others = max(usage.input - usage.image, 0)
+        details = [ModalityCount("TEXT", others), ModalityCount("IMAGE", usage.image)]
+    return UsageMetadata(
+        usage.input,
+        max(usage.output - thoughts, 0),
+        total,
+        UNSET if usage.cached is None else usage.cached,
+        UNSET if usage.reasoning is None else usage.reasoning,
+        details,
+    )
+
+
+# ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_response(body: bytes) -> Completion:
+    wire = _reader.read(body)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    candidates = wire.candidates
+    messages: list[Message] = []
+    finishes: list[Finish | None] = []
+    if candidates is UNSET or not candidates:
+        finishes.append(_decode_silence(wire, notes))
+    else:
+        seed = body.decode("utf-8", "replace") if wire.response_id is UNSET else wire.response_id
+        for index, candidate in enumerate(candidates):
+            message = _decode_candidate(candidate, f"{seed} {index}" if index else seed, index)
+            messages.append(message)
+            finishes.append(decode_finish(candidate.finish_reason, message))
+        if wire.prompt_feedback is not UNSET:
+            keep_whole(notes, "promptFeedback", wire.prompt_feedback)
+    usage = None
+    if wire.usage_metadata is not UNSET:
+        if bytes(wire.usage_metadata) == b"null":
+            keep_whole(notes, "usageMetadata", NULL)
+        else:
+            usage = decode_usage(wire.usage_metadata)
+    return Completion(
+        tuple(messages),
+        finishes[0],
+        usage,
+        None if wire.response_id is UNSET else wire.response_id,
+        None if wire.model_version is UNSET else wire.model_version,
+        None if wire.create_time is UNSET else _decode_time(wire.create_time, notes),
+        tuple(finishes) if len(finishes) > 1 else (),
+        {FAMILY: notes} if notes else None,
+    )
+
+
+def _decode_silence(wire: GenerateContentResponse, notes: Extra) -> Finish | None:
+    """No candidates: the prompt was blocked."""
+    if wire.candidates is not UNSET:
+        notes["~candidates"] = Raw(b"[]")
+    if wire.prompt_feedback is UNSET:
+        return None
+    feedback = parse_json(wire.prompt_feedback)
+    reason = feedback.get("blockReason", feedback.get("block_reason")) if isinstance(feedback, dict) else None
+    keep_whole(notes, "promptFeedback", wire.prompt_feedback, MODELLED)
+    return None if reason is None else Finish("content_filter", str(reason))
+
+
+def _decode_time(held: Raw, notes: Extra) -> int | None:
+    keep_whole(notes, "createTime", held, MODELLED)
+    try:
+        return int(msgspec.json.decode(held, type=dt.datetime).timestamp())
+    except (msgspec.DecodeError, OverflowError):
+        return None
+
+
+def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
+    message = decode_answer(wire.content, seed, f"$.candidates[{index}].content")
+    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    parts = content_held(message)
+    if wire.finish_message is not UNSET:
+        keep_whole(extra, "finishMessage", wire.finish_message)
+    if wire.avg_logprobs is not UNSET:
+        keep_whole(extra, "avgLogprobs", wire.avg_logprobs)
+    if wire.safety_ratings is not UNSET:
+        keep_whole(extra, "safetyRatings", wire.safety_ratings)
+    if wire.citation_metadata is not UNSET:
+        keep_whole(extra, "citationMetadata", wire.citation_metadata)
+    if wire.grounding_metadata is not UNSET:
+        cited, complete = carriers.read_grounding(wire.grounding_metadata, message.parts)
+        keep_whole(extra, "groundingMetadata", wire.grounding_metadata, MODELLED if complete else "")
+        parts = tuple(cited) if tuple(cited) != message.parts else parts
+    notes: Extra = {}
+    if wire.index != index:
+        notes["~index"] = NULL if wire.index is UNSET else Raw(encode_json(wire.index))
+    if extra:
+        notes |= keep(FAMILY, UNSET, candidate=extra)[FAMILY]  # type: ignore[index]
+    if not notes and parts is content_held(message):
+        return message
+    own = (message.metadata or {}).get(FAMILY, {})
+    return Message("assistant", parts, None, {FAMILY: {**own, **notes}} if own or notes else None)
+
+
+def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
+    notes = None if completion.metadata is None else completion.metadata.get(FAMILY)
+    finishes = completion.finishes or (completion.finish,) * len(completion.messages)
+    encoder = MessageEncoder(log, profile, to_client=True)
+    candidates: Any = [
+        _encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log)
+        for index, (message, finish) in enumerate(zip(completion.messages, finishes, strict=True))
+    ]
+    feedback: Any = UNSET
+    if not candidates and notes is not None:
+        candidates = [] if "~candidates" in notes else UNSET
+    elif not candidates and completion.finish is not None and completion.finish.reason == "content_filter":
+        candidates, feedback = UNSET, Raw(b'{"blockReason":"OTHER"}')
+    wire = GenerateContentResponse(
+        candidates,
+        feedback,
+        UNSET if completion.usage is None else encode_usage(completion.usage, log, completion),
+        UNSET if completion.model is None else completion.model,
+        _encode_time(completion.created, notes),
+        UNSET if completion.id is None else completion.id,
+    )
+    return Encoded(bytes(overlaid(wire, notes)) if notes else encode_json(wire))
+
+
+def _encode_time(created: int | None, notes: Extra | None) -> WireValue:
+    if created is None or (notes is not None and says(notes, "createTime")):
+        return UNSET
+    return dt.datetime.fromtimestamp(created, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _encode_candidate(
+    encoder: MessageEncoder, message: Message, word: WireValue, index: int, log: LossLog
+) -> WireValue:
+    notes = {} if message.metadata is None else message.metadata.get(FAMILY, {})
+    content: Any = encoder.encode_turn(message)
+    if content is None:
+        content = UNSET if "~content" in notes else Content("model")
+    place: Any = index
+    if "~index" in notes:
+        place = UNSET if notes["~index"] == NULL else notes["~index"]
+    extra = inner_extra(notes, "candidate") or {}
+    grounding: Any = UNSET
+    if not says(extra, "groundingMetadata"):
+        grounding = _encode_citations(message, encoder.places, log)
+    wire = Candidate(content, word, place, grounding_metadata=grounding)
+    return overlaid(wire, extra) if extra else wire
+
+
+def _encode_citations(message: Message, places: Sequence[int], log: LossLog) -> WireValue:
+    if not any(type(part) is Text and part.citations for part in message.parts):
+        return UNSET
+    held = carriers.write_grounding(message.parts, places, log)
+    return UNSET if held is None else held
+
+
+_PATHS = {"finish": "$.candidates[0].finishReason", "usage": "$.usageMetadata"}
+
+
+def locate(_completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the wire body a node of the completion came from."""
+    if message_index is None:
+        head, _, rest = field.partition(".")
+        path = _PATHS.get(head, f"$.{head}" if head else "$")
+        return f"{path}.{rest}" if rest and head != "finish" else path
+    path = f"$.candidates[{message_index}].content"
+    if part_index is not None:
+        path += f".parts[{part_index}]"
+    return f"{path}.{field}" if field else path

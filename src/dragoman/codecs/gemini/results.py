@@ -1,0 +1,210 @@
+"""functionResponse and results, both ways.
+
+`response` is always an object. {"output": …} and {"error": …}, each as the only key, say what was no object; any other
+object is the result itself. Media stand beside the response since Gemini 3; before, they follow in a user turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.codecs.arguments import EMPTY_OBJECT
+from dragoman.codecs.gemini.parts import ABSENT, NULL, TRUE, PartEncoder, decode_media, part_notes
+from dragoman.codecs.gemini.profile import FAMILY
+from dragoman.codecs.gemini.wire import (
+    FunctionResponse,
+    FunctionResponseOut,
+    Output,
+    Part,
+    ResponsePart,
+    ResultOut,
+    TextOut,
+)
+from dragoman.codecs.reading import Extra, WireValue, inner_extra, spliced
+from dragoman.codecs.result_media import media_placeholder, media_tag
+from dragoman.ir import Opaque, ResultKind, Text, ToolResult
+from dragoman.ir.parts import value_held
+from dragoman.ir.values import compact_text, encode_json, note, parse_json, to_raw
+from dragoman.losses import LossLog
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def result_notes(wire: Part, answer: FunctionResponse) -> Extra:
+    """What the part and its functionResponse say beyond what a result holds."""
+    if wire.extra is wire.thought is wire.thought_signature is answer.extra is UNSET:
+        return {}
+    notes = part_notes(wire, functionResponse=answer.extra)
+    if wire.thought_signature is not UNSET:
+        notes["thoughtSignature"] = Raw(encode_json(wire.thought_signature))
+    return notes
+
+
+def decode_result(answer: FunctionResponse, call_id: str, name: str, notes: Extra) -> ToolResult:
+    response = answer.response
+    if response is UNSET or bytes(response) == b"null":
+        notes["~response"] = ABSENT if response is UNSET else NULL
+        response = EMPTY_OBJECT
+    kind, value = read_response(response)
+    if answer.parts is not UNSET:
+        parts = _decode_parts(answer.parts, response, kind, value, notes)
+        kind, value = "error" if kind == "error" else "multimodal", None
+        return ToolResult(call_id, name, kind, value, parts, None, {FAMILY: notes} if notes else None)
+    if kind == "data" and has_reference(response):
+        notes["~ref"] = TRUE
+    return ToolResult(call_id, name, kind, value, (), None, {FAMILY: notes} if notes else None)
+
+
+def _decode_parts(
+    wires: Sequence[ResponsePart], response: Raw, kind: ResultKind, value: Any, notes: Extra
+) -> tuple[Any, ...]:
+    """Text first, as the response says it; then the media."""
+    media = [decode_media(wire) for wire in wires]
+    if not wires:
+        notes["~media"] = Raw(b"[]")
+    if kind in {"text", "error"}:
+        return (Text(value), *media)
+    if bytes(response) == b"{}":
+        return tuple(media)
+    notes["~response"] = response
+    return (Text(compact_text(response)), *media)
+
+
+class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
+    output: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_decode_wrapped = msgspec.json.Decoder(_Wrapped).decode
+_WRAPPER = re.compile(rb'\{\s*"(?:output|error)"\s*:')
+_REFERENCE = b'"$ref"'
+
+
+def read_response(response: Raw) -> tuple[ResultKind, Any]:
+    """Kind and value of a response object. Only what we would have wrapped ourselves is unwrapped."""
+    if _WRAPPER.match(bytes(response)) is None:
+        return "data", response
+    try:
+        return _unwrapped(_decode_wrapped(response), response)
+    except msgspec.DecodeError:
+        return "data", response
+
+
+def _unwrapped(wrapped: _Wrapped, response: Raw) -> tuple[ResultKind, Any]:
+    output, error = wrapped.output, wrapped.error
+    if error is UNSET and isinstance(output, Raw):
+        first = bytes(output)[:1]
+        if first == b'"':
+            return "text", parse_json(output)
+        return "data", response if first == b"{" else output
+    if output is UNSET and isinstance(error, Raw) and bytes(error)[:1] == b'"':
+        return "error", parse_json(error)
+    return "data", response
+
+
+def has_reference(value: Raw) -> bool:
+    """Whether an object inside the value has a key "$ref" (or a string says so: then this errs on the safe side)."""
+    return _REFERENCE in bytes(value)
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def write_response(result: ToolResult, log: LossLog, *, as_given: bool) -> WireValue:
+    """The response object of a result without media. `as_given`: this family wrote it, references and all."""
+    held = value_held(result)
+    if result.kind == "text" and type(held) is str:
+        return Output(held)
+    raw = to_raw(held)
+    if not as_given and has_reference(raw):
+        # Gemini 3 takes {"$ref": …} for the name of a part of the response: 400 "does not match to a display_name".
+        log.degrade(result, "value", "JSON result with references", "sent as JSON text: this API would follow them")
+        raw = to_raw(compact_text(raw))
+    if result.kind == "error":
+        return {"error": raw}
+    return raw if result.kind == "data" and bytes(raw)[:1] == b"{" else Output(raw)
+
+
+class ResultEncoder:
+    """Encodes results. `media` waits for the end of the turn: a user content of its own, for older models."""
+
+    def __init__(self, log: LossLog, parts: PartEncoder, *, takes_media: bool) -> None:
+        self._log = log
+        self._parts = parts
+        self._takes_media = takes_media
+        self.media: list[WireValue] = []
+
+    def encode(self, result: ToolResult, name: str, call_id: str | UnsetType) -> WireValue:
+        if result.cache is not None:
+            self._log.drop(result, "cache", "cache mark", "prompts are cached automatically by this API")
+        if result.metadata is None and not result.parts:
+            held = value_held(result)
+            if result.kind == "text" and type(held) is str:
+                return ResultOut(FunctionResponseOut(name, Output(held), call_id))
+            response = write_response(result, self._log, as_given=False)
+            return ResultOut(FunctionResponseOut(name, response, call_id))
+        return self._encode_noted(result, name, call_id)
+
+    def _encode_noted(self, result: ToolResult, name: str, call_id: str | UnsetType) -> WireValue:
+        notes: Extra = (result.metadata or {}).get(FAMILY, {})
+        given_id = note(result.metadata, FAMILY, "~id")
+        if given_id is not UNSET:
+            call_id = UNSET if given_id is None else given_id
+        spelled = note(result.metadata, FAMILY, "~name")
+        given_name: Any = name if spelled is UNSET else UNSET if spelled is None else spelled
+        media: Any = UNSET
+        if result.parts or "~media" in notes:
+            response, media = self._encode_media(result, notes)
+        elif "~response" in notes and result.kind == "data" and result.value == {}:
+            response = UNSET if notes["~response"] == ABSENT else NULL
+        else:
+            response = write_response(result, self._log, as_given="~ref" in notes)
+        body: Any = FunctionResponse(given_name, response, call_id, media)
+        inner = inner_extra(notes, "functionResponse")
+        return spliced(ResultOut(spliced(body, inner) if inner else body), notes)
+
+    def _encode_media(self, result: ToolResult, notes: Extra) -> tuple[WireValue, WireValue]:
+        """The response and the parts beside it."""
+        texts = self._texts(result)
+        tagged = "~tagged" in notes or not (self._takes_media or notes)
+        wires: list[WireValue] = []
+        for part in result.parts:
+            if isinstance(part, Text):
+                continue
+            if isinstance(part, Opaque):
+                wire = self._parts.encode(part)
+            else:
+                wire = self._parts.media(part, Part if tagged else ResponsePart)
+            if wire is not None:
+                wires.append(wire)
+        if tagged and wires:
+            self._log.degrade(result, "", "media in a tool result", "it follows in a user turn, tagged with its call")
+            self.media += [TextOut(media_tag(result.tool_call_id)), *wires]
+            texts = media_placeholder(len(wires)) if texts is None else texts
+        beside: Any = UNSET if tagged or not (wires or "~media" in notes) else wires
+        return _response_beside_media(result, texts, notes.get("~response")), beside
+
+    def _texts(self, result: ToolResult) -> str | None:
+        texts = [part for part in result.parts if isinstance(part, Text)]
+        for part in texts:
+            if part.cache is not None:
+                self._log.drop(result, "cache", "cache mark", "prompts are cached automatically by this API")
+        if len(texts) > 1:
+            self._log.degrade(result, "parts", f"{len(texts)} texts", "joined by line breaks: a response holds one")
+        return "\n".join(part.text for part in texts) if texts else None
+
+
+def _response_beside_media(result: ToolResult, texts: str | None, given: Raw | None) -> WireValue:
+    """As it was given, if it still says the same."""
+    if given is not None and bytes(given)[:1] == b"{" and compact_text(given) == texts:
+        return given
+    if result.kind == "error":
+        return {"error": texts or ""}
+    if texts is not None:
+        return Output(texts)
+    return UNSET if given == ABSENT else NULL if given == NULL else EMPTY_OBJECT

@@ -1,0 +1,112 @@
+"""Reasoning settings and thinkingConfig, both ways: a level since Gemini 3, a token budget in 2.5, nothing before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, structs
+
+from dragoman.codecs.gemini.profile import BUDGET_OF_EFFORT, FAMILY, LEVEL_OF_EFFORT, GeminiProfile, ThinkingRule
+from dragoman.codecs.gemini.wire import ALIASES, ThinkingConfig, keep_whole
+from dragoman.codecs.reading import Extra, WireReader, WireValue
+from dragoman.errors import DecodeError
+from dragoman.ir import ReasoningSettings, Request
+from dragoman.losses import LossLog
+
+_reader = WireReader(ThinkingConfig, "gemini thinkingConfig", aliases=ALIASES)
+
+_CONFIG = "~config"
+"""Note: the whole thinkingConfig as it was written."""
+
+_DYNAMIC = -1
+
+
+def decode_thinking(held: Raw, said: Extra) -> ReasoningSettings | None:
+    if bytes(held) == b"null":
+        keep_whole(said, "thinkingConfig", held)
+        return None
+    wire = _reader.read(bytes(held))
+    settings = _settings(wire)
+    unread = {} if wire.extra is UNSET else {key: raw for key, raw in wire.extra.items() if not key.startswith("~")}
+    if wire.thinking_level is not UNSET and settings.effort is None:
+        unread["thinkingLevel"] = Raw(str(wire.thinking_level).encode())
+    return structs.replace(settings, metadata={FAMILY: {_CONFIG: held, **unread}})
+
+
+def _settings(wire: ThinkingConfig) -> ReasoningSettings:
+    mode: Any = None
+    tokens = None
+    if wire.thinking_budget is not UNSET:
+        try:
+            tokens = int(float(wire.thinking_budget))
+        except (ValueError, OverflowError):
+            path = "$.generationConfig.thinkingConfig.thinkingBudget"
+            got = repr(wire.thinking_budget)
+            raise DecodeError(path=path, expected="whole number", got=got, source="gemini request") from None
+        mode = {0: "off", _DYNAMIC: "adaptive"}.get(tokens, "on")
+    return ReasoningSettings(
+        mode,
+        wire.thinking_level.lower() if isinstance(wire.thinking_level, str) else None,
+        tokens if mode == "on" else None,
+        None if wire.include_thoughts is UNSET else wire.include_thoughts,
+    )
+
+
+def encode_thinking(request: Request, profile: GeminiProfile, log: LossLog) -> WireValue:
+    """The thinkingConfig, or UNSET."""
+    settings = request.reasoning
+    if settings is None:
+        return UNSET
+    held = (settings.metadata or {}).get(FAMILY, {}).get(_CONFIG)
+    if held is not None and _settings(_reader.read(bytes(held))) == structs.replace(settings, metadata=None):
+        return held
+    rule = next(rule for rule in profile.thinking if rule.models.search(request.model or ""))
+    if rule.by == "nothing":
+        if settings.mode != "off":
+            log.drop(request, "reasoning", "reasoning settings", "this model does not think")
+        return UNSET
+    level, budget = (
+        _level(settings, rule, request, log) if rule.by == "level" else _budget(settings, rule, request, log)
+    )
+    config = ThinkingConfig(True if settings.visible else UNSET, budget, level)
+    return UNSET if config == ThinkingConfig() else config
+
+
+def _level(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> tuple[Any, Any]:
+    if settings.mode == "off":
+        log.degrade(request, "reasoning.mode", "reasoning off", f"always on here: level {rule.lowest}")
+        return rule.lowest, UNSET
+    effort = settings.effort
+    if effort is None:
+        return UNSET, UNSET if settings.budget_tokens is None else settings.budget_tokens
+    if settings.budget_tokens is not None:
+        log.drop(request, "reasoning.budget_tokens", "reasoning budget", "this API takes a level or a budget, not both")
+    level = LEVEL_OF_EFFORT.get(effort.lower())
+    if level is None:
+        log.drop(request, "reasoning.effort", f"effort {effort!r}", "no level of this API says that")
+        return UNSET, UNSET
+    least = rule.lowest if level == "MINIMAL" else level
+    if least.lower() != effort.lower():
+        log.degrade(request, "reasoning.effort", f"effort {effort!r}", f"sent as level {least}")
+    return least, UNSET
+
+
+def _budget(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> tuple[Any, Any]:
+    if settings.mode == "off":
+        if rule.can_switch_off:
+            return UNSET, 0
+        log.degrade(request, "reasoning.mode", "reasoning off", f"this model always thinks; {rule.minimum} tokens")
+        return UNSET, rule.minimum
+    if settings.budget_tokens is not None:
+        tokens = min(max(settings.budget_tokens, rule.minimum), rule.maximum)
+        if tokens != settings.budget_tokens:
+            what = f"budget of {settings.budget_tokens} tokens"
+            log.degrade(request, "reasoning.budget_tokens", what, f"this model takes {tokens}")
+        if settings.effort is not None:
+            log.drop(request, "reasoning.effort", f"effort {settings.effort!r}", "the budget says it")
+        return UNSET, tokens
+    if settings.effort is not None:
+        tokens = BUDGET_OF_EFFORT.get(settings.effort.lower(), _DYNAMIC)
+        log.degrade(request, "reasoning.effort", f"effort {settings.effort!r}", f"sent as a budget of {tokens} tokens")
+        return UNSET, tokens
+    return UNSET, UNSET if settings.mode is None else _DYNAMIC

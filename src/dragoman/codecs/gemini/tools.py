@@ -1,0 +1,313 @@
+"""Tool definitions, tool choice and structured output, both ways.
+
+Schemas have two languages here: `parametersJsonSchema` and `responseJsonSchema` are JSON Schema and cross as they are;
+`parameters` and `responseSchema` are typed (see schemas.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
+from dragoman.codecs.gemini.schemas import TYPED, json_schema_of, read_typed, typed_again
+from dragoman.codecs.gemini.wire import (
+    FunctionCallingConfig,
+    FunctionDeclaration,
+    GenerationConfig,
+    ToolConfig,
+    ToolObject,
+    keep_whole,
+)
+from dragoman.codecs.reading import MODELLED, Extra, WireValue, inner_extra, keep, spliced
+from dragoman.ir import AnyTool as Tool
+from dragoman.ir import CustomTool, Metadata, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
+from dragoman.ir.values import encode_json, parse_json, to_raw
+from dragoman.losses import LossLog
+
+NULL = Raw(b"null")
+
+# ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+GROUPS = "~tools"
+"""Note of a request: how its tools were spread over Tool objects."""
+
+
+def decode_tools(wires: Sequence[ToolObject], notes: Extra) -> tuple[Tool, ...]:
+    """All tools in order; `notes` is told when they were not simply one list of functions, then each built-in alone."""
+    tools: list[Tool] = []
+    groups: list[dict[str, Any]] = []
+    for wire in wires:
+        group: dict[str, Any] = {}
+        if wire.function_declarations is not UNSET:
+            group["functions"] = len(wire.function_declarations)
+            tools.extend([_decode_declaration(declaration) for declaration in wire.function_declarations])
+        extra = {} if wire.extra is UNSET else wire.extra
+        built_in = [key for key, held in extra.items() if not key.startswith("~") and bytes(held) != b"null"]
+        tools.extend([ProviderTool(key, FAMILY, Raw(encode_json({key: extra[key]}))) for key in built_in])
+        spelling = {key: held for key, held in extra.items() if key not in built_in}
+        if built_in:
+            group["built_in"] = len(built_in)
+        if spelling:
+            group["spelling"] = spelling
+        groups.append(group)
+    if groups != _usual_groups(tools):
+        notes[GROUPS] = Raw(encode_json(groups))
+    return tuple(tools)
+
+
+def _usual_groups(tools: Sequence[Tool]) -> list[dict[str, int]]:
+    built_in = sum(isinstance(tool, ProviderTool) for tool in tools)
+    functions = [{"functions": len(tools) - built_in}] if len(tools) > built_in else []
+    return [*functions, *({"built_in": 1} for _ in range(built_in))]
+
+
+def _decode_declaration(wire: FunctionDeclaration) -> ToolDefinition:
+    description = None if wire.description is UNSET else wire.description
+    if wire.parameters is UNSET and wire.extra is UNSET:
+        parameters = wire.parameters_json_schema
+        return ToolDefinition(wire.name, description, None if parameters is UNSET else parameters)
+    kept = keep(FAMILY, wire.extra)
+    notes: Extra = {} if kept is None else kept[FAMILY]
+    held: Any = None
+    if wire.parameters_json_schema is not UNSET:
+        held = wire.parameters_json_schema
+        if wire.parameters is not UNSET:
+            keep_whole(notes, "parameters", wire.parameters)
+    elif wire.parameters is not UNSET:
+        held, notes[TYPED] = read_typed(wire.parameters)
+        if bytes(wire.parameters) == b"null":
+            held = None
+    return ToolDefinition(wire.name, description, held, metadata={FAMILY: notes} if notes else None)
+
+
+def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list[WireValue]:
+    """Tool objects. A free choice among some tools has no other form here than declaring only those."""
+    tools = request.tools
+    choice = request.tool_choice
+    native = request.origin == FAMILY
+    names: Sequence[str] = ()
+    if choice is not None and choice.mode == "auto" and choice.names and not native:
+        names = choice.names
+    functions: list[WireValue] = []
+    built_in: list[ProviderTool] = []
+    for tool in tools:
+        if isinstance(tool, ProviderTool):
+            if tool.origin == FAMILY:
+                built_in.append(tool)
+            else:
+                log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+        elif names and tool.name not in names:
+            log.degrade(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
+        else:
+            functions.append(_encode_function(tool, log))
+    if built_in and functions and not native and profile.older_models.search(request.model or ""):
+        for tool in built_in:
+            log.drop(tool, "", f"tool {tool.name!r}", "this model takes no built-in tool beside functions")
+        built_in = []
+    groups = (request.metadata or {}).get(FAMILY, {}).get(GROUPS)
+    return _grouped(functions, built_in, None if groups is None else parse_json(groups))
+
+
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def _grouped(
+    functions: list[WireValue], built_in: list[ProviderTool], groups: list[dict[str, Any]] | None
+) -> list[WireValue]:
+    definitions = [to_raw(definition_held(tool)) for tool in built_in]
+    if groups is None or not _fits(groups, len(functions), len(definitions)):
+        first: list[WireValue] = [{"functionDeclarations": functions}] if functions else []
+        return [*first, *definitions]
+    objects: list[WireValue] = []
+    for group in groups:
+        count = group.get("functions", 0)
+        body: Any = ToolObject(functions[:count] if "functions" in group else UNSET)
+        functions = functions[count:]
+        keys: Extra = {key: Raw(encode_json(held)) for key, held in group.get("spelling", {}).items()}
+        count = group.get("built_in", 0)
+        for definition in definitions[:count]:
+            keys |= _entries(definition)
+        definitions = definitions[count:]
+        objects.append(spliced(body, keys))
+    return objects
+
+
+def _fits(groups: list[dict[str, Any]], functions: int, built_in: int) -> bool:
+    counts = [(group.get("functions", 0), group.get("built_in", 0)) for group in groups]
+    return (sum(count for count, _ in counts), sum(count for _, count in counts)) == (functions, built_in)
+
+
+_FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
+
+
+def _encode_function(tool: ToolDefinition | CustomTool, log: LossLog) -> WireValue:
+    description: Any = UNSET if tool.description is None else tool.description
+    if isinstance(tool, CustomTool):
+        log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
+        if format_held(tool) is not None:
+            log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
+        return FunctionDeclaration(tool.name, description, _FREE_TEXT)
+    if tool.cache is not None:
+        log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+    held = parameters_held(tool)
+    parameters: Any = UNSET if held is None or (type(held) is Raw and bytes(held) == b"null") else held
+    notes = None if tool.metadata is None else tool.metadata.get(FAMILY)
+    if not notes:
+        return FunctionDeclaration(tool.name, description, parameters)
+    if TYPED not in notes:
+        return spliced(FunctionDeclaration(tool.name, description, parameters), notes)
+    noted = notes[TYPED]
+    typed = noted if parameters is UNSET else typed_again(held, noted)
+    if typed is UNSET:
+        return spliced(FunctionDeclaration(tool.name, description, parameters), notes)
+    return spliced(FunctionDeclaration(tool.name, description, UNSET, typed), notes)
+
+
+# ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
+_DECODE_MODE: dict[str, Any] = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
+_ENCODE_MODE = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+
+
+def decode_tool_choice(wire: FunctionCallingConfig) -> ToolChoice:
+    """VALIDATED is a free choice whose calls are checked: auto, noted."""
+    spelled = wire.mode
+    word = _MODES[spelled] if isinstance(spelled, int) and 0 <= spelled < len(_MODES) else str(spelled).upper()
+    mode = _DECODE_MODE.get(word, "auto")
+    names = () if wire.allowed_function_names is UNSET else tuple(wire.allowed_function_names)
+    kept = keep(FAMILY, wire.extra)
+    notes: Extra = {} if kept is None else kept[FAMILY]
+    if spelled != _ENCODE_MODE[mode]:
+        notes["~mode"] = NULL if spelled is UNSET else Raw(encode_json(spelled))
+    if wire.allowed_function_names == []:
+        notes["~names"] = Raw(b"[]")
+    return ToolChoice(mode, names, {FAMILY: notes} if notes else None)
+
+
+def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
+    """The functionCallingConfig, or UNSET. Only for requests that declare functions (or came with it)."""
+    choice = request.tool_choice
+    if choice is None:
+        return FunctionCallingConfig("VALIDATED") if _is_strict(request) else UNSET
+    native = request.origin == FAMILY
+    if not native and not any(isinstance(tool, ToolDefinition | CustomTool) for tool in request.tools):
+        if choice.mode == "required" or choice.names:
+            log.drop(request, "tool_choice", "tool choice", "there are no functions to choose from")
+        return UNSET
+    notes = (choice.metadata or {}).get(FAMILY, {})
+    names: Any = list(choice.names) if choice.names or "~names" in notes else UNSET
+    mode: Any = _ENCODE_MODE[choice.mode]
+    if "~mode" in notes:
+        spelled = parse_json(notes["~mode"])
+        mode = UNSET if spelled is None else spelled
+    elif choice.mode == "auto" and not native:
+        names = UNSET  # the tools themselves are filtered
+        mode = "VALIDATED" if _is_strict(request) else mode
+    return spliced(FunctionCallingConfig(mode, names), notes) if notes else FunctionCallingConfig(mode, names)
+
+
+def _is_strict(request: Request) -> bool:
+    return any(type(tool) is ToolDefinition and tool.strict for tool in request.tools)
+
+
+def encode_tool_config(request: Request, profile: GeminiProfile, log: LossLog) -> WireValue:
+    if request.parallel_tool_calls is False:
+        log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
+    config = encode_tool_choice(request, log)
+    inner = inner_extra((request.metadata or {}).get(FAMILY, {}), "toolConfig")
+    extra: Extra = dict(inner or {})
+    if _mixes(request) and profile.server_calls_flag and request.origin != FAMILY and request.model is not None:
+        log.invent(request, "tools", "includeServerSideToolInvocations", "built-in tools beside functions need it")
+        extra["includeServerSideToolInvocations"] = Raw(b"true")
+    if config is UNSET and inner is None and not extra:
+        return UNSET
+    return spliced(ToolConfig(config), extra) if extra else ToolConfig(config)
+
+
+def _mixes(request: Request) -> bool:
+    tools = request.tools
+    built_in = any(isinstance(tool, ProviderTool) and tool.origin == FAMILY for tool in tools)
+    return built_in and any(not isinstance(tool, ProviderTool) for tool in tools)
+
+
+# ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
+
+JSON = "application/json"
+
+
+def decode_output(config: GenerationConfig, notes: Extra) -> StructuredOutput | None:
+    """What the settings say about the form of the answer. What is no JSON answer stays in `notes`, as it was."""
+    if config.response_format is not UNSET:
+        output = _read_format(config.response_format)
+        if output is not None and config.response_mime_type is UNSET:
+            return output
+        keep_whole(notes, "responseFormat", config.response_format)
+    mime, schema, typed = config.response_mime_type, config.response_json_schema, config.response_schema
+    given = typed if schema is UNSET else schema
+    if mime == JSON and given is UNSET:
+        return StructuredOutput("json")
+    if mime not in {JSON, UNSET} or given is UNSET or bytes(given) == b"null":
+        _keep_unread(config, notes)
+        return None
+    own: Extra = {"~mime": NULL} if mime is UNSET else {}
+    if schema is UNSET:
+        held, own[TYPED] = read_typed(given)
+        return StructuredOutput("schema", held, metadata={FAMILY: own})
+    if typed is not UNSET:
+        keep_whole(notes, "responseSchema", typed)
+    return StructuredOutput("schema", schema, metadata={FAMILY: own} if own else None)
+
+
+def _keep_unread(config: GenerationConfig, notes: Extra) -> None:
+    mime = config.response_mime_type
+    if mime is not UNSET:
+        # text/plain is the default, said aloud.
+        keep_whole(notes, "responseMimeType", Raw(encode_json(mime)), MODELLED if mime == "text/plain" else "")
+    if config.response_json_schema is not UNSET:
+        keep_whole(notes, "responseJsonSchema", config.response_json_schema)
+    if config.response_schema is not UNSET:
+        keep_whole(notes, "responseSchema", config.response_schema)
+
+
+def _read_format(held: Raw) -> StructuredOutput | None:
+    """Vertex v1: [{"text": {"mimeType": "APPLICATION_JSON", "schema": …}}]."""
+    said = parse_json(held)
+    entries = said if isinstance(said, list) else [said]
+    text = entries[0].get("text") if len(entries) == 1 and isinstance(entries[0], dict) else None
+    if not isinstance(text, dict) or text.get("mimeType", text.get("mime_type")) != "APPLICATION_JSON":
+        return None
+    metadata: Metadata = {FAMILY: {"~format": held}}
+    if "schema" not in text:
+        return StructuredOutput("json", metadata=metadata)
+    return StructuredOutput("schema", json_schema_of(text["schema"]), metadata=metadata)
+
+
+OutputFields: TypeAlias = tuple[WireValue, WireValue, WireValue, WireValue]
+"""responseMimeType, responseJsonSchema, responseSchema, responseFormat."""
+
+
+def encode_output(request: Request, profile: GeminiProfile, log: LossLog) -> OutputFields:
+    output = request.output
+    if output is None:
+        return UNSET, UNSET, UNSET, UNSET
+    if request.origin != FAMILY and request.tools and profile.older_models.search(request.model or ""):
+        log.drop(request, "output", "structured output", "this model gives no JSON answer beside functions")
+        return UNSET, UNSET, UNSET, UNSET
+    for field in ("name", "description"):
+        if getattr(output, field) is not None:
+            log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
+    notes: Extra = (output.metadata or {}).get(FAMILY, {})
+    if "~format" in notes and _read_format(notes["~format"]) == output:
+        return UNSET, UNSET, UNSET, notes["~format"]
+    mime: Any = UNSET if "~mime" in notes else JSON
+    held = schema_held(output)
+    if output.kind == "json" or held is None:
+        return mime, UNSET, UNSET, UNSET
+    typed = typed_again(held, notes[TYPED]) if TYPED in notes else UNSET
+    return (mime, held, UNSET, UNSET) if typed is UNSET else (mime, UNSET, typed, UNSET)
