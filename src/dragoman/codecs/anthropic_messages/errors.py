@@ -35,8 +35,14 @@ _TYPES: tuple[tuple[FailureKind, str, int], ...] = (
     ("overloaded", "overloaded_error", 529),
 )
 _KIND_OF_TYPE: dict[str, FailureKind] = {word: kind for kind, word, _ in _TYPES}
-_TYPE_OF_KIND: dict[FailureKind, str] = {kind: word for kind, word, _ in _TYPES} | {"cancelled": "api_error"}
-_STATUS_OF_KIND: dict[FailureKind, int] = {kind: status for kind, _, status in _TYPES} | {"cancelled": 499}
+_TYPE_OF_KIND: dict[FailureKind, str] = {kind: word for kind, word, _ in _TYPES} | {
+    "cancelled": "api_error",
+    "truncated": "api_error",
+}
+_STATUS_OF_KIND: dict[FailureKind, int] = {kind: status for kind, _, status in _TYPES} | {
+    "cancelled": 499,
+    "truncated": 502,
+}
 # What Bedrock throws in the middle of a stream becomes an error of these types in the vendor's own SDK.
 _KIND_OF_EXCEPTION: dict[str, FailureKind] = {
     "throttlingException": "rate_limit",

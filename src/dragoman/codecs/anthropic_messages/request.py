@@ -66,15 +66,15 @@ def decode_request(body: bytes) -> Request:
     if stop == []:
         extra[MODELLED + "stop_sequences"] = Raw(b"[]")
     return Request(
-        None if wire.model is UNSET else wire.model,
+        wire.model,
         tuple(messages),
         () if tools is UNSET else decode_tools(tools),
         choice,
         parallel,
-        None if wire.max_tokens is UNSET else wire.max_tokens,
-        None if wire.temperature is UNSET else wire.temperature,
-        None if wire.top_p is UNSET else wire.top_p,
-        None if wire.top_k is UNSET else wire.top_k,
+        wire.max_tokens,
+        wire.temperature,
+        wire.top_p,
+        wire.top_k,
         () if stop is UNSET else tuple(stop),
         None,
         None,
@@ -82,7 +82,7 @@ def decode_request(body: bytes) -> Request:
         None,
         None if wire.thinking is effort is UNSET else decode_reasoning(wire.thinking, effort),
         output,
-        None if wire.stream is UNSET else wire.stream,
+        wire.stream,
         None if wire.metadata is UNSET else _decode_user(wire.metadata, extra),
         None if wire.cache_control is UNSET else decode_mark(wire.cache_control, extra),
         {FAMILY: extra} if extra else None,
@@ -169,7 +169,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     effort = settings.effort
     wire = MessagesRequest(
         wires,
-        UNSET if request.model is None else request.model,
+        request.model,
         settings.max_tokens,
         _encode_system([*messages[:leading], *encoder.hoisted], encoder) if leading or encoder.hoisted else UNSET,
         tools or UNSET,
@@ -178,14 +178,14 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         UNSET if effort is output is UNSET and not extra else _output_config(effort, output, extra),
         output if old_output else UNSET,
         _stop_sequences(request, log) if request.stop else UNSET,
-        UNSET if request.stream is None else request.stream,
+        request.stream,
         settings.temperature,
         settings.top_p,
         settings.top_k,
         UNSET if request.user is None or "metadata" in extra else MetadataWire(request.user),  # type: ignore[arg-type]
         UNSET if request.cache is None and not extra else encode_mark(request),
     )
-    sampling = not (settings.temperature is settings.top_p is settings.top_k is UNSET)
+    sampling = not (settings.temperature is settings.top_p is settings.top_k is None)
     version = SAMPLING_VERSION if sampling or encoder.needs_old_version else NEWEST_VERSION
     if not extra:
         return Encoded(encode_json(wire), (), PATH, {"anthropic-version": version})

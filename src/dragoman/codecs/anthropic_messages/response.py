@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
@@ -13,13 +11,14 @@ from dragoman.codecs.anthropic_messages.parts import own
 from dragoman.codecs.anthropic_messages.wire import MessageResponse, OutputDetails, TextBlock, UsageWire
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
-from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, inner_extra, keep, spliced
+from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, spliced
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Refusal, ToolCall, Usage
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(MessageResponse, "anthropic-messages response")
+_counts = WireReader(UsageWire, "anthropic-messages usage")
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
@@ -98,70 +97,40 @@ def encode_finish(
 
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_CACHE_COUNTS = ("cache_creation_input_tokens", "cache_read_input_tokens")
+
+def decode_usage(held: Raw) -> Usage:
+    """The counts, with the wire's own object beside them."""
+    return replace(usage_of(_counts.read(held)), metadata={FAMILY: {"~usage": held}})
 
 
-def decode_usage(wire: UsageWire) -> Usage:
+def usage_of(wire: UsageWire) -> Usage:
     """`input_tokens` leaves out what was read from a cache or written to one: the whole is the sum of the three."""
-    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    written, cached = _count(wire.cache_creation_input_tokens), _count(wire.cache_read_input_tokens)
-    for name in _CACHE_COUNTS:
-        if getattr(wire, name) is None:
-            extra[MODELLED + name] = NULL
-    if wire.cache_creation is not UNSET:
-        # The split by lifetime: its sum is modelled.
-        extra[MODELLED + "cache_creation"] = wire.cache_creation
-    for name in ("server_tool_use", "service_tier", "inference_geo"):
-        held = getattr(wire, name)
-        if held is not UNSET:
-            extra[name] = held
-    for name in ("input_tokens", "output_tokens"):
-        if getattr(wire, name) is UNSET:
-            extra[f"~absent:{name}"] = Raw(b"true")
-    details = wire.output_tokens_details
-    if details is not UNSET:
-        extra["~details"] = Raw(b"true")
-        extra.update((keep(FAMILY, UNSET, output_tokens_details=details.extra) or {FAMILY: {}})[FAMILY])
+    written, cached, details = (
+        wire.cache_creation_input_tokens,
+        wire.cache_read_input_tokens,
+        wire.output_tokens_details,
+    )
     return Usage(
-        (_count(wire.input_tokens) or 0) + (written or 0) + (cached or 0),
-        _count(wire.output_tokens) or 0,
+        (wire.input_tokens or 0) + (written or 0) + (cached or 0),
+        wire.output_tokens or 0,
         cached,
         written,
-        None if details is UNSET else _count(details.thinking_tokens),
-        metadata={FAMILY: extra},
+        None if details is None else details.thinking_tokens,
     )
-
-
-def _count(value: int | None | UnsetType) -> int | None:
-    return None if value is UNSET else value
 
 
 def encode_usage(usage: Usage) -> WireValue:
-    notes = (usage.metadata or {}).get(FAMILY)
-    if notes is None:
-        # A strict client of this API expects all four counts.
-        return UsageWire(
-            max(usage.uncached_input, 0),
-            usage.output,
-            usage.cache_written or 0,
-            usage.cached or 0,
-            UNSET,
-            UNSET if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
-        )
-    details: Any = UNSET
-    if "~details" in notes:
-        details = OutputDetails(UNSET if usage.reasoning is None else usage.reasoning)
-        inner = inner_extra(notes, "output_tokens_details")
-        details = details if inner is None else spliced(details, inner)
-    wire = UsageWire(
-        UNSET if "~absent:input_tokens" in notes else usage.uncached_input,
-        UNSET if "~absent:output_tokens" in notes else usage.output,
-        UNSET if usage.cache_written is None else usage.cache_written,
-        UNSET if usage.cached is None else usage.cached,
-        UNSET,
-        details,
+    notes = own(usage.metadata)
+    if "~usage" in notes:
+        return notes["~usage"]
+    # A strict client of this API expects all four counts.
+    return UsageWire(
+        max(usage.uncached_input, 0),
+        usage.output,
+        usage.cache_written or 0,
+        usage.cached or 0,
+        None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
     )
-    return spliced(wire, notes) if notes else wire
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -176,12 +145,15 @@ def decode_response(body: bytes) -> Completion:
         # The answer was cut inside the call: its input may be short of something.
         parts[-1] = replace(parts[-1], incomplete=True)
     _note_spelling(wire, finish, extra)
+    usage = wire.usage
+    if usage is not UNSET and bytes(usage) == b"null":
+        extra["usage"], usage = NULL, UNSET
     return Completion(
         (Message("assistant", tuple(parts)),),
         finish,
-        None if wire.usage is UNSET else decode_usage(wire.usage),
-        None if wire.id is UNSET else wire.id,
-        None if wire.model is UNSET else wire.model,
+        None if usage is UNSET else decode_usage(usage),
+        wire.id,
+        wire.model,
         metadata={FAMILY: extra},
     )
 
@@ -236,10 +208,10 @@ def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:
     details = {} if finish is None else own(finish.metadata)
     wire = MessageResponse(
         _encode_content(completion, MessageEncoder(log, native=True)),
-        UNSET if completion.id is None else completion.id,
+        completion.id,
         _spelled(notes, "~type", "message"),
         _spelled(notes, "~role", "assistant"),
-        UNSET if completion.model is None else completion.model,
+        completion.model,
         UNSET if "~stop_reason" in notes else word,
         UNSET if "~stop_sequence" in notes else matched,
         details.get("stop_details", details.get("~stop_details", UNSET)),

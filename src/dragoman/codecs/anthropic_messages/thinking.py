@@ -38,10 +38,10 @@ def decode_reasoning(thinking: Raw | UnsetType, effort: str | UnsetType) -> Reas
 class Settings(Struct):
     """What a request says about thinking and sampling, as it is sent."""
 
-    max_tokens: int | UnsetType
-    temperature: float | UnsetType
-    top_p: float | UnsetType
-    top_k: int | UnsetType
+    max_tokens: int | None
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
     thinking: WireValue = UNSET
     effort: str | UnsetType = UNSET
 
@@ -53,12 +53,7 @@ class Settings(Struct):
 
 def encode_settings(request: Request, log: LossLog) -> Settings:
     maximum, temperature, top_p, top_k = request.max_output_tokens, request.temperature, request.top_p, request.top_k
-    settings = Settings(
-        UNSET if maximum is None else maximum,
-        UNSET if temperature is None else temperature,
-        UNSET if top_p is None else top_p,
-        UNSET if top_k is None else top_k,
-    )
+    settings = Settings(maximum, temperature, top_p, top_k)
     reasoning = request.reasoning
     if request.origin == FAMILY and (reasoning is None or _is_as_said(reasoning)):
         if reasoning is not None:
@@ -68,10 +63,10 @@ def encode_settings(request: Request, log: LossLog) -> Settings:
     limits = limits_of(request.model)
     if maximum is not None and maximum < 1:
         log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "it allows no answer")
-        settings.max_tokens = UNSET
+        settings.max_tokens = None
     if reasoning is not None:
         _Thinking(request, reasoning, limits, log).apply(settings)
-    if settings.max_tokens is UNSET:
+    if settings.max_tokens is None:
         settings.max_tokens = limits.invented_max_tokens
         log.invent(request, "max_output_tokens", f"max_tokens {settings.max_tokens}", "this API wants a limit")
     if temperature is not None or top_p is not None or top_k is not None:
@@ -161,7 +156,7 @@ class _Thinking:
         wanted = reasoning.budget_tokens
         if wanted is None or wanted < 0:
             wanted = _BUDGET_OF_EFFORT.get(reasoning.effort or "", _BUDGET_OF_EFFORT["medium"])
-        if limit is UNSET:
+        if limit is None:
             settings.max_tokens = limit = wanted + self._limits.invented_max_tokens
             what, why = f"max_tokens {limit}", "this API wants a limit, above the thinking budget"
             self._log.invent(self._request, "max_output_tokens", what, why)
@@ -222,7 +217,7 @@ _LEAST_TOP_P = 0.95
 
 def _legal_sampling(settings: Settings, request: Request, limits: ModelLimits, log: LossLog) -> None:
     temperature = settings.temperature
-    if temperature is not UNSET and temperature > 1:
+    if temperature is not None and temperature > 1:
         log.degrade(request, "temperature", f"temperature {temperature}", "sent as 1: the most this API takes")
         settings.temperature = 1
     policy, thinks = limits.sampling, settings.thinks
@@ -230,15 +225,15 @@ def _legal_sampling(settings: Settings, request: Request, limits: ModelLimits, l
         return
     for name, defaults in _DEFAULTS.items():
         value = getattr(settings, name)
-        if value is UNSET:
+        if value is None:
             continue
         why = None
         if value not in defaults and policy.startswith("default"):
             why = "this model refuses it"
         elif value not in defaults and thinks and not (name == "top_p" and value >= _LEAST_TOP_P):
             why = "this model refuses it while it thinks"
-        elif name == "top_p" and policy.endswith("one of two") and settings.temperature is not UNSET:
+        elif name == "top_p" and policy.endswith("one of two") and settings.temperature is not None:
             why = "this model refuses it together with temperature"
         if why is not None:
             log.drop(request, name, name, why)
-            setattr(settings, name, UNSET)
+            setattr(settings, name, None)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import Unmodelled, Wire
+from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, Unmodelled, Wire
 
 # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -179,12 +179,12 @@ class MetadataWire(Struct, omit_defaults=True):
     user_id: str | None = None
 
 
-class MessagesRequest(Wire, frozen=True):
+class MessagesRequest(Wire, frozen=True, omit_defaults=True):
     messages: list[MessageWire]
     # In the URL on Bedrock and Vertex.
-    model: str | UnsetType = UNSET
+    model: MaybeStr = None
     # Required, but count_tokens takes the same body without it.
-    max_tokens: int | UnsetType = UNSET
+    max_tokens: MaybeInt = None
     system: str | list[TextBlock | Unmodelled] | UnsetType = UNSET
     tools: list[ToolWire] | UnsetType = UNSET
     tool_choice: ToolChoiceWire | UnsetType = UNSET
@@ -192,10 +192,10 @@ class MessagesRequest(Wire, frozen=True):
     output_config: OutputConfig | UnsetType = UNSET
     output_format: FormatWire | UnsetType = UNSET
     stop_sequences: list[str] | UnsetType = UNSET
-    stream: bool | UnsetType = UNSET
-    temperature: int | float | UnsetType = UNSET
-    top_p: int | float | UnsetType = UNSET
-    top_k: int | UnsetType = UNSET
+    stream: MaybeBool = None
+    temperature: MaybeNumber = None
+    top_p: MaybeNumber = None
+    top_k: MaybeInt = None
     metadata: Raw | UnsetType = UNSET
     cache_control: CacheControl | None | UnsetType = UNSET
 
@@ -203,32 +203,30 @@ class MessagesRequest(Wire, frozen=True):
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class OutputDetails(Wire, frozen=True):
-    thinking_tokens: int | UnsetType = UNSET
+class OutputDetails(Struct, frozen=True, gc=False):
+    thinking_tokens: int | None = None
 
 
-class UsageWire(Wire, frozen=True):
-    input_tokens: int | UnsetType = UNSET
-    output_tokens: int | UnsetType = UNSET
-    cache_creation_input_tokens: int | None | UnsetType = UNSET
-    cache_read_input_tokens: int | None | UnsetType = UNSET
-    cache_creation: Raw | UnsetType = UNSET
-    output_tokens_details: OutputDetails | UnsetType = UNSET
-    server_tool_use: Raw | UnsetType = UNSET
-    service_tier: Raw | UnsetType = UNSET
-    inference_geo: Raw | UnsetType = UNSET
+class UsageWire(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The counts we read. The whole object is kept beside them, byte for byte."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens_details: OutputDetails | None = None
 
 
-class MessageResponse(Wire, frozen=True):
+class MessageResponse(Wire, frozen=True, omit_defaults=True):
     content: list[Block]
-    id: str | UnsetType = UNSET
+    id: MaybeStr = None
     type: str | UnsetType = UNSET
     role: str | UnsetType = UNSET
-    model: str | UnsetType = UNSET
+    model: MaybeStr = None
     stop_reason: str | None | UnsetType = UNSET
     stop_sequence: str | None | UnsetType = UNSET
     stop_details: Raw | UnsetType = UNSET
-    usage: UsageWire | UnsetType = UNSET
+    usage: Raw | UnsetType = UNSET
 
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────
