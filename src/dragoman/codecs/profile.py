@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -51,8 +50,6 @@ class Profile(Struct, frozen=True, kw_only=True):
     placeholder_signature_models: re.Pattern[str] = NEVER
     """Models that refuse a turn whose first call is unsigned (Gemini 3 and later)."""
 
-    paths: Mapping[str, str] = {}
-    """Intermediate field -> JSON path in the wire body, for losses."""
 
 
 STRICTEST_NAMES = Profile(name="aliases", family="")

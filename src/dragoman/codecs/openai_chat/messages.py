@@ -16,6 +16,7 @@ from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.openai_chat import carriers
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
+from dragoman.codecs.openai_chat.profile import AUDIO_MODELS
 from dragoman.codecs.openai_chat.wire import (
     AnyMessage,
     AssistantMessage,
@@ -35,6 +36,7 @@ from dragoman.codecs.reading import MODELLED, Extra, Wire, WireValue, inner_extr
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
+    Audio,
     Message,
     Metadata,
     Opaque,
@@ -351,9 +353,13 @@ _ORDER = {Reasoning: 0, Text: 1, Refusal: 2, ToolCall: 3}
 class MessageEncoder:
     """Encodes messages one after the other; images of results wait until the last result of the turn is out."""
 
-    def __init__(self, log: LossLog, *, to_client: bool = False) -> None:
+    def __init__(
+        self, log: LossLog, *, to_client: bool = False, native: bool = False, model: str | None = None
+    ) -> None:
         self._log = log
         self._to_client = to_client
+        self._native = native
+        self._hears = native or AUDIO_MODELS.search(model or "") is not None
         self._waiting_media: list[WireValue] = []
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
@@ -381,7 +387,9 @@ class MessageEncoder:
     def _encode_plain(self, message: Message) -> WireValue:
         content: Any = content_held(message)
         if not isinstance(content, str):
-            content = [wire for part in content if (wire := encode_part(part, self._log)) is not None]
+            content = [wire for part in content if (wire := self._encode_part(part)) is not None]
+            if not content and not self._native:
+                content = ""  # what could not cross is logged, and the API refuses an empty list
         name = UNSET if message.name is None else message.name
         metadata = message.metadata
         if metadata is None or FAMILY not in metadata:
@@ -442,6 +450,12 @@ class MessageEncoder:
         refusal = None if body.refusal is UNSET else body.refusal
         return AssistantMessage(body.content, body.tool_calls, refusal, body.name, NO_ANNOTATIONS)
 
+    def _encode_part(self, part: AnyPart) -> WireValue:
+        if type(part) is Audio and not self._hears:
+            self._log.drop(part, "", "audio", "this model does not take audio")
+            return None
+        return encode_part(part, self._log)
+
     def _assistant_content(
         self, parts: tuple[AnyPart, ...], texts: list[Text], others: list[AnyPart], extra: Extra
     ) -> WireValue:
@@ -455,7 +469,11 @@ class MessageEncoder:
             for part in texts:
                 self._report_text(part)
             return texts[0].text if len(texts) == 1 else "".join(part.text for part in texts)
-        return UNSET if spelled == "absent" else None
+        if spelled == "absent":
+            return UNSET
+        # null is for messages with calls or a refusal; without them the API wants a string.
+        says_more = self._native or any(isinstance(part, ToolCall | Refusal) for part in parts)
+        return None if says_more or self._to_client else ""
 
     def _report_text(self, part: Text) -> None:
         for citation in part.citations:
@@ -549,7 +567,7 @@ class MessageEncoder:
         notes = (result.metadata or {}).get(FAMILY, {})
         inline = "~inline" in notes
         for part in result.parts:
-            wire = encode_part(part, self._log)
+            wire = self._encode_part(part)
             if wire is not None:
                 (texts if inline or isinstance(part, Text | Opaque) else media).append(wire)
         if media:
@@ -561,7 +579,7 @@ class MessageEncoder:
             texts.append(TextPart(carriers.media_placeholder(len(media))))
         if result.kind == "error":
             return carriers.write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
-        return texts
+        return texts or ""
 
 
 def _function(call: ToolCall, extra: Extra) -> WireValue:

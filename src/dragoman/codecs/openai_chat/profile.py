@@ -1,4 +1,4 @@
-"""What Chat Completions accepts."""
+"""What Chat Completions accepts, and what its models refuse."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ PROFILE = Profile(
     # Longer ids were refused in some fields ("maximum length 40"), so ours never are.
     call_id=re.compile(r"[^\s]{1,40}"),
     stop_limit=4,
-    paths={
-        "max_output_tokens": "$.max_completion_tokens",
-        "candidates": "$.n",
-        "reasoning": "$.reasoning_effort",
-        "output": "$.response_format",
-        "stop": "$.stop",
-    },
 )
+
+REASONING_MODELS = re.compile(r"^(o[1-9]|gpt-5(?!.*chat)|gpt-[6-9])")
+"""While these reason, they refuse sampling settings and stop sequences; with effort "none" they take the former."""
+
+SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+
+AUDIO_MODELS = re.compile(r"audio|realtime|voxtral|gemini|omni")
+"""Other models answer audio parts with "Content blocks are expected to be either text or image_url type"."""

@@ -26,6 +26,7 @@ from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, Too
 from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
+from dragoman.passes.schema import OPENAI_STRICT, violations
 
 FAMILY = "openai"
 
@@ -61,11 +62,11 @@ def _decode_tool(wire: AnyTool) -> Tool:
     return ProviderTool(str(definition.get("name") or definition.get("type") or ""), FAMILY, wire.raw)
 
 
-def encode_tools(tools: tuple[Tool, ...], log: LossLog) -> list[Any]:
-    return [wire for tool in tools if (wire := _encode_tool(tool, log)) is not None]
+def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> list[WireValue]:
+    return [wire for tool in tools if (wire := _encode_tool(tool, log, native=native)) is not None]
 
 
-def _encode_tool(tool: Tool, log: LossLog) -> WireValue:
+def _encode_tool(tool: Tool, log: LossLog, *, native: bool) -> WireValue:
     if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
             log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
@@ -74,7 +75,7 @@ def _encode_tool(tool: Tool, log: LossLog) -> WireValue:
             tool.name,
             UNSET if tool.description is None else tool.description,
             UNSET if parameters is None else parameters,
-            UNSET if tool.strict is None else tool.strict,
+            UNSET if tool.strict is None else tool.strict if native else _strict(tool, log),
         )
         if tool.metadata is None or FAMILY not in tool.metadata:
             return FunctionTool(function)
@@ -93,6 +94,14 @@ def _encode_tool(tool: Tool, log: LossLog) -> WireValue:
         return definition_held(tool)
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
     return None
+
+
+def _strict(tool: ToolDefinition, log: LossLog) -> bool:
+    """A schema this API would refuse as strict keeps its meaning and loses the switch, never the other way round."""
+    broken = violations(tool.parameters, OPENAI_STRICT) if tool.strict and tool.parameters is not None else ()
+    if broken:
+        log.degrade(tool, "strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")
+    return bool(tool.strict) and not broken
 
 
 # ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -196,6 +205,9 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     if name is None and FAMILY not in (output.metadata or {}):
         name = "response"
         log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
+    if request.origin != FAMILY and not _is_object(output):
+        log.drop(request, "output", "output schema", "this API wants an object at the root of the schema")
+        return UNSET
     inner: Any = JsonSchemaFormat(
         UNSET if name is None else name,
         UNSET if schema_held(output) is None else schema_held(output),
@@ -205,3 +217,8 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     inner_keys = inner_extra(extra, "json_schema")
     wrapped = inner if inner_keys is None else spliced(inner, inner_keys)
     return spliced(ResponseFormat("json_schema", wrapped), extra)  # type: ignore[arg-type]
+
+
+def _is_object(output: StructuredOutput) -> bool:
+    schema = output.schema
+    return schema is None or (isinstance(schema, dict) and schema.get("type") == "object")
