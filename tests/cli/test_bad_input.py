@@ -131,17 +131,3 @@ def test_a_command_line_that_is_not_understood(arguments: tuple[str, ...], capsy
     assert captured.err.startswith(b"dragoman")
     assert captured.err.count(b"\n") == 1
     assert b"--help" in captured.err
-
-
-def test_a_refusal_of_the_target_is_no_bad_input(tmp_path: Path, capsysbinary: Captured) -> None:
-    """Exit code 3, with the line: what came in was fine, the target cannot say it."""
-    loop = {"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"}
-    tool = {"type": "function", "function": {"name": "f", "parameters": loop}}
-    file = tmp_path / "in.jsonl"
-    file.write_text(f"{GOOD}\n{json.dumps({**PLAIN, 'tools': [tool]})}\n")
-    code = main(["convert", str(file), "--to", "vertex"])
-    captured = capsysbinary.readouterr()
-    assert code in {0, 3}
-    if code == 3:
-        assert captured.out == b""
-        assert f"{file}:2: vertex: " in captured.err.decode()

@@ -135,6 +135,8 @@ def test_a_report_in_json_is_one_object(tmp_path: Path, capsysbinary: Captured) 
     assert report["send_to"] == dragoman.translate_request(PLAIN, source="openai-chat", target="gemini").path
     assert [(loss["path"], loss["severity"]) for loss in report["losses"]] == [("$.logit_bias", "dropped")]
     assert "line" not in report
+    assert main(["convert", "--to", "anthropic-messages", "--report", "json", written(tmp_path, PLAIN)]) == 0
+    assert "anthropic-version" in json.loads(capsysbinary.readouterr().err)["headers"]
 
 
 def test_a_report_on_lines_names_each_line(tmp_path: Path, capsysbinary: Captured) -> None:
@@ -196,15 +198,33 @@ def test_all_formats_side_by_side(tmp_path: Path, capsysbinary: Captured) -> Non
         assert body.count("\n") > 5
 
 
+# Every reference leads to itself: there is no schema to write out in its place.
+LOOP = {"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"}
+REFUSED = {**PLAIN, "tools": [{"type": "function", "function": {"name": "f", "parameters": LOOP}}]}
+
+
 def test_a_target_that_refuses_does_not_hide_the_others(tmp_path: Path, capsysbinary: Captured) -> None:
-    """No format but OpenAI's own can say a schema that refers to itself without keeping the reference."""
-    tree = {"type": "object", "properties": {"child": {"$ref": "#"}}, "patternProperties": {"x": {"$ref": "#"}}}
-    tool = {"type": "function", "function": {"name": "grow", "parameters": tree}}
-    code = main(["convert", written(tmp_path, {**PLAIN, "tools": [tool]}), "--to", "all"])
-    found = sections(capsysbinary.readouterr().out)
-    refused = {name for name, (verdict, _) in found.items() if verdict.startswith("refused: ")}
-    assert code == (3 if refused else 0)
-    assert "openai-chat" in found.keys() - refused
+    assert main(["convert", written(tmp_path, REFUSED), "--to", "all", "--report", "json"]) == 3
+    captured = capsysbinary.readouterr()
+    found = sections(captured.out)
+    assert tuple(found) == dragoman.formats()
+    assert found["anthropic-messages"][0].startswith("refused: anthropic-messages: ")
+    assert json.loads(found["openai-chat"][1]) == REFUSED
+    reports = {report["to"]: report for report in map(json.loads, captured.err.splitlines())}
+    assert "refused" in reports["anthropic-messages"]
+    assert "refused" not in reports["openai-chat"]
+
+
+@pytest.mark.parametrize("bodies", [(REFUSED,), (PLAIN, REFUSED)], ids=["JSON", "JSON Lines"])
+def test_a_refusal_is_told_with_its_line_and_is_no_bad_input(
+    bodies: tuple[Any, ...], tmp_path: Path, capsysbinary: Captured
+) -> None:
+    file = written(tmp_path, *bodies)
+    assert main(["convert", file, "--to", "anthropic-messages"]) == 3
+    captured = capsysbinary.readouterr()
+    assert captured.out == b""
+    assert captured.err.decode().startswith(f"dragoman: {file}:{len(bodies)}: anthropic-messages: ")
+    assert captured.err.count(b"\n") == 1
 
 
 # ── output ────────────────────────────────────────────────────────────────────────────────────────────────────

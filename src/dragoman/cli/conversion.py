@@ -119,7 +119,9 @@ class _Run:
             self._report.add(msgspec.structs.replace(crossing, refused=str(error)))
             return error
         self.losses += len(encoded.losses)
-        self._report.add(msgspec.structs.replace(crossing, losses=encoded.losses, path=encoded.path))
+        self._report.add(
+            msgspec.structs.replace(crossing, losses=encoded.losses, path=encoded.path, headers=encoded.headers)
+        )
         return encoded
 
     def _translate(self, content: bytes, understood: Understood, target: str) -> Encoded:

@@ -12,12 +12,12 @@ from dragoman.cli.describe import describe_request
 from dragoman.cli.problems import OK
 from dragoman.cli.report import SEVERITIES, counted
 from dragoman.cli.table import aligned
-from dragoman.cli.terminal import Style, Terminal, columns, shortened, stdout, terminal_of
+from dragoman.cli.terminal import Style, Terminal, stdout, terminal_of
 from dragoman.cli.tree import render
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import formats
 from dragoman.errors import EncodeError
-from dragoman.ir import Audio, Document, Image, Request, ToolCall, ToolResult
+from dragoman.ir import Audio, Document, Image, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import parse_json
 from dragoman.losses import Loss
 
@@ -25,11 +25,12 @@ SOURCE = "openai-chat"
 
 _COLOURS: dict[str, Style] = {"dropped": "red", "degraded": "yellow", "invented": "blue"}
 _COUNTED: dict[type, str] = {
-    ToolCall: "calls",
-    ToolResult: "results",
-    Image: "images",
-    Document: "documents",
+    Text: "text",
+    Image: "image",
+    Document: "document",
     Audio: "audio",
+    ToolCall: "call",
+    ToolResult: "result",
 }
 _NEXT = """\
 Now with your own:
@@ -73,7 +74,9 @@ def _story(body: bytes, terminal: Terminal) -> Iterator[str]:
 
 def _crossing(body: bytes, request: Request, target: str, terminal: Terminal) -> Iterator[str]:
     try:
-        encoded = translate.translate_request(body, source=SOURCE, target=target)
+        # No API has the other's models: whoever really sends this names one of theirs.
+        model = None if target == SOURCE else "MODEL"
+        encoded = translate.translate_request(body, source=SOURCE, target=target, model=model)
     except EncodeError as error:
         yield f"{terminal.paint(target, 'cyan')}  {terminal.paint('refused', 'red')}: {error}"
         return
@@ -86,23 +89,22 @@ def _crossing(body: bytes, request: Request, target: str, terminal: Terminal) ->
 def _crossed(request: Request, encoded: Encoded, target: str, terminal: Terminal) -> Iterator[str]:
     """What a reader of the new body finds there, against what there was."""
     before, after = _inventory(request), _inventory(translate.decode_request(encoded.json(), target))
-    found = ", ".join(
-        f"{name} {after[name]}" if after[name] == before[name] else f"{name} {after[name]} of {before[name]}"
-        for name in before
-    )
-    yield terminal.paint(f"  there: {found}", "dim")
+    found = ", ".join(_crossed_of(after[name], before[name], name) for name in before)
+    yield terminal.paint(f"  crossed: {found}", "dim")
     headers = "".join(f"  {name}: {value}" for name, value in encoded.headers.items())
-    yield terminal.paint(f"  send:  POST {encoded.path}{headers}  ({len(encoded.json())} bytes)", "dim")
+    yield terminal.paint(f"  send it: POST {encoded.path}{headers}", "dim")
+
+
+def _crossed_of(after: int, before: int, name: str) -> str:
+    few = f"{after}" if after == before else f"{after} of {before}"
+    return f"{few} {name}" + ("" if before == 1 else "s")
 
 
 def _inventory(request: Request) -> Counter[str]:
     found: Counter[str] = Counter()
-    found["messages"] = len(request.messages)
-    found["tools"] = len(request.tools)
     for message in request.messages:
-        for part in message.parts:
-            if type(part) in _COUNTED:
-                found[_COUNTED[type(part)]] += 1
+        found.update(_COUNTED[type(part)] for part in message.parts if type(part) in _COUNTED)
+    found["tool"] = len(request.tools)
     return found
 
 
@@ -110,8 +112,11 @@ def loss_rows(losses: tuple[Loss, ...], terminal: Terminal) -> Iterator[str]:
     rows = sorted(losses, key=lambda loss: (SEVERITIES.index(loss.severity), loss.path))
     if not rows:
         return
-    lines = aligned([(loss.severity, loss.path, f"{loss.what}: {loss.why}") for loss in rows], widest=40)
-    for loss, line in zip(rows, lines, strict=True):
-        word = terminal.paint(loss.severity, _COLOURS[loss.severity])
-        rest = shortened(line[len(loss.severity) :], terminal.width - 2 - columns(loss.severity))
-        yield f"  {word}{rest}"
+    for loss, line in zip(rows, aligned([(loss.severity, loss.path, _told(loss)) for loss in rows]), strict=True):
+        yield f"  {terminal.paint(loss.severity, _COLOURS[loss.severity])}{line.removeprefix(loss.severity)}"
+
+
+def _told(loss: Loss) -> str:
+    """What and why; the path alone already says what a setting of that name is."""
+    named = loss.path.endswith("." + loss.what.replace(" ", "_"))
+    return loss.why if named else f"{loss.what}: {loss.why}"

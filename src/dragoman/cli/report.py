@@ -25,13 +25,14 @@ _MOST_ROWS = 200
 class Crossing(
     Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"source": "from", "target": "to", "path": "send_to"}
 ):
-    """One conversion, as `--report json` tells it. `path` is where the body would be sent."""
+    """One conversion, as `--report json` tells it. `path` and `headers` say where and how the body would be sent."""
 
     line: int | None = None
     source: str
     target: str
     kind: str
     path: str = ""
+    headers: dict[str, str] = {}
     refused: str | None = None
     losses: tuple[Loss, ...]
 
