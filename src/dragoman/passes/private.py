@@ -7,10 +7,21 @@ from collections.abc import Iterable
 from dragoman.codecs.profile import Profile
 from dragoman.codecs.reading import WITHIN, inner_extra
 from dragoman.ir import AnyPart, Completion, Message, Metadata, Request, Text, ToolResult
+from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 from dragoman.losses import LossLog
 
 _SAYS_NOTHING = frozenset({b"null", b"[]", b"{}"})
+
+
+def says_more(metadata: Metadata, family: str) -> bool:
+    """Whether a family other than this one said something here that is more than spelling."""
+    for owner, entries in metadata.items():
+        if owner != family:
+            for key in entries:
+                if key[:1] != "~" or key.startswith(WITHIN):
+                    return True
+    return False
 
 
 def report_private(request: Request, profile: Profile, log: LossLog) -> Request:
@@ -28,31 +39,39 @@ def report_private(request: Request, profile: Profile, log: LossLog) -> Request:
 def report_private_answer(completion: Completion, profile: Profile, log: LossLog) -> None:
     _report(completion, completion.metadata, profile, log)
     _report_messages(completion.messages, profile, log)
-    for name in ("finish", "usage"):
-        told = getattr(completion, name)
-        if told is not None:
-            _report(completion, told.metadata, profile, log, f"{name}.")
+    if completion.finish is not None:
+        _report(completion, completion.finish.metadata, profile, log, "finish.")
+    if completion.usage is not None:
+        _report(completion, completion.usage.metadata, profile, log, "usage.")
 
 
 def _report_messages(messages: Iterable[Message], profile: Profile, log: LossLog) -> None:
     for message in messages:
-        _report(message, message.metadata, profile, log)
-        for part in message.parts:
-            _report_part(part, profile, log)
+        if message.metadata is not None:
+            _report(message, message.metadata, profile, log)
+        content = content_held(message)
+        if type(content) is tuple:
+            for part in content:
+                _report_part(part, profile, log)
 
 
 def _report_part(part: AnyPart, profile: Profile, log: LossLog) -> None:
-    _report(part, getattr(part, "metadata", None), profile, log)
-    if isinstance(part, Text):
-        for citation in part.citations:
+    metadata = getattr(part, "metadata", None)
+    if metadata is not None:
+        _report(part, metadata, profile, log)
+    kind = type(part)
+    if kind is Text:
+        for citation in part.citations:  # type: ignore[union-attr]
             _report(part, citation.metadata, profile, log, "citations.")
-    elif isinstance(part, ToolResult):
-        for inner in part.parts:
+    elif kind is ToolResult:
+        for inner in part.parts:  # type: ignore[union-attr]
             _report_part(inner, profile, log)
 
 
 def _report(node: Value, metadata: Metadata | None, profile: Profile, log: LossLog, within: str = "") -> None:
-    for family, entries in (metadata or {}).items():
+    if metadata is None or not says_more(metadata, profile.family):
+        return
+    for family, entries in metadata.items():
         if family == profile.family:
             continue
         for key, held in entries.items():

@@ -6,9 +6,9 @@ Conservative: True may be a false alarm, False never is. The passes themselves d
 from __future__ import annotations
 
 from dragoman.codecs.profile import Profile
-from dragoman.codecs.reading import WITHIN
-from dragoman.ir import Message, Metadata, Request, Text, ToolCall, ToolResult
+from dragoman.ir import Message, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
+from dragoman.passes.private import says_more
 
 _MEMORY = 8192
 
@@ -24,20 +24,20 @@ class Surveyor:
     def needs_passes(self, request: Request) -> bool:
         profile = self.profile
         tools = request.tools
-        if request.metadata is not None and _foreign(request.metadata, profile.family):
+        if request.metadata is not None and says_more(request.metadata, profile.family):
             return True
         for tool in tools:
             if tool.name not in self._good_names and not self._is_good_name(tool.name):
                 return True
             metadata = getattr(tool, "metadata", None)
-            if metadata is not None and _foreign(metadata, profile.family):
+            if metadata is not None and says_more(metadata, profile.family):
                 return True
         if not tools and (request.tool_choice is not None or request.parallel_tool_calls is not None):
             return True
         if request.stop and profile.stop_limit is not None:
             return True
         for settings in (request.tool_choice, request.reasoning, request.output):
-            if settings is not None and settings.metadata is not None and _foreign(settings.metadata, profile.family):
+            if settings is not None and settings.metadata is not None and says_more(settings.metadata, profile.family):
                 return True
         return self._messages_need_passes(request.messages, has_tools=bool(tools))
 
@@ -55,7 +55,7 @@ class Surveyor:
         previous = "system"
         for message in messages:
             role = message.role
-            if message.metadata is not None and _foreign(message.metadata, family):
+            if message.metadata is not None and says_more(message.metadata, family):
                 return True
             content = content_held(message)
             if role == "tool":
@@ -67,7 +67,7 @@ class Surveyor:
                         or not part.name
                     ):
                         return True
-                    if part.metadata is not None and _foreign(part.metadata, family):
+                    if part.metadata is not None and says_more(part.metadata, family):
                         return True
                 previous = role
                 continue
@@ -95,7 +95,7 @@ class Surveyor:
                 elif kind is Text and not blank_text and (not part.text or part.text.isspace()):  # type: ignore[union-attr]
                     return True
                 metadata = getattr(part, "metadata", None)
-                if metadata is not None and _foreign(metadata, family):
+                if metadata is not None and says_more(metadata, family):
                     return True
         if waiting or (seen and not has_tools and profile.tools_with_calls):
             return True
@@ -123,16 +123,6 @@ def _remember(memory: set[str], text: str, *, good: bool) -> bool:
             memory.clear()
         memory.add(text)
     return good
-
-
-def _foreign(metadata: Metadata, family: str) -> bool:
-    """Whether another family said something here that is more than spelling."""
-    for owner, entries in metadata.items():
-        if owner != family:
-            for key in entries:
-                if key[:1] != "~" or key.startswith(WITHIN):
-                    return True
-    return False
 
 
 _SURVEYORS: dict[str, Surveyor] = {}
