@@ -21,6 +21,7 @@ from dragoman.ir import (
     Finish,
     Finished,
     Message,
+    Metadata,
     PartDelta,
     PartEnd,
     PartStart,
@@ -158,7 +159,16 @@ class _Growing:
         # A reasoning part without its end event loses its signature: the vendor would refuse it over cut text.
         if end is not None and end.signature is not None and not end.incomplete:
             changes["signature"] = end.signature
+        if end is not None and end.metadata is not None:
+            changes["metadata"] = _joined(getattr(part, "metadata", None), end.metadata)
         return structs.replace(part, **changes) if changes else part
+
+
+def _joined(early: Metadata | None, late: Metadata | None) -> Metadata | None:
+    """What the wire said at the start and at the end; the later word counts."""
+    if early is None or late is None:
+        return early or late
+    return early | {family: early.get(family, {}) | notes for family, notes in late.items()}
 
 
 def _arguments(call: ToolCall, text: str) -> Any:
@@ -223,7 +233,7 @@ class Accumulator:
             start.model,
             start.created,
             (finish, *others) if others else (),
-            start.metadata,
+            start.metadata if finished is None else _joined(start.metadata, finished.metadata),
         )
 
 

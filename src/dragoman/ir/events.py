@@ -44,11 +44,15 @@ class PartDelta(Event, frozen=True, tag="part_delta"):
 
 
 class PartEnd(Event, frozen=True, tag="part_end"):
-    """The wire said that the part is complete; `incomplete` when the answer was cut inside it."""
+    """The wire said that the part is complete; `incomplete` when the answer was cut inside it.
+
+    `metadata` is what the wire said of the part only now; it joins that of its start.
+    """
 
     index: int
     signature: Signature | None = None
     incomplete: bool = False
+    metadata: Metadata | None = None
 
 
 class UsageUpdate(Event, frozen=True, tag="usage"):
@@ -58,10 +62,14 @@ class UsageUpdate(Event, frozen=True, tag="usage"):
 
 
 class Finished(Event, frozen=True, tag="finished"):
-    """The clean end of the answer. `others` are the finishes of further candidates."""
+    """The clean end of the answer. `others` are the finishes of further candidates.
+
+    `metadata` is what the wire said of the answer only now; it joins that of its start.
+    """
 
     finish: Finish
     others: tuple[Finish | None, ...] = ()
+    metadata: Metadata | None = None
 
 
 class StreamFailed(Event, frozen=True, tag="stream_failed"):
