@@ -251,8 +251,16 @@ def _citation(raw: Raw) -> Citation | None:
         get("content", str),
         get("start_index", int),
         get("end_index", int),
-        {FAMILY: {"~annotation": raw}},
+        {FAMILY: {"~annotation": raw} | _unknown(annotation, _ANNOTATION) | _unknown(cited, _CITED)},
     )
+
+
+_ANNOTATION = frozenset({"type", "url_citation"})
+_CITED = frozenset({"url", "title", "content", "start_index", "end_index"})
+
+
+def _unknown(found: Mapping[str, Any], known: frozenset[str]) -> Extra:
+    return {key: Raw(encode_json(value)) for key, value in found.items() if key not in known}
 
 
 def write_annotations(parts: Sequence[AnyPart]) -> list[Any]:

@@ -39,7 +39,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.parts import opaque_block_held
-from dragoman.ir.values import encode_json, parse_json
+from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
 
 FAMILY = "openai"
@@ -57,11 +57,11 @@ def _decode_text(wire: TextPart) -> Text:
 def _decode_mark(
     wire: Wire, mark: Breakpoint | UnsetType, **within: Extra | UnsetType
 ) -> tuple[Cache | None, Metadata | None]:
-    metadata = keep(FAMILY, wire.extra, **within)
     if mark is UNSET:
-        return None, metadata
+        return None, keep(FAMILY, wire.extra, **within)
+    metadata = keep(FAMILY, wire.extra, **within, prompt_cache_breakpoint=mark.extra)
     extra = (metadata or {}).get(FAMILY, {})
-    extra[MODELLED + "prompt_cache_breakpoint"] = Raw(encode_json(mark))
+    extra[MODELLED + "prompt_cache_breakpoint"] = spliced(mark, mark.extra or {})
     return Cache(None if mark.ttl is UNSET else mark.ttl), {FAMILY: extra}
 
 

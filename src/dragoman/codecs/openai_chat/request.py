@@ -36,10 +36,10 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.values import encode_json, note
+from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
-TRUE = Raw(b"true")
+OLD_MAXIMUM: Extra = {"~max_tokens": Raw(b"true")}
 
 _reader = WireReader(ChatRequest, "openai-chat request")
 
@@ -53,15 +53,11 @@ def decode_request(body: bytes) -> Request:
     output = wire.response_format
     maximum = wire.max_completion_tokens
     extra = wire.extra
-    if (
-        wire.max_tokens is not None
-        or stop is not UNSET
-        or wire.stream_options is not UNSET
-        or output is not UNSET
-        or tools == []
-    ):
-        extra = _decode_spelling(wire, {} if extra is UNSET else extra)
-        maximum = wire.max_tokens if maximum is None else maximum
+    if wire.max_tokens is not None and maximum is None:
+        maximum = wire.max_tokens
+        extra = OLD_MAXIMUM if extra is UNSET else {**extra, **OLD_MAXIMUM}
+    if stop is not UNSET or wire.stream_options is not UNSET or output is not UNSET or tools == []:
+        extra = _decode_spelling(wire, {} if extra is UNSET else dict(extra))
     return Request(
         wire.model,
         decode_messages(wire.messages),
@@ -89,15 +85,13 @@ def decode_request(body: bytes) -> Request:
 
 def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
     """Which of several ways of saying the same thing the client chose."""
-    if wire.max_tokens is not None:
-        if wire.max_completion_tokens is None:
-            extra["~max_tokens"] = TRUE
-        else:
-            extra["max_tokens"] = Raw(encode_json(wire.max_tokens))
+    if wire.max_tokens is not None and wire.max_completion_tokens is not None:
+        extra["max_tokens"] = Raw(encode_json(wire.max_tokens))
     if isinstance(wire.stop, str):
         extra["~stop"] = Raw(b'"string"')
     if wire.stream_options is not UNSET:
-        extra[MODELLED + "stream_options"] = wire.stream_options
+        only_usage = parse_json(wire.stream_options).keys() <= {"include_usage"}
+        extra[MODELLED * only_usage + "stream_options"] = wire.stream_options
     if wire.response_format is not UNSET and decode_output(wire.response_format) is None:
         extra[MODELLED + "response_format"] = spliced(
             wire.response_format, {} if wire.response_format.extra is UNSET else wire.response_format.extra
@@ -117,7 +111,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     extra: Extra | None = None if metadata is None else metadata.get(FAMILY)
     native = request.origin == FAMILY
     effort = UNSET if request.reasoning is None else _encode_effort(request.reasoning, request, log)
-    if not native and request.model is not None and REASONING_MODELS.match(request.model):
+    if not native and (request.stop or _samples(request)):
         request = _without_sampling(request, effort, log)
     maximum = request.max_output_tokens
     old_maximum = extra is not None and "~max_tokens" in extra
@@ -155,7 +149,18 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     return Encoded(encode_json(wire) if extra is None else bytes(spliced(wire, extra)), (), PATH)
 
 
+def _samples(request: Request) -> bool:
+    return (
+        request.temperature is not None
+        or request.top_p is not None
+        or request.presence_penalty is not None
+        or request.frequency_penalty is not None
+    )
+
+
 def _without_sampling(request: Request, effort: WireValue, log: LossLog) -> Request:
+    if request.model is None or REASONING_MODELS.match(request.model) is None:
+        return request
     changes: dict[str, Any] = {}
     why = "this model refuses it while it reasons"
     for name in SAMPLING if effort != "none" else ():
@@ -273,4 +278,4 @@ def _locate_said(message: Message, part: AnyPart, field: str) -> str:
         return ".refusal"
     if field == "signature":
         return ".extra_content" if "~raw:extra_content" in notes else ".reasoning_details"
-    return ".annotations" if field == "citations" else ".content"
+    return ".annotations" if field.startswith("citations") else ".content"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from msgspec import UNSET, Raw
@@ -107,18 +108,23 @@ def _strict(tool: ToolDefinition, log: LossLog) -> bool:
 # ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _CUSTOM = {FAMILY: {"~type": Raw(b'"custom"')}}
-_MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+_CHOICES = {
+    "auto": ToolChoice("auto"),
+    "none": ToolChoice("none"),
+    "required": ToolChoice("required"),
+    # Mistral says "any" where everybody else says "required".
+    "any": ToolChoice("required", metadata={FAMILY: {"~mode": Raw(b'"any"')}}),
+}
 
 
 def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
     if isinstance(wire, str):
-        if wire not in _MODES:
+        choice = _CHOICES.get(wire)
+        if choice is None:
             raise DecodeError(
                 path="$.tool_choice", expected="auto, none, required or an object", got=repr(wire), source="openai-chat"
             )
-        # Mistral says "any" where everybody else says "required".
-        metadata = {FAMILY: {"~mode": Raw(b'"any"')}} if wire == "any" else None
-        return ToolChoice(_MODES[wire], metadata=metadata)  # type: ignore[arg-type]
+        return choice
     if wire.function is not UNSET:
         metadata = keep(FAMILY, wire.extra, function=wire.function.extra)
         if wire.type is UNSET:
@@ -127,7 +133,7 @@ def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
     if wire.custom is not UNSET:
         return ToolChoice("required", (wire.custom.name,), _CUSTOM)
     if wire.allowed_tools is not UNSET:
-        return _decode_allowed(wire.allowed_tools)
+        return _decode_allowed(wire, wire.allowed_tools)
     # xAI also takes {"type": "tool", "name": …}.
     named = UNSET if wire.extra is UNSET else parse_json(wire.extra.get("name", Raw(b"null")))
     if not isinstance(named, str):
@@ -140,15 +146,22 @@ def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
     return ToolChoice("required", (named,), {FAMILY: {"~choice": spliced(wire, wire.extra or {})}})
 
 
-def _decode_allowed(allowed: AllowedTools) -> ToolChoice:
+def _decode_allowed(wire: ChoiceObject, allowed: AllowedTools) -> ToolChoice:
     names = []
-    kinds = []
-    for tool in allowed.tools:
+    within = {"allowed_tools": allowed.extra}
+    for index, tool in enumerate(allowed.tools):
         named = tool.function if tool.function is not UNSET else tool.custom
-        if named is not UNSET:
-            names.append(named.name)
-            kinds.append(tool.type)
-    notes = {"~set": Raw(b"true"), "~types": Raw(("[" + ",".join(f'"{kind}"' for kind in kinds) + "]").encode())}
+        if named is UNSET:
+            raise DecodeError(
+                path=f"$.tool_choice.allowed_tools.tools[{index}]",
+                expected="function or custom",
+                got=repr(tool.type),
+                source="openai-chat",
+            )
+        names.append(named.name)
+        within[f"allowed_tools.tools[{index}]"] = tool.extra
+        within[f"allowed_tools.tools[{index}].{tool.type}"] = named.extra
+    notes = {"~set": Raw(b"true")} | (keep(FAMILY, wire.extra, **within) or {FAMILY: {}})[FAMILY]
     return ToolChoice("required" if allowed.mode == "required" else "auto", tuple(names), {FAMILY: notes})
 
 
@@ -171,7 +184,21 @@ def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> WireValue
             return ChoiceObject("custom", custom=function)
         single = ChoiceObject(UNSET if "~untyped" in notes else entries[0].type, function, entries[0].custom)
         return spliced(single, notes) if notes else single
-    return ChoiceObject("allowed_tools", allowed_tools=AllowedTools(choice.mode, entries))
+    allowed: Any = AllowedTools(choice.mode, [_allowed(entry, index, notes) for index, entry in enumerate(entries)])
+    if (inner := inner_extra(notes, "allowed_tools")) is not None:
+        allowed = spliced(allowed, inner)
+    return spliced(ChoiceObject("allowed_tools", allowed_tools=allowed), notes)
+
+
+def _allowed(entry: AllowedTool, index: int, notes: Mapping[str, Any]) -> Any:
+    """The entry with what it said beyond its type."""
+    place = f"allowed_tools.tools[{index}]"
+    outer, inner = inner_extra(notes, place), inner_extra(notes, f"{place}.{entry.type}")
+    if inner is not None and entry.function is not UNSET:
+        entry = AllowedTool(entry.type, cast("Any", spliced(entry.function, inner)))
+    elif inner is not None and entry.custom is not UNSET:
+        entry = AllowedTool(entry.type, custom=cast("Any", spliced(entry.custom, inner)))
+    return entry if outer is None else spliced(entry, outer)
 
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
