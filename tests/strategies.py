@@ -238,12 +238,23 @@ _REFUSALS = st.builds(ir.Refusal, WORDS)
 _CALLS_FIRST = _one_in(4)
 
 
+_A_FAMILY = st.sampled_from(FAMILIES)
+
+
+def _minted(part: Any, family: str) -> Any:
+    """One answer comes from one vendor, and so do all its signatures."""
+    if part.signature is None:
+        return part
+    return structs.replace(part, signature=structs.replace(part.signature, family=family))
+
+
 @st.composite
 def answers(draw: DrawFn, numbers: Iterable[int] = (1, 2), prefix: str = "call_") -> ir.Message:
     """An assistant message: reasoning, text, provider-run tools, refusals and calls, not always in that order."""
     ids = iter(numbers)
-    tools: list[Any] = [structs.replace(call, id=f"{prefix}{next(ids)}") for call in draw(_CALL_LISTS)]
-    parts: list[Any] = [*draw(_THOUGHTS), *draw(_SPEECH)]
+    family = draw(_A_FAMILY)
+    tools: list[Any] = [_minted(structs.replace(call, id=f"{prefix}{next(ids)}"), family) for call in draw(_CALL_LISTS)]
+    parts: list[Any] = [*(_minted(thought, family) for thought in draw(_THOUGHTS)), *draw(_SPEECH)]
     if draw(_RARELY):
         parts += draw(SERVER_PAIRS)
     if not tools and draw(_RARELY):

@@ -4,6 +4,10 @@ Here on bodies we made ourselves: from generated values, directly and by way of 
 services and clients really send is in tests/test_recordings_identity.py.
 """
 
+import json
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import given
 
@@ -14,7 +18,7 @@ from tests import strategies
 from tests.support.bodies import ERRORS, REQUESTS, RESPONSES, Sample
 from tests.support.formats import CROSSINGS, FORMATS
 from tests.support.promises import promise
-from tests.support.trees import difference, exact, plain
+from tests.support.trees import difference, exact, plain, variants
 
 pytestmark = promise("law:1-identity")
 
@@ -95,3 +99,27 @@ def test_free_json_keeps_every_byte_that_matters(sample: Sample) -> None:
     body = sample.json()[:-1] + b',"x_unknown":' + odd + b"}"
     again = dragoman.encode_request(dragoman.decode_request(body, sample.format), sample.format).json()
     assert dict(exact(again))["x_unknown"] == exact(odd)
+
+
+@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+def test_keys_and_nulls_nobody_knows_stay_where_they_stand_in_a_request(sample: Sample) -> None:
+    for body in with_unknown_keys(sample.body):
+        assert_identity(body, sample.format, "request")
+
+
+@pytest.mark.parametrize("sample", RESPONSES, ids=str)
+def test_keys_and_nulls_nobody_knows_stay_where_they_stand_in_an_answer(sample: Sample) -> None:
+    for body in with_unknown_keys(sample.body):
+        assert_identity(body, sample.format, "response")
+
+
+@pytest.mark.parametrize("sample", ERRORS, ids=str)
+def test_keys_and_nulls_nobody_knows_stay_where_they_stand_in_an_error(sample: Sample) -> None:
+    for body in with_unknown_keys(sample.body):
+        assert_identity(body, sample.format, "error")
+
+
+def with_unknown_keys(body: dict[str, Any]) -> Iterator[bytes]:
+    """The body once more for every object in it, with keys there that nobody knows, one of them null."""
+    for _, variant in variants(body, lambda found: {**found, "x_unknown": {"deep": [1.5, None]}, "x_null": None}):
+        yield json.dumps(variant).encode()

@@ -13,7 +13,7 @@ from dragoman.codecs.registry import codec
 def _is_ready(name: str) -> bool:
     try:
         codec(name)
-    except ModuleNotFoundError:
+    except Exception:
         return False
     return True
 

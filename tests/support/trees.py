@@ -1,7 +1,8 @@
 """JSON compared exactly, and the leaves of JSON trees and of intermediate values by path."""
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Raw
@@ -92,3 +93,39 @@ def _field(value: Value, name: str) -> Any:
     if name in getattr(type(value), "__exact__", {}):
         return held(value, name)
     return getattr(value, name)
+
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+
+
+def reaches(body: Any, path: str) -> bool:
+    """Whether a path such as `$.messages[0].content` leads somewhere in this JSON value."""
+    if path != "$" and (not path.startswith("$") or _STEP.sub("", path[1:])):
+        return False
+    for key, index in _STEP.findall(path):
+        if isinstance(body, Mapping) and key in body:
+            body = body[key]
+        elif isinstance(body, list) and index and int(index) < len(body):
+            body = body[int(index)]
+        else:
+            return False
+    return True
+
+
+def covers(loss_path: str, leaf_path: str) -> bool:
+    """Whether a loss told at one path speaks of the leaf at the other: the leaf itself, or something that holds it."""
+    rest = leaf_path.removeprefix(loss_path)
+    return rest != leaf_path and (not rest or rest[0] in ".[")
+
+
+def variants(body: Any, change: Callable[[dict[str, Any]], Any], path: str = "$") -> Iterator[tuple[str, Any]]:
+    """The JSON value once more for every object in it, with that object changed; and where it stands."""
+    if isinstance(body, dict):
+        yield path, change(body)
+        for key, inner in body.items():
+            for where, variant in variants(inner, change, f"{path}.{key}"):
+                yield where, {**body, key: variant}
+    elif isinstance(body, list):
+        for index, inner in enumerate(body):
+            for where, variant in variants(inner, change, f"{path}[{index}]"):
+                yield where, [*body[:index], variant, *body[index + 1 :]]

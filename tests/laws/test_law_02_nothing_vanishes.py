@@ -1,0 +1,306 @@
+"""Law 2. What the target cannot say is a loss with path and reason; strict mode refuses.
+
+Two ways of looking. Texts: each gets a mark of its own, and every mark is found in the target's body or told in a loss.
+Everything else: a field is taken away, and either the body changes, or a loss had told that it does not matter there.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from msgspec import structs
+
+import dragoman
+from dragoman import ir
+from dragoman.errors import EncodeError, LossRefused
+from dragoman.ir.messages import content_held
+from dragoman.ir.values import Value
+from dragoman.losses import Loss
+from tests import strategies
+from tests.support.bodies import REQUESTS, RESPONSES, Sample
+from tests.support.formats import CROSSINGS, FORMATS
+from tests.support.promises import promise
+from tests.support.trees import covers, leaves, plain, reaches, variants
+
+pytestmark = promise("law:2-nothing-vanishes")
+
+# ── marks ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Words of a protocol, ids and names: they are not free text, and the second way of looking is for them.
+_WORDS_OF_THE_FORMAT = re.compile(
+    r"\.(type|role|kind|mode|origin|family|ttl|media_type|detail|effort|id|tool_call_id|name|names\[\d+\]|model|reason"
+    r"|arguments_text|file_id|user|block\.(type|id|name|tool_use_id|\w+\.(language|outcome))"
+    r"|(definition|parameters|schema)\..*)$"
+)
+_MARK = re.compile(r"mark[0-9]+x")
+
+
+def marked(value: Any, kind: type[Any]) -> Any:
+    """The same value with a mark of its own in every free text, base64 data included."""
+    counter = iter(range(10**6))
+
+    def mark(text: str, path: str) -> str:
+        if _WORDS_OF_THE_FORMAT.search(path) or not text.strip():
+            return text
+        sign = f"mark{next(counter)}x"
+        if path.endswith(".data"):
+            return base64.b64encode(f"{sign:<12}".encode()).decode()
+        return f"{text}{sign}"
+
+    return msgspec.json.decode(msgspec.json.encode(_rewritten(msgspec.json.encode(value), mark)), type=kind)
+
+
+def _rewritten(encoded: bytes, change: Callable[[str, str], str]) -> Any:
+    def walk(value: Any, path: str) -> Any:
+        if isinstance(value, str):
+            return change(value, path)
+        if isinstance(value, list):
+            return [walk(inner, f"{path}[{index}]") for index, inner in enumerate(value)]
+        if isinstance(value, dict):
+            # Where there is exact argument text, the object beside it must stay the same arguments.
+            fixed = "arguments" if "arguments_text" in value else None
+            return {key: inner if key == fixed else walk(inner, f"{path}.{key}") for key, inner in value.items()}
+        return value
+
+    return walk(plain(encoded), "$")
+
+
+def silent_marks(value: Value, encoded: dragoman.Encoded) -> list[str]:
+    """Marks that neither arrive nor are told."""
+    arrived = encoded.json().decode()
+    return [
+        f"{path}: {leaf!r}"
+        for path, leaf in leaves(value)
+        if isinstance(leaf, str) and _is_lost(path, leaf, arrived) and not told(path, encoded.losses)
+    ]
+
+
+def _is_lost(path: str, leaf: str, arrived: str) -> bool:
+    if path.endswith(".data"):
+        return leaf not in arrived
+    found = _MARK.search(leaf)
+    return found is not None and found[0] not in arrived
+
+
+_OF_A_FAMILY = re.compile(r"\.metadata\.[a-z]+\.")
+
+
+def told(path: str, losses: tuple[Loss, ...]) -> bool:
+    # A key that only one vendor understands is told at the object that carried it.
+    plain_path = _OF_A_FAMILY.sub(".", path)
+    if plain_path != path:
+        plain_path = re.sub(r"^\$\.(tool_choice|reasoning|output)\.", "$.", plain_path)
+    return any(covers(loss.path, plain_path) for loss in losses)
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(request=strategies.ANY_REQUESTS)
+def test_every_text_of_a_request_arrives_or_is_told(target: str, request: ir.Request) -> None:
+    value = marked(request, ir.Request)
+    try:
+        encoded = dragoman.encode_request(value, target)
+    except EncodeError:
+        return
+    assert silent_marks(value, encoded) == []
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(completion=strategies.COMPLETIONS)
+def test_every_text_of_an_answer_arrives_or_is_told(target: str, completion: ir.Completion) -> None:
+    value = marked(completion, ir.Completion)
+    encoded = dragoman.encode_response(value, target)
+    assert silent_marks(value, encoded) == []
+
+
+# ── fields ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# (kind, field): why taking it away may change nothing and still nobody has lost anything.
+NOT_SAID_ON_THE_WIRE = {
+    ("Request", "origin"): "where a request came from is our own note",
+    ("ToolCall", "arguments"): "the text says the same",
+    ("ToolCall", "arguments_text"): "object formats carry the same arguments as an object",
+    ("ToolCall", "invented_id"): "our own note",
+    ("ToolResult", "name"): "the call it answers has the name",
+    ("ToolDefinition", "strict"): "false is what every API assumes",
+    ("Request", "parallel_tool_calls"): "true is what every API assumes",
+    ("Request", "stream"): "false is what every API assumes",
+    ("Request", "candidates"): "one is what every API assumes",
+    ("Reasoning", "redacted"): "redacted reasoning has no text to show the difference",
+    ("StructuredOutput", "strict"): "false is what every API assumes; Anthropic and Google are always strict",
+    ("Request", "tool_choice"): "auto is what every API assumes",
+    ("Completion", "finish"): "formats that demand a finish reason get the ordinary one",
+    ("Completion", "usage"): "formats that demand counts get zeros",
+    ("Completion", "created"): "a date that is absent is sent as zero where the format demands one",
+    ("Usage", "total"): "the sum of the two",
+    ("Usage", "input"): "less than the cached tokens in it is nothing a provider counts",
+    ("Image", "media_type"): "a type that is missing is taken for the commonest",
+    ("Document", "media_type"): "a type that is missing is taken for the commonest",
+    ("Audio", "media_type"): "a type that is missing is taken for the commonest",
+}
+
+
+SAYS_NOTHING = (0, "", (), {"type": "object", "properties": {}})
+
+
+def without_one_field(value: Any) -> Iterator[tuple[str, Any]]:
+    """The value once more for every field that says something, with that field back at its default."""
+    yield from _variants(value, "$")
+
+
+def _variants(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, tuple):
+        for index, inner in enumerate(value):
+            for where, variant in _variants(inner, f"{path}[{index}]"):
+                yield where, (*value[:index], variant, *value[index + 1 :])
+    if not isinstance(value, Value):
+        return
+    kind = type(value).__name__
+    for field in structs.fields(value):
+        current = getattr(value, field.name) if field.name != "arguments" else None
+        where = f"{path}.{field.name}"
+        exempt = (kind, field.name) in NOT_SAID_ON_THE_WIRE or field.name in {"metadata", "messages"}
+        if field.default is not msgspec.NODEFAULT and current not in (field.default, *SAYS_NOTHING) and not exempt:
+            yield where, structs.replace(value, **{field.name: field.default})
+        if isinstance(current, Value | tuple) and not (kind == "Message" and isinstance(content_held(value), str)):  # type: ignore[arg-type]
+            for place, variant in _variants(current, where):
+                yield place, structs.replace(value, **{field.name: variant})
+
+
+def _names_every_tool(request: ir.Request) -> bool:
+    chosen = request.tool_choice.names if request.tool_choice is not None else ()
+    return {tool.name for tool in request.tools} <= set(chosen)
+
+
+def says(encoded: dragoman.Encoded) -> tuple[Any, ...]:
+    return encoded.json(), encoded.path, sorted(encoded.headers.items())
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(request=strategies.REQUESTS)
+def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Request) -> None:
+    try:
+        whole = dragoman.encode_request(request, target)
+    except EncodeError:
+        return
+    silent = []
+    for path, variant in without_one_field(request):
+        try:
+            poorer = dragoman.encode_request(variant, target)
+        except EncodeError:
+            continue
+        all_named = path == "$.tool_choice.names" and _names_every_tool(request)
+        if says(poorer) == says(whole) and not told(path, whole.losses) and not all_named:
+            silent.append(path)
+    assert silent == []
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(completion=strategies.COMPLETIONS)
+def test_every_field_of_an_answer_matters_or_is_told(target: str, completion: ir.Completion) -> None:
+    whole = dragoman.encode_response(completion, target)
+    silent = [
+        path
+        for path, variant in without_one_field(completion)
+        if says(dragoman.encode_response(variant, target)) == says(whole) and not told(path, whole.losses)
+    ]
+    assert silent == []
+
+
+# ── losses themselves ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def assert_well_told(losses: tuple[Loss, ...], body: bytes) -> None:
+    source = plain(body)
+    for loss in losses:
+        assert loss.what
+        assert loss.why
+        assert reaches(source, loss.path) or loss.severity == "invented", loss
+
+
+@pytest.mark.parametrize(("source", "target"), CROSSINGS)
+@given(request=strategies.ANY_REQUESTS)
+def test_losses_point_into_the_source_body(source: str, target: str, request: ir.Request) -> None:
+    try:
+        body = dragoman.encode_request(request, source).json()
+        encoded = dragoman.translate_request(body, source=source, target=target)
+    except EncodeError:
+        return
+    assert_well_told(encoded.losses, body)
+
+
+@pytest.mark.parametrize(("source", "target"), CROSSINGS)
+@given(completion=strategies.COMPLETIONS)
+def test_losses_point_into_the_source_answer(source: str, target: str, completion: ir.Completion) -> None:
+    body = dragoman.encode_response(completion, source).json()
+    assert_well_told(dragoman.translate_response(body, source=source, target=target).losses, body)
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(request=strategies.REQUESTS)
+def test_strict_refuses_exactly_what_has_losses(target: str, request: ir.Request) -> None:
+    try:
+        encoded = dragoman.encode_request(request, target)
+    except EncodeError:
+        return
+    if not encoded.losses:
+        assert dragoman.encode_request(request, target, strict=True).json() == encoded.json()
+        return
+    with pytest.raises(LossRefused) as refused:
+        dragoman.encode_request(request, target, strict=True)
+    assert refused.value.losses == encoded.losses
+    assert refused.value.target == target
+    assert refused.value.path == encoded.losses[0].path
+
+
+UNKNOWN_KEY = "x_unknown"
+UNKNOWN_VALUE = "kept-as-it-is"
+
+
+def silent_keys(sample: Sample, translate: Callable[..., dragoman.Encoded]) -> list[str]:
+    silent = []
+    for path, body in variants(sample.body, lambda found: {**found, UNKNOWN_KEY: UNKNOWN_VALUE}):
+        for target in FORMATS:
+            try:
+                encoded = translate(body, source=sample.format, target=target)
+            except EncodeError:  # the new key made nonsense of a schema
+                continue
+            arrived = UNKNOWN_VALUE.encode() in encoded.json()
+            if not arrived and not any(same_place(loss.path, f"{path}.{UNKNOWN_KEY}") for loss in encoded.losses):
+                silent.append(f"{path} -> {target}: {[loss.path for loss in encoded.losses]}")
+    return silent
+
+
+def same_place(loss_path: str, path: str) -> bool:
+    """Proto3 JSON knows a field by two names, and a list of one by its element: either spelling leads there."""
+    return covers(
+        *(re.sub(r"(?<=[a-z])([A-Z])", r"_\1", each).lower().replace("[0]", "") for each in (loss_path, path))
+    )
+
+
+@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+def test_a_key_nobody_knows_is_told_wherever_it_stands_in_a_request(sample: Sample) -> None:
+    assert silent_keys(sample, dragoman.translate_request) == []
+
+
+@pytest.mark.parametrize("sample", RESPONSES, ids=str)
+def test_a_key_nobody_knows_is_told_wherever_it_stands_in_an_answer(sample: Sample) -> None:
+    assert silent_keys(sample, dragoman.translate_response) == []
+
+
+def test_losses_are_readable() -> None:
+    losses = (
+        Loss("$.top_k", "top_k", "dropped", "no such setting"),
+        Loss("$.messages[0]", "place", "degraded", "another order"),
+        Loss("$.max_tokens", "max_tokens", "invented", "demanded"),
+    )
+    assert dragoman.render_losses(losses[::-1]).splitlines() == [
+        "dropped   $.top_k        top_k       no such setting",
+        "degraded  $.messages[0]  place       another order",
+        "invented  $.max_tokens   max_tokens  demanded",
+    ]
+    assert dragoman.render_losses(()) == "nothing was lost"
+    assert str(losses[0]) == "dropped   $.top_k: top_k (no such setting)"
