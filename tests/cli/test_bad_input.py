@@ -1,11 +1,17 @@
 """Bad input: one clear line with file, line and path, exit code 2, nothing half-written."""
 
+import io
 import json
+from contextlib import redirect_stderr
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.cli import main
+from dragoman.cli.demonstration import transcript
 from tests.cli.command import PLAIN
 from tests.support.promises import promise
 
@@ -131,3 +137,26 @@ def test_a_command_line_that_is_not_understood(arguments: tuple[str, ...], capsy
     assert captured.err.startswith(b"dragoman")
     assert captured.err.count(b"\n") == 1
     assert b"--help" in captured.err
+
+
+def damaged(body: bytes, start: int, length: int, instead: bytes) -> bytes:
+    return body[:start] + instead + body[start + length :]
+
+
+BODY = transcript()
+DAMAGED = st.builds(damaged, st.just(BODY), st.integers(0, len(BODY)), st.integers(0, 400), st.binary(max_size=8))
+
+
+@promise("law:10-bad-input-good-words")
+@given(st.binary() | DAMAGED, st.sampled_from(["all", "gemini"]))
+def test_no_bytes_whatever_crash_it(content: bytes, target: str) -> None:
+    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with TemporaryDirectory() as folder, redirect_stderr(said):
+        file, out = Path(folder, "in.json"), Path(folder, "out.json")
+        file.write_bytes(content)
+        code = main(["convert", str(file), "--to", target, "-o", str(out)])
+        assert code in {0, 2, 3}
+        assert out.exists() == (code == 0 or (code == 3 and target == "all"))
+        said.flush()
+        if code == 2:
+            assert said.buffer.getvalue().count(b"\n") == 1

@@ -23,6 +23,8 @@ def test_the_demo_shows_every_format_and_what_to_do_next(capsysbinary: Captured)
         losses = dragoman.translate_request(transcript(), source="openai-chat", target=target).losses
         for loss in losses:
             assert loss.path in text
+    for severity in ("dropped", "degraded", "invented"):
+        assert re.search(rf"^  {severity} ", text, re.MULTILINE), severity
     assert "dragoman convert chat.json --to gemini --report" in text
 
 

@@ -119,3 +119,17 @@ def test_convert_writes_utf8_whatever_the_encoding() -> None:
     )
     assert done.returncode == 0
     assert "天気".encode() in done.stdout
+
+
+def shell(line: str) -> subprocess.CompletedProcess[bytes]:
+    command = f"{sys.executable} -m dragoman {line}"
+    return subprocess.run(["sh", "-c", command], capture_output=True, env=environment(), timeout=60, check=False)  # noqa: S603, S607
+
+
+def test_closed_and_full_streams_are_told() -> None:
+    closed_input = shell("convert --to gemini <&-")
+    assert (closed_input.returncode, closed_input.stderr) == (2, b"dragoman: cannot read stdin: it is closed\n")
+    full_disk = shell("schema > /dev/full")
+    assert (full_disk.returncode, full_disk.stderr) == (2, b"dragoman: cannot write: No space left on device\n")
+    closed_output = shell("schema >&-")
+    assert (closed_output.returncode, closed_output.stderr) == (2, b"dragoman: cannot write stdout: it is closed\n")

@@ -54,6 +54,8 @@ class Documents(NamedTuple):
 def open_documents(name: str) -> Iterator[Documents]:
     """The documents of a file, or of stdin for `-`."""
     if name == "-":
+        if sys.stdin is None:  # started with `<&-`
+            raise CommandError("cannot read stdin: it is closed")
         if sys.stdin.isatty():
             print("dragoman: reading from the terminal, Ctrl-D ends the input", file=sys.stderr)
         yield read_documents(sys.stdin.buffer, "stdin")

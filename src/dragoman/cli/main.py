@@ -59,6 +59,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; the answer is the exit code."""
+    if sys.stderr is None:  # started with `2>&-`: nobody could be told
+        return BAD_INPUT
+    if sys.stdout is None:
+        print("dragoman: cannot write stdout: it is closed", file=sys.stderr)
+        return BAD_INPUT
     try:
         return _run(list(sys.argv[1:] if argv is None else argv))
     except CommandError as error:
@@ -70,8 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return PIPE_CLOSED
-    except OSError as error:
-        print(f"dragoman: {system_reason(error)}", file=sys.stderr)
+    except OSError as error:  # stdout on a full disk, most likely
+        _forget_stdout()
+        print(f"dragoman: cannot write: {system_reason(error)}", file=sys.stderr)
         return BAD_INPUT
 
 
@@ -98,6 +104,6 @@ def _report_spelled_out(argv: list[str]) -> list[str]:
 
 
 def _forget_stdout() -> None:
-    # The reader is gone. The interpreter flushes stdout once more at its end and would complain.
+    # Nobody can be told any more; the interpreter would try once more at its end, and complain.
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())
