@@ -23,10 +23,14 @@ def read_arguments(text: str) -> Raw | UnsetType:
 
 
 def arguments_as_text(call: ToolCall) -> str:
-    """For formats whose arguments are JSON text: the exact text if there was one, else compact JSON."""
-    if call.arguments_text is not None and not call.custom:
-        return call.arguments_text
+    """For formats whose arguments are JSON text: the exact text if there was one, else the object as it was spelled."""
+    text = call.arguments_text
+    if text is not None and not call.custom:
+        return text
     held = arguments_held(call)
+    if type(held) is Raw:
+        spelled = str(held, "utf-8")
+        return compact_text(held) if "\n" in spelled or "\\u" in spelled else spelled
     return "" if held is UNSET else compact_text(held)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
-_PREFIX = "dgm_"
+INVENTED_PREFIX = "dgm_"
 
 
 def invent_id(seed: object, index: int) -> str:
     """The id of the `index`-th call of whatever `seed` names (an answer's own id, a message's place)."""
-    return f"{_PREFIX}{hashlib.blake2s(str(seed).encode(), digest_size=6).hexdigest()}_{index}"
+    return f"{INVENTED_PREFIX}{hashlib.blake2s(str(seed).encode(), digest_size=6).hexdigest()}_{index}"
 
 
 def is_invented(call_id: str) -> bool:
     """Whether we made this id, now or in an earlier turn that a client echoes back."""
-    return call_id.startswith(_PREFIX)
+    return call_id.startswith(INVENTED_PREFIX)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
-from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_chat import carriers
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
 from dragoman.codecs.openai_chat.profile import AUDIO_MODELS
@@ -67,51 +67,94 @@ _FUNCTION = msgspec.json.Decoder(Function)
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder:
-    """Decodes the messages of one request, in order: results take their names from the calls before them."""
+def decode_messages(wires: list[AnyMessage]) -> tuple[Message, ...]:
+    """Plain messages are read here, in one loop; `MessageDecoder` reads those that say more.
 
-    __slots__ = ("_names", "_tagged", "_unanswered")
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._unanswered: list[str] = []
-        self._tagged = False
-
-    def decode(self, wires: list[AnyMessage]) -> tuple[Message, ...]:
-        """Plain messages are read here, in one loop; `_decode_odd` reads those that say more.
-
-        An isinstance that fails on a struct costs seven times what `type(…) is` costs, and this loop sees every
-        message of every history.
-        """
-        messages: list[Message] = []
-        add = messages.append
-        names = self._names
-        for index, wire in enumerate(wires):
-            kind = type(wire)
-            content: WireValue
-            if kind is ToolMessage and wire.extra is UNSET and wire.name is UNSET:  # type: ignore[union-attr]
+    An isinstance that fails on a struct costs seven times what `type(…) is` costs, and this loop sees every message of
+    every history.
+    """
+    messages: list[Message] = []
+    add = messages.append
+    decoder: MessageDecoder | None = None
+    names: dict[str, str] = {}
+    content: WireValue
+    for index, wire in enumerate(wires):
+        kind = type(wire)
+        if wire.extra is UNSET:
+            if kind is ToolMessage:
                 call_id: str = wire.tool_call_id  # type: ignore[union-attr, assignment]
                 content = wire.content  # type: ignore[union-attr]
-                if call_id and type(content) is str and content[:9] != carriers.ERROR_START:
+                if call_id and wire.name is UNSET and type(content) is str and content[:9] != carriers.ERROR_START:  # type: ignore[union-attr]
                     add(Message("tool", (ToolResult(call_id, names.get(call_id, ""), "text", content),)))
                     continue
             elif kind is AssistantMessage:
-                message = decode_assistant(wire, index, names, self._unanswered)  # type: ignore[arg-type]
-                add(message)
-                continue
-            elif kind is UserMessage and wire.extra is UNSET and wire.name is UNSET:  # type: ignore[union-attr]
+                message = _decode_plain_assistant(wire, names)  # type: ignore[arg-type]
+                if message is not None:
+                    add(message)
+                    continue
+            elif kind is UserMessage:
                 content = wire.content  # type: ignore[union-attr]
-                if type(content) is str:
+                if type(content) is str and wire.name is UNSET:  # type: ignore[union-attr]
                     add(Message("user", content))
                     continue
-            add(self._decode_odd(wire, index))
-        return tuple(carriers.rejoin_media(messages) if self._tagged else messages)
+        if decoder is None:
+            decoder = MessageDecoder(names)
+        add(decoder.decode(wire, index))
+    if decoder is not None and decoder.tagged:
+        messages = carriers.rejoin_media(messages)
+    return tuple(messages)
 
-    def _decode_odd(self, wire: AnyMessage, index: int) -> Message:
+
+def _decode_plain_assistant(wire: AssistantMessage, names: dict[str, str]) -> Message | None:
+    """The usual turn of an agent: text, or calls, or both; None when it says anything else."""
+    if wire.refusal is not UNSET or wire.annotations is not UNSET or wire.name is not UNSET:
+        return None
+    content = wire.content
+    calls = wire.tool_calls
+    if calls is UNSET:
+        return Message("assistant", content) if type(content) is str else None
+    if not calls or (content is not None and type(content) is not str):
+        return None
+    parts: list[AnyPart] = [] if content is None else [Text(content)]
+    for call in calls:
+        function = call.function
+        call_id = call.id
+        if (
+            function is UNSET
+            or not call_id
+            or type(function.arguments) is not str
+            or function.name is UNSET
+            or call.type != "function"
+            or call.extra is not UNSET
+            or call.custom is not UNSET
+            or function.extra is not UNSET
+        ):
+            return None
+        text = function.arguments
+        names[call_id] = function.name
+        parts.append(
+            ToolCall(call_id, function.name, read_arguments(text), text, invented_id=call_id[:4] == INVENTED_PREFIX)
+        )
+    return Message("assistant", tuple(parts))
+
+
+class MessageDecoder:
+    """Decodes messages that say more than the plain ones; results take their names from the calls before them."""
+
+    __slots__ = ("_names", "_unanswered", "tagged")
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self._names = names
+        self._unanswered: list[str] = []
+        self.tagged = False
+
+    def decode(self, wire: AnyMessage, index: int) -> Message:
+        if isinstance(wire, AssistantMessage):
+            return decode_assistant(wire, index, self._names, self._unanswered)
         if isinstance(wire, UserMessage):
             content = wire.content
             if isinstance(content, list) and carriers.is_media_turn(content):
-                self._tagged = True
+                self.tagged = True
             return _decode_plain("user", wire)
         if isinstance(wire, ToolMessage):
             return self._decode_result(wire)
@@ -177,10 +220,6 @@ class MessageDecoder:
                 "tool", (ToolResult(call_id, wire.name, "data", None, metadata={FAMILY: extra | {"~null": NULL}}),)
             )
         return Message("tool", (ToolResult(call_id, wire.name, "text", content, metadata={FAMILY: extra}),))
-
-
-def decode_messages(wires: list[AnyMessage]) -> tuple[Message, ...]:
-    return MessageDecoder().decode(wires)
 
 
 def _decode_plain(role: Any, wire: UserMessage | SystemMessage | DeveloperMessage) -> Message:
@@ -350,6 +389,27 @@ _ALWAYS = {"refusal": NULL, "annotations": NO_ANNOTATIONS}
 _ORDER = {Reasoning: 0, Text: 1, Refusal: 2, ToolCall: 3}
 
 
+def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> AssistantMessage | None:
+    """The usual turn of an agent, text then calls and nothing beside them; None for every other."""
+    text: str | None = None
+    calls: list[WireValue] = []
+    for part in content:
+        kind = type(part)
+        if kind is ToolCall:
+            call: ToolCall = part  # type: ignore[assignment]
+            if call.metadata is not None or call.signature is not None or call.custom or call.cache is not None:
+                return None
+            calls.append(Call(call.id, Function(call.name, arguments_as_text(call)), "function"))
+        elif kind is Text and text is None and not calls:
+            said: Text = part  # type: ignore[assignment]
+            if said.metadata is not None or said.signature is not None or said.citations or said.cache is not None:
+                return None
+            text = said.text
+        else:
+            return None
+    return AssistantMessage(text, calls, UNSET, name) if calls else None
+
+
 class MessageEncoder:
     """Encodes messages one after the other; images of results wait until the last result of the turn is out."""
 
@@ -359,22 +419,27 @@ class MessageEncoder:
         self._log = log
         self._to_client = to_client
         self._native = native
-        self._hears = native or AUDIO_MODELS.search(model or "") is not None
+        self._model = model or ""
         self._waiting_media: list[WireValue] = []
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
+        add = wires.append
         for message in messages:
             role = message.role
+            content = content_held(message)
             if role == "tool":
-                wires += [self._encode_result(part) for part in message.parts if isinstance(part, ToolResult)]
+                for part in content:
+                    add(self._encode_result(part))  # type: ignore[arg-type]
                 continue
             if self._waiting_media:
                 self._flush_media(wires)
             if role == "assistant":
-                wires.append(self.encode_assistant(message))
+                add(self.encode_assistant(message))
+            elif type(content) is str and message.metadata is None and message.name is None:
+                add(UserMessage(content) if role == "user" else SystemMessage(content))
             else:
-                wires.append(self._encode_plain(message))
+                add(self._encode_plain(message))
         if self._waiting_media:
             self._flush_media(wires)
         return wires
@@ -402,8 +467,12 @@ class MessageEncoder:
         content = content_held(message)
         name = UNSET if message.name is None else message.name
         metadata = message.metadata
-        if isinstance(content, str) and metadata is None:
-            return AssistantMessage(content, name=name)
+        if metadata is None or FAMILY not in metadata:
+            if type(content) is str:
+                return AssistantMessage(content, UNSET, UNSET, name)
+            plain = _plain_assistant(content, name)  # type: ignore[arg-type]
+            if plain is not None:
+                return plain
         extra = (metadata or {}).get(FAMILY, {})
         parts = message.parts
         texts: list[Text] = []
@@ -451,7 +520,7 @@ class MessageEncoder:
         return AssistantMessage(body.content, body.tool_calls, refusal, body.name, NO_ANNOTATIONS)
 
     def _encode_part(self, part: AnyPart) -> WireValue:
-        if type(part) is Audio and not self._hears:
+        if type(part) is Audio and not self._native and AUDIO_MODELS.search(self._model) is None:
             self._log.drop(part, "", "audio", "this model does not take audio")
             return None
         return encode_part(part, self._log)
@@ -539,10 +608,13 @@ class MessageEncoder:
         return custom if inner is None else spliced(custom, inner)
 
     def _encode_result(self, result: ToolResult) -> WireValue:
+        metadata = result.metadata
+        if metadata is None and result.kind == "text" and not result.parts and result.cache is None:
+            value = value_held(result)
+            return ToolMessage(value if type(value) is str else result.value, result.tool_call_id)
         if result.cache is not None:
             self._log.drop(result, "cache", "cache mark", "a tool message takes no cache breakpoint")
         content = self._result_content(result)
-        metadata = result.metadata
         if metadata is None or FAMILY not in metadata:
             return ToolMessage(content, result.tool_call_id)
         extra = metadata[FAMILY]

@@ -53,9 +53,12 @@ def decode_request(body: bytes) -> Request:
     output = wire.response_format
     maximum = wire.max_completion_tokens
     extra = wire.extra
-    if wire.max_tokens is not None and maximum is None:
-        maximum = wire.max_tokens
-        extra = OLD_MAXIMUM if extra is UNSET else {**extra, **OLD_MAXIMUM}
+    if wire.max_tokens is not None:
+        if maximum is None:
+            maximum = wire.max_tokens
+            extra = OLD_MAXIMUM if extra is UNSET else {**extra, **OLD_MAXIMUM}
+        else:
+            extra = {**(extra or {}), "max_tokens": Raw(encode_json(wire.max_tokens))}
     if stop is not UNSET or wire.stream_options is not UNSET or output is not UNSET or tools == []:
         extra = _decode_spelling(wire, {} if extra is UNSET else dict(extra))
     return Request(
@@ -85,12 +88,10 @@ def decode_request(body: bytes) -> Request:
 
 def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
     """Which of several ways of saying the same thing the client chose."""
-    if wire.max_tokens is not None and wire.max_completion_tokens is not None:
-        extra["max_tokens"] = Raw(encode_json(wire.max_tokens))
     if isinstance(wire.stop, str):
         extra["~stop"] = Raw(b'"string"')
     if wire.stream_options is not UNSET:
-        only_usage = parse_json(wire.stream_options).keys() <= {"include_usage"}
+        only_usage = (parse_json(wire.stream_options) or {}).keys() <= {"include_usage"}
         extra[MODELLED * only_usage + "stream_options"] = wire.stream_options
     if wire.response_format is not UNSET and decode_output(wire.response_format) is None:
         extra[MODELLED + "response_format"] = spliced(
