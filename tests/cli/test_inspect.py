@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from dragoman.cli import main
 from dragoman.cli.describe import describe_completion, describe_failure, describe_request
@@ -114,6 +115,11 @@ PARTS = (
 @pytest.mark.parametrize(("part", "expected"), PARTS, ids=[expected.split()[0] for _, expected in PARTS])
 def test_parts(part: Any, expected: str) -> None:
     assert request_with(Message("user", (part,))).splitlines()[-1].lstrip("|`- ") == expected
+
+
+def test_what_is_too_deep_to_print_is_still_shown() -> None:
+    call = ToolCall("c", "f", Raw(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}"))
+    assert "call f (nested too deeply to show)" in request_with(Message("assistant", (call,)))
 
 
 def test_citations_and_parts_of_results_hang_below() -> None:

@@ -142,7 +142,7 @@ def describe_failure(failure: Failure, format_name: str) -> Node:
         if value is not None:
             root.add(Node(name, str(value), style="cyan"))
     if failure.details is not None:
-        root.add(Node("details", compact_text(failure.details), style="cyan"))
+        root.add(Node("details", _json(failure.details), style="cyan"))
     _add_metadata(root, failure.metadata)
     return root
 
@@ -155,7 +155,7 @@ def _add_settings(root: Node, request: Request) -> None:
     for name in _SETTINGS:
         value = getattr(request, name)
         if value is not None and value != ():
-            settings.add(Node(name, compact_text(value)))
+            settings.add(Node(name, _json(value)))
     if request.tool_choice is not None:
         settings.add(Node("tool_choice", _choice(request.tool_choice), _private(request.tool_choice.metadata)))
     if request.reasoning is not None:
@@ -303,7 +303,7 @@ def _arguments(call: ToolCall) -> str:
     held = arguments_held(call)
     if call.custom or held is UNSET:
         return _quoted(call.arguments_text or "")
-    return compact_text(held)
+    return _json(held)
 
 
 def _result(result: ToolResult, pairs: Pairs) -> Node:
@@ -317,23 +317,23 @@ def _result(result: ToolResult, pairs: Pairs) -> Node:
         node.children += (_DESCRIBED[type(part)](part) for part in result.parts)
         return node
     held = value_held(result)
-    node.text = _quoted(held) if isinstance(held, str) else compact_text(held)
+    node.text = _quoted(held) if isinstance(held, str) else _json(held)
     return node
 
 
 def _server_call(part: ServerToolCall) -> Node:
     remark = _joined(part.id, f"run by {part.origin}", _signed(part.signature), _private(part.metadata))
-    return Node(f"server call {part.name}", compact_text(part.block), remark, style="green")
+    return Node(f"server call {part.name}", _json(part.block), remark, style="green")
 
 
 def _server_result(part: ServerToolResult) -> Node:
     remark = _joined(part.tool_call_id, f"from {part.origin}", _signed(part.signature), _private(part.metadata))
-    return Node(f"server result {part.name}", compact_text(part.block), remark, style="green")
+    return Node(f"server result {part.name}", _json(part.block), remark, style="green")
 
 
 def _opaque(part: Opaque) -> Node:
     remark = _joined(f"only {part.origin} understands it", _signed(part.signature))
-    return Node(f"block {part.kind}", compact_text(part.block), remark, style="yellow")
+    return Node(f"block {part.kind}", _json(part.block), remark, style="yellow")
 
 
 _DESCRIBED: dict[type, Callable[[Any], Node]] = {
@@ -387,7 +387,7 @@ def _add_metadata(root: Node, metadata: Metadata | None) -> None:
         if not wire:
             continue
         node = root.add(Node(f"{family} only", style="yellow"))
-        node.children += (Node(key, compact_text(held)) for key, held in wire.items())
+        node.children += (Node(key, _json(held)) for key, held in wire.items())
 
 
 def _private(metadata: Metadata | None) -> str:
@@ -406,6 +406,13 @@ def _signed(signature: Signature | None) -> str:
 
 def _cached(cache: Cache | None) -> str:
     return "" if cache is None else f"cache mark {cache.ttl or ''}".rstrip()
+
+
+def _json(value: Any) -> str:
+    try:
+        return compact_text(value)
+    except RecursionError:  # it could be carried unread, and nothing more
+        return "(nested too deeply to show)"
 
 
 def _joined(*words: str) -> str:
