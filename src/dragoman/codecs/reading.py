@@ -79,6 +79,10 @@ W = TypeVar("W")
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
 _FAULT = re.compile(r"^(?P<what>.*?)(?: - at `(?P<path>.*)`)?$", re.DOTALL)
+_HIGH, _LOW, _HEX = rb"\\u[dD][89abAB]", rb"\\u[dD][c-fC-F]", rb"[0-9a-fA-F]{2}"
+_LONE_SURROGATE = re.compile(
+    rb"(?<!\\)(?:\\\\)*(?:" + _HIGH + _HEX + rb"(?!" + _LOW + rb")|(?<!" + _HIGH + rb"..)" + _LOW + _HEX + rb")"
+)
 _EXPECTED = re.compile(r"^Expected (?P<expected>.*), got (?P<got>.*)$", re.DOTALL)
 
 
@@ -97,7 +101,7 @@ class WireReader(Generic[W]):
         except msgspec.ValidationError:
             return self._read_lifted(body)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise self._unreadable(error) from error
+            raise self._unreadable(error, body) from error
 
     def _read_lifted(self, body: bytes) -> W:
         try:
@@ -105,7 +109,7 @@ class WireReader(Generic[W]):
         except msgspec.ValidationError as error:
             raise self._misfit(str(error)) from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise self._unreadable(error) from error
+            raise self._unreadable(error, body) from error
 
     def _misfit(self, message: str) -> DecodeError:
         fault = _FAULT.match(message)
@@ -115,9 +119,13 @@ class WireReader(Generic[W]):
             return DecodeError(path=path, expected=said["expected"], got=said["got"], source=self._source)
         return DecodeError(path=path, expected="a valid body", got=what, source=self._source)
 
-    def _unreadable(self, error: Exception) -> DecodeError:
+    def _unreadable(self, error: Exception, body: bytes) -> DecodeError:
         if isinstance(error, RecursionError):
             return LimitExceeded(path="$", expected="JSON", got="nesting too deep to read", source=self._source)
+        lone = _LONE_SURROGATE.search(body)
+        if lone is not None and not isinstance(error, msgspec.ValidationError):
+            found = f"half of a surrogate pair, {lone[0].decode()}, at byte {lone.start()}"
+            return DecodeError(path="$", expected="Unicode text", got=found, source=self._source)
         return DecodeError(path="$", expected="JSON", got=str(error), source=self._source)
 
 

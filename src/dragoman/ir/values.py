@@ -40,7 +40,8 @@ else:
 Metadata: TypeAlias = dict[str, dict[str, JsonEntry]]
 """Format family -> key -> exact JSON. Keys that start with ``~`` are spelling notes of a codec, never wire keys."""
 
-encode_json = msgspec.json.Encoder().encode
+# A number too large for a double is read as a Decimal, and must be written as the number it was.
+encode_json = msgspec.json.Encoder(decimal_format="number").encode
 _decode_json = msgspec.json.Decoder().decode
 _decode_big_numbers = msgspec.json.Decoder(float_hook=Decimal).decode
 _decode_raw = msgspec.json.Decoder(Raw).decode
