@@ -44,6 +44,8 @@ class Bundle(Struct, frozen=True, omit_defaults=True):
 
     reasoning: tuple[Reasoning, ...] = ()
     signature: Signature | None = None
+    last: bool = False
+    """No part followed: the thought that shows the last piece carries it all."""
 
 
 _decode_bundle = msgspec.json.Decoder(Bundle).decode
@@ -214,7 +216,7 @@ def _characters(text: str, segment: _Segment) -> tuple[int, int] | None:
 
 
 def write_grounding(parts: Sequence[AnyPart], places: Sequence[int], log: LossLog) -> Raw | None:
-    """The `groundingMetadata` for the citations of these parts; `places` tells at which wire part each of them stands."""
+    """The citations of these parts as `groundingMetadata`; `places` tells at which wire part each of them stands."""
     chunks: dict[tuple[str, str | None], int] = {}
     supports: dict[tuple[int, int, int], list[int]] = {}
     texts: dict[int, str] = {}
@@ -225,6 +227,8 @@ def write_grounding(parts: Sequence[AnyPart], places: Sequence[int], log: LossLo
             if citation.url is None:
                 log.drop(part, "citations", "citation of a document", "grounding metadata cites pages with an address")
                 continue
+            if citation.cited_text is not None:
+                log.drop(part, "citations", "cited text", "grounding metadata quotes the answer, not the source")
             text = part.text
             start = 0 if citation.start is None else citation.start
             end = len(text) if citation.end is None else citation.end

@@ -346,7 +346,9 @@ class MessageEncoder:
         wires = self._encode_parts(message.parts, signs=signs)
         notes = _notes(message)
         if not wires and PARTS not in notes:
-            return None
+            if role == "model" or not content:
+                return None
+            wires = [TextOut("")]  # the turn stays, though nothing of it crossed
         if not notes:
             return ContentOut(role, wires)
         spelled = note(message.metadata, FAMILY, ROLE)

@@ -108,8 +108,8 @@ class PartDecoder:
     def _add_carried(self, wire: Part, spelling: str, bundle: Bundle) -> None:
         """Reasoning of another family, tucked into this part's signature by us when the client read it."""
         own = self._decode(structs.replace(wire, thought_signature=UNSET))
-        if isinstance(own, Reasoning) and own.text == (bundle.reasoning[-1].text if bundle.reasoning else None):
-            self.parts.append(own)  # no part followed: the thought itself carried them
+        if bundle.last:
+            self.parts.append(own)
             self.parts.extend(carriers.unshow(self.parts, bundle.reasoning))
             return
         self.parts.extend(carriers.unshow(self.parts, bundle.reasoning))
@@ -398,7 +398,7 @@ class PartEncoder:
         if not self.carried:
             return
         last = self.carried[-1]
-        signed = Part(last.text, True, carriers.pack(Bundle(tuple(self.carried))))  # noqa: FBT003
+        signed = Part(last.text, True, carriers.pack(Bundle(tuple(self.carried), last=True)))  # noqa: FBT003
         if last.text and wires and wires[-1] == Part(last.text, True):  # noqa: FBT003
             wires.pop()
         wires.append(signed)

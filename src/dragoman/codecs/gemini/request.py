@@ -7,7 +7,8 @@ from typing import Any
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.gemini.messages import JOINED, PLACES, MessageDecoder, MessageEncoder, decode_system
+from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder, decode_system
+from dragoman.codecs.gemini.places import locate_request
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.thinking import decode_thinking, encode_thinking
 from dragoman.codecs.gemini.tools import (
@@ -22,8 +23,8 @@ from dragoman.codecs.gemini.tools import (
 from dragoman.codecs.gemini.wire import ALIASES, GenerateContentRequest, GenerationConfig, Number, keep_whole, overlaid
 from dragoman.codecs.reading import WITHIN, Extra, WireReader, WireValue, inner_extra
 from dragoman.errors import DecodeError
-from dragoman.ir import Message, ProviderTool, Request, ToolChoice
-from dragoman.ir.values import encode_json, note, parse_json
+from dragoman.ir import Request, ToolChoice
+from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(GenerateContentRequest, "gemini request", aliases=ALIASES)
@@ -215,74 +216,4 @@ def _path(request: Request, profile: GeminiProfile) -> str:
     return profile.path.format(model=name, method=method)
 
 
-# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-_PATHS = {
-    name: f"$.{_CONFIG}.{key}"
-    for name, key in {
-        "max_output_tokens": "maxOutputTokens",
-        "temperature": "temperature",
-        "top_p": "topP",
-        "top_k": "topK",
-        "stop": "stopSequences",
-        "seed": "seed",
-        "presence_penalty": "presencePenalty",
-        "frequency_penalty": "frequencyPenalty",
-        "candidates": "candidateCount",
-        "reasoning": "thinkingConfig",
-        "output": "responseJsonSchema",
-    }.items()
-} | {"tool_choice": "$.toolConfig.functionCallingConfig"}
-
-
-def locate(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the request came from."""
-    if message_index is not None:
-        path = _locate_message(request.messages, message_index, part_index)
-        return f"{path}.{field}" if field else path
-    if part_index is not None:
-        return _locate_tool(request, part_index) + (f".{field}" if field else "")
-    head, _, rest = field.partition(".")
-    path = _PATHS.get(head, f"$.{head}" if head else "$")
-    return f"{path}.{rest}" if rest else path
-
-
-def _locate_message(messages: tuple[Message, ...], message_index: int, part_index: int | None) -> str:
-    message = messages[message_index]
-    if message.role == "system":
-        return "$.systemInstruction" + ("" if part_index is None else f".parts[{part_index}]")
-    before = messages[: message_index + 1]
-    joined = [_has(other, JOINED) for other in before]
-    content = sum(other.role != "system" for other in before) - sum(joined) - 1
-    path = f"$.contents[{content}]"
-    if part_index is None:
-        return path
-    if _has(message, PLACES):
-        part_index = note(message.metadata, FAMILY, PLACES)[part_index]
-    elif joined[-1] and _has(messages[message_index - 1], PLACES):
-        taken = note(messages[message_index - 1].metadata, FAMILY, PLACES)
-        free = [place for place in range(len(taken) + len(message.parts)) if place not in taken]
-        part_index = free[part_index]
-    return f"{path}.parts[{part_index}]"
-
-
-def _has(message: Message, key: str) -> bool:
-    return message.metadata is not None and key in message.metadata.get(FAMILY, {})
-
-
-def _locate_tool(request: Request, index: int) -> str:
-    groups = note(request.metadata, FAMILY, GROUPS)
-    if groups is UNSET:
-        functions = [place for place, tool in enumerate(request.tools) if not isinstance(tool, ProviderTool)]
-        if index in functions:
-            return f"$.tools[0].functionDeclarations[{functions.index(index)}]"
-        groups = ([{"functions": len(functions)}] if functions else []) + [{"built_in": 1}] * len(request.tools)
-    for place, group in enumerate(groups):
-        functions_here, built_in_here = group.get("functions", 0), group.get("built_in", 0)
-        if index < functions_here:
-            return f"$.tools[{place}].functionDeclarations[{index}]"
-        if index < functions_here + built_in_here:
-            return f"$.tools[{place}]"
-        index -= functions_here + built_in_here
-    return "$.tools"
+locate = locate_request

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini import carriers
 from dragoman.codecs.gemini.messages import MessageEncoder, decode_answer
+from dragoman.codecs.gemini.places import locate_response
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.wire import (
     ALIASES,
@@ -20,11 +21,10 @@ from dragoman.codecs.gemini.wire import (
     GenerateContentResponse,
     ModalityCount,
     Number,
-    UsageCounts,
     UsageMetadata,
-    camel_case,
     keep_whole,
     overlaid,
+    restored,
     says,
 )
 from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, inner_extra, keep
@@ -125,54 +125,67 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 _USAGE = "~usage"
 """Note: the usage object as it was written."""
 
-_decode_counts = msgspec.json.Decoder(UsageCounts).decode
-_decode_entries = msgspec.json.Decoder(dict[str, Raw]).decode
-
-
-class _Modalities(msgspec.Struct, frozen=True, rename="camel"):
-    prompt_tokens_details: tuple[ModalityCount, ...] = ()
-
-
-_decode_modalities = msgspec.json.Decoder(_Modalities).decode
+_usage_reader = WireReader(UsageMetadata, "gemini usageMetadata", aliases=ALIASES)
 
 
 def decode_usage(held: Raw) -> Usage:
     """Thoughts are outside the candidates' count, the results of server tools outside the prompt's."""
-    try:
-        return _read_usage(held)
-    except (msgspec.DecodeError, ValueError, OverflowError) as error:
-        raise DecodeError(
-            path="$.usageMetadata", expected="token counts", got=str(error), source="gemini response"
-        ) from error
-
-
-def _read_usage(held: Raw) -> Usage:
-    read = held
-    if b"token_count" in bytes(held):
-        read = Raw(encode_json({camel_case(key): value for key, value in _decode_entries(held).items()}))
-    counts = _decode_counts(read)
-    thoughts = _number(counts.thoughts_token_count)
-    total = _number(counts.total_token_count)
+    wire = _usage_reader.read(bytes(held))
+    notes: Extra = {_USAGE: held}
+    if wire.extra is not UNSET:
+        notes.update(wire.extra)
+    thoughts = _number(wire.thoughts_token_count)
     return Usage(
-        (_number(counts.prompt_token_count) or 0) + (_number(counts.tool_use_prompt_token_count) or 0),
-        (_number(counts.candidates_token_count) or 0) + (thoughts or 0),
-        _number(counts.cached_content_token_count),
+        (_number(wire.prompt_token_count) or 0) + (_number(wire.tool_use_prompt_token_count) or 0),
+        (_number(wire.candidates_token_count) or 0) + (thoughts or 0),
+        _number(wire.cached_content_token_count),
         None,
         thoughts,
-        _image_tokens(read) if b"IMAGE" in bytes(read) else None,
-        total,
-        {FAMILY: {_USAGE: held}},
+        _decode_details(wire, notes),
+        _number(wire.total_token_count),
+        {FAMILY: notes},
     )
 
 
-def _number(value: Number | None) -> int | None:
-    return value if value is None or type(value) is int else int(float(value))
+def _number(value: Number | UnsetType) -> int | None:
+    if type(value) is int:
+        return value
+    if value is UNSET:
+        return None
+    try:
+        return int(float(value))
+    except (ValueError, OverflowError):
+        raise DecodeError(
+            path="$.usageMetadata", expected="token counts", got=repr(value), source="gemini response"
+        ) from None
 
 
-def _image_tokens(held: Raw) -> int | None:
-    details = _decode_modalities(held).prompt_tokens_details
-    counts = [_number(detail.token_count) or 0 for detail in details if detail.modality == "IMAGE"]
-    return sum(counts) if counts else None
+_TEXT = frozenset({"TEXT", 1})
+_IMAGE = frozenset({"IMAGE", 2})
+"""Modalities, by name and by number."""
+
+
+def _decode_details(wire: UsageMetadata, notes: Extra) -> int | None:
+    """Image tokens of the prompt. Lists that tell more than that this is all text stay on the usage, as they are."""
+    image = None
+    for key, details in (
+        ("promptTokensDetails", wire.prompt_tokens_details),
+        ("candidatesTokensDetails", wire.candidates_tokens_details),
+        ("cacheTokensDetails", wire.cache_tokens_details),
+        ("toolUsePromptTokensDetails", wire.tool_use_prompt_tokens_details),
+    ):
+        if details is UNSET:
+            continue
+        tells_more = False
+        for detail in details:
+            if detail.modality in _IMAGE and key == "promptTokensDetails":
+                image = (image or 0) + (_number(detail.token_count) or 0)
+            elif detail.modality not in _TEXT:
+                tells_more = True
+            tells_more = tells_more or detail.extra is not UNSET
+        if tells_more:
+            notes[key] = Raw(encode_json([restored(detail) for detail in details]))
+    return image
 
 
 def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValue:
@@ -181,8 +194,10 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
         return held
     if usage.cache_written:
         log.drop(completion, "usage.cache_written", "tokens written to a cache", "this API does not count them")
-    thoughts = usage.reasoning or 0
-    total = usage.input + max(usage.output, thoughts)
+    thoughts = min(usage.reasoning or 0, usage.output)
+    if thoughts != (usage.reasoning or 0):
+        log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", "more than all output tokens")
+    total = usage.input + usage.output
     if usage.total not in {None, total}:
         log.degrade(completion, "usage.total", f"total of {usage.total} tokens", "totals are sums in this API")
     details: Any = UNSET
@@ -191,11 +206,11 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
         details = [ModalityCount("TEXT", others), ModalityCount("IMAGE", usage.image)]
     return UsageMetadata(
         usage.input,
-        max(usage.output - thoughts, 0),
+        usage.output - thoughts,
         total,
         UNSET if usage.cached is None else usage.cached,
-        UNSET if usage.reasoning is None else usage.reasoning,
-        details,
+        UNSET if usage.reasoning is None else thoughts,
+        prompt_tokens_details=details,
     )
 
 
@@ -244,7 +259,8 @@ def _decode_silence(wire: GenerateContentResponse, notes: Extra) -> Finish | Non
         return None
     feedback = parse_json(wire.prompt_feedback)
     reason = feedback.get("blockReason", feedback.get("block_reason")) if isinstance(feedback, dict) else None
-    keep_whole(notes, "promptFeedback", wire.prompt_feedback, MODELLED)
+    says_all = isinstance(feedback, dict) and feedback.keys() <= {"blockReason", "block_reason"}
+    keep_whole(notes, "promptFeedback", wire.prompt_feedback, MODELLED if says_all else "")
     return None if reason is None else Finish("content_filter", str(reason))
 
 
@@ -338,16 +354,4 @@ def _encode_citations(message: Message, places: Sequence[int], log: LossLog) -> 
     return UNSET if held is None else held
 
 
-_PATHS = {"finish": "$.candidates[0].finishReason", "usage": "$.usageMetadata"}
-
-
-def locate(_completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the completion came from."""
-    if message_index is None:
-        head, _, rest = field.partition(".")
-        path = _PATHS.get(head, f"$.{head}" if head else "$")
-        return f"{path}.{rest}" if rest and head != "finish" else path
-    path = f"$.candidates[{message_index}].content"
-    if part_index is not None:
-        path += f".parts[{part_index}]"
-    return f"{path}.{field}" if field else path
+locate = locate_response

@@ -183,7 +183,9 @@ class ResultEncoder:
             if wire is not None:
                 wires.append(wire)
         if tagged and wires:
-            self._log.degrade(result, "", "media in a tool result", "it follows in a user turn, tagged with its call")
+            if "~tagged" not in notes:
+                why = "it follows in a user turn, tagged with its call"
+                self._log.degrade(result, "", "media in a tool result", why)
             self.media += [TextOut(media_tag(result.tool_call_id)), *wires]
             texts = media_placeholder(len(wires)) if texts is None else texts
         beside: Any = UNSET if tagged or not (wires or "~media" in notes) else wires

@@ -143,29 +143,22 @@ class Candidate(GoogleWire, frozen=True):
     grounding_metadata: Raw | UnsetType = UNSET
 
 
+class ModalityCount(GoogleWire, frozen=True):
+    modality: Enum | UnsetType = UNSET
+    token_count: Number | UnsetType = UNSET
+
+
 class UsageMetadata(GoogleWire, frozen=True):
-    """Written in this order; read by `UsageCounts`, because the exact object is kept anyway."""
-
-    prompt_token_count: int
-    candidates_token_count: int | UnsetType = UNSET
-    total_token_count: int | UnsetType = UNSET
-    cached_content_token_count: int | UnsetType = UNSET
-    thoughts_token_count: int | UnsetType = UNSET
+    prompt_token_count: Number | UnsetType = UNSET
+    candidates_token_count: Number | UnsetType = UNSET
+    total_token_count: Number | UnsetType = UNSET
+    cached_content_token_count: Number | UnsetType = UNSET
+    thoughts_token_count: Number | UnsetType = UNSET
+    tool_use_prompt_token_count: Number | UnsetType = UNSET
     prompt_tokens_details: list[ModalityCount] | UnsetType = UNSET
-
-
-class ModalityCount(Struct, frozen=True, rename="camel", gc=False):
-    modality: Enum = ""
-    token_count: Number = 0
-
-
-class UsageCounts(Struct, frozen=True, rename="camel", gc=False):
-    prompt_token_count: Number | None = None
-    candidates_token_count: Number | None = None
-    total_token_count: Number | None = None
-    cached_content_token_count: Number | None = None
-    thoughts_token_count: Number | None = None
-    tool_use_prompt_token_count: Number | None = None
+    candidates_tokens_details: list[ModalityCount] | UnsetType = UNSET
+    cache_tokens_details: list[ModalityCount] | UnsetType = UNSET
+    tool_use_prompt_tokens_details: list[ModalityCount] | UnsetType = UNSET
 
 
 class GenerateContentResponse(GoogleWire, frozen=True):
@@ -237,11 +230,6 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 def snake_case(name: str) -> str:
     return _CAPITAL.sub("_", name).lower()
-
-
-def camel_case(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
 
 
 def _aliases() -> dict[str, str]:
