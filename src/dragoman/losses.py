@@ -51,36 +51,39 @@ class LossLog:
     A pass that replaces a node says so (`replaced`), so that the path still leads to where it came from.
     """
 
-    __slots__ = ("_entries", "_origins")
+    __slots__ = ("_origins", "entries")
 
     def __init__(self) -> None:
-        self._entries: list[tuple[Value, str, str, Severity, str]] = []
-        self._origins: dict[int, tuple[Value, Value]] = {}
+        self.entries: list[tuple[Value, str, str, Severity, str]] = []
+        self._origins: dict[int, tuple[Value, Value]] | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._entries)
+        return bool(self.entries)
 
     def drop(self, node: Value, field: str, what: str, why: str) -> None:
-        self._entries.append((node, field, what, "dropped", why))
+        self.entries.append((node, field, what, "dropped", why))
 
     def degrade(self, node: Value, field: str, what: str, why: str) -> None:
-        self._entries.append((node, field, what, "degraded", why))
+        self.entries.append((node, field, what, "degraded", why))
 
     def invent(self, node: Value, field: str, what: str, why: str) -> None:
-        self._entries.append((node, field, what, "invented", why))
+        self.entries.append((node, field, what, "invented", why))
 
     def replaced(self, new: Value, old: Value) -> None:
+        if self._origins is None:
+            self._origins = {}
         self._origins[id(new)] = (old, new)
 
     def resolve(self, root: Value, locate: Locator) -> tuple[Loss, ...]:
-        if not self._entries:
+        if not self.entries:
             return ()
         places, within = _places(root)
+        origins = self._origins or {}
         losses = []
-        for node, field, what, severity, why in self._entries:
+        for node, field, what, severity, why in self.entries:
             origin = node
-            while id(origin) in self._origins and id(origin) not in places:
-                origin = self._origins[id(origin)][0]
+            while id(origin) in origins and id(origin) not in places:
+                origin = origins[id(origin)][0]
             message_index, part_index = places.get(id(origin), (None, None))
             if id(origin) in within:
                 # A piece of a result has no place of its own in the intermediate format's coordinates.

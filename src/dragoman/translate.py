@@ -92,7 +92,7 @@ def translate_error(
 def _encode_request(request: Request, outgoing: Codec, locate: Locator, *, strict: bool) -> Encoded:
     log = LossLog()
     encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
-    return _with_losses(encoded, log, request, outgoing, locate, strict=strict) if log else encoded
+    return _with_losses(encoded, log, request, outgoing, locate, strict=strict) if log.entries else encoded
 
 
 def _encode_response(
@@ -101,13 +101,12 @@ def _encode_response(
     log = LossLog()
     legal = legalise_answer(completion, outgoing.profile, request, log)
     encoded = outgoing.encode_response(legal, log)
-    return _with_losses(encoded, log, completion, outgoing, locate, strict=strict) if log else encoded
+    return _with_losses(encoded, log, completion, outgoing, locate, strict=strict) if log.entries else encoded
 
 
 def _with_losses(
     encoded: Encoded, log: LossLog, root: Request | Completion, outgoing: Codec, locate: Locator, *, strict: bool
 ) -> Encoded:
-    losses = log.resolve(root, locate)
     if strict:
-        raise LossRefused(losses, target=outgoing.name)
-    return structs.replace(encoded, losses=losses)
+        raise LossRefused(log.resolve(root, locate), target=outgoing.name)
+    return Encoded(encoded.content, lambda: log.resolve(root, locate), encoded.path, encoded.headers, encoded.status)

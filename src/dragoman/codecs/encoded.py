@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import Struct
 
 from dragoman.ir.values import parse_json
 from dragoman.losses import Loss
 
+if TYPE_CHECKING:
+
+    class Losses:
+        def __get__(self, instance: object, owner: type | None = None, /) -> tuple[Loss, ...]: ...
+        def __set__(self, instance: object, value: tuple[Loss, ...] | Callable[[], tuple[Loss, ...]], /) -> None: ...
+
+else:
+    Losses: TypeAlias = Any
+
 
 class Encoded(Struct, frozen=True):
-    """A body ready to send. `json()` is its exact bytes; `body` the same as Python values, for the vendors' SDKs."""
+    """A body ready to send. `json()` is its exact bytes; `body` the same as Python values, for the vendors' SDKs.
+
+    Losses are recorded while encoding; their JSON paths are worked out when somebody asks.
+    """
 
     content: bytes
-    losses: tuple[Loss, ...] = ()
+    losses: Losses = ()  # type: ignore[assignment]
     path: str = ""
     headers: dict[str, str] = {}
     status: int = 200
@@ -25,3 +38,15 @@ class Encoded(Struct, frozen=True):
     @property
     def body(self) -> dict[str, Any]:
         return cast("dict[str, Any]", parse_json(self.content))
+
+
+_losses_held = Encoded.__dict__["losses"].__get__
+
+
+def _read_losses(encoded: Encoded) -> tuple[Loss, ...]:
+    held = _losses_held(encoded)
+    return held if isinstance(held, tuple) else held()
+
+
+_encoded: Any = Encoded
+_encoded.losses = property(_read_losses)

@@ -15,7 +15,7 @@ from dragoman.codecs.openai_chat.wire import (
     UsageWire,
 )
 from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, inner_extra, keep, spliced
-from dragoman.ir import Completion, Finish, FinishReason, Message, Refusal, ToolCall, Usage
+from dragoman.ir import Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
@@ -25,6 +25,7 @@ _counts = WireReader(UsageWire, "openai-chat usage")
 
 ABSENT = Raw(b'"absent"')
 NO_MESSAGE = Message("assistant", (), None, {FAMILY: {"~message": ABSENT}})
+OBJECT_KEY = MODELLED + "object"
 OBJECT = Raw(b'"chat.completion"')
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
@@ -54,16 +55,24 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
 }
 
 
+_CERTAIN = {word: Finish(reason, word) for word, reason in _DECODE_FINISH.items() if reason not in {"stop", "unknown"}}
+
+
 def decode_finish(raw: str | None | UnsetType, message: Message | None) -> Finish | None:
     """Calls present mean tool calls, whatever the word: forced choices end with "stop" on several servers."""
     if raw is UNSET or raw is None:
         return None
+    certain = _CERTAIN.get(raw)
+    if certain is not None:
+        return certain
     reason = _DECODE_FINISH.get(raw, "unknown")
-    if reason in {"stop", "unknown"} and message is not None:
-        if any(isinstance(part, ToolCall) for part in message.parts):
-            reason = "tool_calls"
-        elif any(isinstance(part, Refusal) for part in message.parts):
-            reason = "refusal"
+    content = () if message is None else content_held(message)
+    if type(content) is tuple:
+        for part in content:
+            if type(part) is ToolCall:
+                return Finish("tool_calls", raw)
+            if type(part) is Refusal:
+                reason = "refusal"
     return Finish(reason, raw)
 
 
@@ -86,10 +95,10 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
 
 def decode_usage(held: Raw) -> Usage:
     """The counts, with the wire's own object beside them."""
-    return structs.replace(usage_of(_counts.read(bytes(held))), metadata={FAMILY: {"~usage": held}})
+    return usage_of(_counts.read(bytes(held)), {FAMILY: {"~usage": held}})
 
 
-def usage_of(wire: UsageWire) -> Usage:
+def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
     """Prompt tokens include cached ones. Some vendors keep reasoning outside completion tokens: the total tells."""
     prompt_details = wire.prompt_tokens_details
     completion_details = wire.completion_tokens_details
@@ -113,6 +122,7 @@ def usage_of(wire: UsageWire) -> Usage:
         None if reasoning is UNSET else reasoning,
         None if image is UNSET else image,
         None if total is UNSET else total,
+        metadata,
     )
 
 
@@ -140,13 +150,12 @@ def encode_usage(usage: Usage) -> WireValue:
 def decode_response(body: bytes) -> Completion:
     wire = _reader.read(body)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    for key, held in (
-        (MODELLED + "object", wire.object),
-        ("service_tier", wire.service_tier),
-        ("system_fingerprint", wire.system_fingerprint),
-    ):
-        if held is not UNSET:
-            extra[key] = held
+    if wire.object is not UNSET:
+        extra[OBJECT_KEY] = wire.object
+    if wire.service_tier is not UNSET:
+        extra["service_tier"] = wire.service_tier
+    if wire.system_fingerprint is not UNSET:
+        extra["system_fingerprint"] = wire.system_fingerprint
     usage = wire.usage
     if usage is not UNSET and bytes(usage) == b"null":
         extra["usage"], usage = NULL, UNSET
