@@ -221,10 +221,13 @@ def read_annotations(held: Raw | UnsetType, parts: list[AnyPart], extra: Extra) 
     """url_citation annotations become citations of the last text; anything else stays an extra."""
     if held is UNSET:
         return
+    if bytes(held) == b"[]":
+        extra[MODELLED + "annotations"] = held
+        return
     citations = tuple(_citation(raw) for raw in _raw_items(held)) if bytes(held)[:2] == b"[{" else ()
     texts = [index for index, part in enumerate(parts) if type(part) is Text]
     if not citations or not texts or None in citations:
-        extra[MODELLED + "annotations" if bytes(held) == b"[]" else "annotations"] = held
+        extra["annotations"] = held
         return
     part = parts[texts[-1]]
     parts[texts[-1]] = structs.replace(part, citations=citations)

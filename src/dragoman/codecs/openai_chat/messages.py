@@ -59,7 +59,6 @@ DEVELOPER: Metadata = {FAMILY: {"~role": Raw(b'"developer"')}}
 CONTENT_ABSENT: Extra = {"~content": Raw(b'"absent"')}
 CONTENT_PARTS: Extra = {"~content": Raw(b'"parts"')}
 REFUSAL_KEY = MODELLED + "refusal"
-ANNOTATIONS_KEY = MODELLED + "annotations"
 NULL = Raw(b"null")
 NO_ANNOTATIONS = Raw(b"[]")
 
@@ -265,10 +264,7 @@ def decode_assistant(
     elif calls is not UNSET:
         extra[MODELLED + "tool_calls"] = NULL if calls is None else Raw(b"[]")
     if wire.annotations is not UNSET:
-        if bytes(wire.annotations) == b"[]":
-            extra[ANNOTATIONS_KEY] = NO_ANNOTATIONS
-        else:
-            carriers.read_annotations(wire.annotations, parts, extra)
+        carriers.read_annotations(wire.annotations, parts, extra)
     if not plain:
         _decode_legacy_call(seed, parts, extra, names, unanswered)
         carriers.restore_text_signatures(parts, extra)
