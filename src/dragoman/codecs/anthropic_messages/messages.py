@@ -169,9 +169,11 @@ def decode_blocks(blocks: Sequence[Block], names: dict[str, str]) -> list[AnyPar
                     parts.append(decode_part(held))
                 held = block
                 continue
+            if tagged is None and held is None and _signed_behind(block, parts):
+                continue
             part = decode_part(block) if tagged is None else tagged
         else:
-            part = _named(decode_part(block), names)
+            part = named(decode_part(block), names)
         if held is not None:
             part = _signed(held, part, parts)
             held = None
@@ -191,7 +193,18 @@ def _signed(held: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart
     return signed
 
 
-def _named(part: AnyPart, names: dict[str, str]) -> AnyPart:
+def _signed_behind(held: ThinkingBlock, parts: list[AnyPart]) -> bool:
+    """Whether the block carries the signature of the part before it, which then has it back."""
+    signature = carriers.read_trailing(held)
+    signed = None if signature is None or not parts else carriers.signed(parts[-1], signature, carriers.TAGGED_AFTER)
+    if signed is None:
+        return False
+    parts[-1] = signed
+    return True
+
+
+def named(part: AnyPart, names: dict[str, str]) -> AnyPart:
+    """Results of server calls take their names from the calls before them."""
     if isinstance(part, ServerToolCall):
         names[part.id] = part.name
     elif isinstance(part, ServerToolResult) and part.tool_call_id in names:
@@ -276,7 +289,7 @@ class MessageEncoder(PartEncoder):
             elif blocks := self.encode_blocks(content, role):
                 wires.append(MessageWire(role, blocks))
             else:
-                self._encode_message(message, wires, None)
+                self._encode_nothing(message, wires, None)
             turn = None
         for index, notes in self._noted:
             wires[index] = _finished(wires[index], notes)
@@ -318,9 +331,15 @@ class MessageEncoder(PartEncoder):
         blocks: Any = content if isinstance(content, str) else self.encode_blocks(content, role)
         if blocks or isinstance(content, str):
             wires.append(MessageWire(role, blocks))
-        elif notes is not None and "~content" in notes:
+        else:
+            self._encode_nothing(message, wires, notes)
+
+    def _encode_nothing(self, message: Message, wires: list[WireValue], notes: Extra | None) -> None:
+        """A message without content, or one of which nothing can be said here."""
+        role = message.role
+        if notes is not None and "~content" in notes:
             wires.append(MessageWire(role, [] if parse_json(notes["~content"]) == "empty" else UNSET))
-        elif not content:
+        elif not content_held(message):
             self._log.drop(message, "", "empty message", "this API refuses messages that say nothing")
         elif role == "user":
             self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
@@ -363,12 +382,11 @@ class MessageEncoder(PartEncoder):
 
     def _encode_call(self, call: ToolCall) -> list[WireValue]:
         held, notes = arguments_held(call), own(call.metadata)
-        before = [] if call.signature is None else self.carried(call, call.signature)
         arguments: Any = arguments_as_object(call)
         if "~input" in notes:
             arguments = UNSET if held is not UNSET else notes["~input"]
         block = ToolUseBlock(call.id, call.name, arguments, UNSET, self.mark(call))
-        return [*before, spliced(block, notes) if notes else block]
+        return self.with_carrier(call, spliced(block, notes) if notes else block)
 
     # ── results ──
 

@@ -72,12 +72,12 @@ def decode_text(wire: TextBlock) -> Text:
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     if citations is None or citations == []:
         notes["~citations"] = Raw(encode_json(citations))
-    cited = tuple([_decode_citation(held) for held in citations]) if citations else ()
+    cited = tuple([decode_citation(held) for held in citations]) if citations else ()
     cache = decode_mark(mark, notes)
     return Text(wire.text, cited, cache, metadata={FAMILY: notes} if notes else None)
 
 
-def _decode_citation(held: Raw) -> Citation:
+def decode_citation(held: Raw) -> Citation:
     metadata = {FAMILY: {"~citation": held}}
     try:
         head = _citation_head(held)
@@ -235,6 +235,8 @@ class PartEncoder:
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature travels before it."""
+        if role == "system" and type(part) is not Text and not self._native:
+            return self._refuse(part, role)
         return self._ENCODERS[type(part)](self, part, role)
 
     def mark(self, node: Marked) -> WireValue:
@@ -247,14 +249,11 @@ class PartEncoder:
 
     def _encode_text(self, part: Text, role: str) -> list[WireValue]:
         notes = own(part.metadata)
-        before = [] if part.signature is None else self.carried(part, part.signature)
-        if before and not part.text:
-            return before
         citations = self._encode_citations(part, notes)
         if citations and role == "user":
             self.needs_old_version = True
         block = TextBlock(part.text, citations, self.mark(part))
-        return [*before, spliced(block, notes) if notes else block]
+        return self.with_carrier(part, spliced(block, notes) if notes else block)
 
     def _encode_citations(self, part: Text, notes: Extra) -> WireValue:
         cited = []
@@ -269,12 +268,19 @@ class PartEncoder:
             return cited
         return parse_json(notes["~citations"]) if "~citations" in notes and not part.citations else UNSET
 
-    def carried(self, part: Text | ToolCall, signature: Signature) -> list[WireValue]:
-        """The block that carries a signature to a client, which sends it back; providers never see it (law 6)."""
-        if self._to_client or "~tagged" in own(part.metadata):
+    def with_carrier(self, part: Text | ToolCall, block: WireValue) -> list[WireValue]:
+        """A block, and the one that carries its signature to a client and back; providers never see that (law 6)."""
+        signature = part.signature
+        if signature is None:
+            return [block]
+        if not self._to_client and "~tagged" not in own(part.metadata):
+            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+            return [block]
+        if type(part) is Text and not part.text:
             return [carriers.tagged_signature(part, signature)]
-        self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
-        return []
+        if carriers.stands_behind(part):
+            return [block, carriers.trailing_signature(signature)]
+        return [carriers.tagged_signature(part, signature), block]
 
     def _encode_image(self, part: Image, role: str) -> list[WireValue]:
         if role == "assistant" and not self._native:
@@ -356,10 +362,10 @@ class PartEncoder:
             self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
 
     def _encode_audio(self, part: Audio, role: str) -> list[WireValue]:
-        if part.transcript is None:
+        if not (part.transcript or "").strip():
             return self._lose(part, "this API has no audio")
         self._log.degrade(part, "", "audio", "its transcript is sent: this API has no audio")
-        return self._encode_text(Text(part.transcript, cache=part.cache), role)
+        return self._encode_text(Text(part.transcript or ""), role)
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
         self._log.degrade(part, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")

@@ -190,7 +190,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         log.invent(completion, "model", "empty model name", "an answer of this API names its model")
     wire = MessageResponse(
         _encode_content(completion, encoder),
-        _message_id(completion),
+        message_id(completion.id),
         "message",
         "assistant",
         completion.model or "",
@@ -236,8 +236,7 @@ def _encode_content(completion: Completion, encoder: MessageEncoder) -> list[Wir
     return encoder.encode_blocks(content, "assistant")
 
 
-def _message_id(completion: Completion) -> str:
-    given = completion.id
+def message_id(given: str | None) -> str:
     if given is None:
         return f"msg_{invent_id('message', 0)}"
     return given if given.startswith("msg_") else f"msg_{given}"
