@@ -172,12 +172,16 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said:
     if profile.stop_limit is not None and len(stop) > profile.stop_limit and not native:
         log.drop(request, "stop", f"{len(stop) - profile.stop_limit} stop sequences", "this API takes five")
         stop = stop[: profile.stop_limit]
+    maximum = request.max_output_tokens
+    if maximum is not None and maximum < 1 and not native:
+        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API wants at least one token")
+        maximum = None
     candidates = request.candidates
     if (candidates or 0) > 1 and not native and profile.single_answer_models.search(request.model or ""):
         log.drop(request, "candidates", f"{candidates} candidates", "this model gives one")
         candidates = None
     config = GenerationConfig(
-        _spelled(request.max_output_tokens, "maxOutputTokens", said),
+        _spelled(maximum, "maxOutputTokens", said),
         _spelled(request.temperature, "temperature", said),
         _spelled(request.top_p, "topP", said),
         _spelled(request.top_k, "topK", said),

@@ -200,6 +200,10 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
     total = usage.input + usage.output
     if usage.total not in {None, total}:
         log.degrade(completion, "usage.total", f"total of {usage.total} tokens", "totals are sums in this API")
+    cached = usage.cached
+    if cached is not None and cached > usage.input:
+        log.degrade(completion, "usage.cached", f"{cached} cached tokens", "more than all input tokens")
+        cached = usage.input
     details: Any = UNSET
     if usage.image:
         others = max(usage.input - usage.image, 0)
@@ -208,7 +212,7 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
         usage.input,
         usage.output - thoughts,
         total,
-        UNSET if usage.cached is None else usage.cached,
+        UNSET if cached is None else cached,
         UNSET if usage.reasoning is None else thoughts,
         prompt_tokens_details=details,
     )
@@ -289,6 +293,8 @@ def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
         keep_whole(extra, "groundingMetadata", wire.grounding_metadata, MODELLED if complete else "")
         parts = tuple(cited) if tuple(cited) != message.parts else parts
     notes: Extra = {}
+    if wire.finish_reason is UNSET:
+        notes["~finish"] = NULL
     if wire.index != index:
         notes["~index"] = NULL if wire.index is UNSET else Raw(encode_json(wire.index))
     if extra:
@@ -333,6 +339,9 @@ def _encode_candidate(
     encoder: MessageEncoder, message: Message, word: WireValue, index: int, log: LossLog
 ) -> WireValue:
     notes = {} if message.metadata is None else message.metadata.get(FAMILY, {})
+    if word is UNSET and "~finish" not in notes:
+        word = "STOP"
+        log.invent(message, "", "finish reason STOP", "clients of this API expect one")
     content: Any = encoder.encode_turn(message)
     if content is None:
         content = UNSET if "~content" in notes else Content("model")
