@@ -249,7 +249,7 @@ def decode_response(body: bytes) -> Completion:
         usage,
         None if wire.response_id is UNSET else wire.response_id,
         None if wire.model_version is UNSET else wire.model_version,
-        None if wire.create_time is UNSET else _decode_time(wire.create_time, notes),
+        None if wire.create_time is UNSET else decode_time(wire.create_time, notes),
         tuple(finishes) if len(finishes) > 1 else (),
         {FAMILY: notes} if notes else None,
     )
@@ -268,7 +268,7 @@ def _decode_silence(wire: GenerateContentResponse, notes: Extra) -> Finish | Non
     return None if reason is None else Finish("content_filter", str(reason))
 
 
-def _decode_time(held: Raw, notes: Extra) -> int | None:
+def decode_time(held: Raw, notes: Extra) -> int | None:
     keep_whole(notes, "createTime", held, MODELLED)
     try:
         return int(msgspec.json.decode(held, type=dt.datetime).timestamp())
@@ -323,13 +323,13 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
         feedback,
         UNSET if completion.usage is None else encode_usage(completion.usage, log, completion),
         UNSET if completion.model is None else completion.model,
-        _encode_time(completion.created, notes),
+        encode_time(completion.created, notes),
         UNSET if completion.id is None else completion.id,
     )
     return Encoded(bytes(overlaid(wire, notes)) if notes else encode_json(wire))
 
 
-def _encode_time(created: int | None, notes: Extra | None) -> WireValue:
+def encode_time(created: int | None, notes: Extra | None) -> WireValue:
     if created is None or (notes is not None and says(notes, "createTime")):
         return UNSET
     return dt.datetime.fromtimestamp(created, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

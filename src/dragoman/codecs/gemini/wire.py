@@ -232,6 +232,11 @@ def snake_case(name: str) -> str:
     return _CAPITAL.sub("_", name).lower()
 
 
+def camel_case(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
 def _aliases() -> dict[str, str]:
     kinds = list(GoogleWire.__subclasses__())
     names = {name for kind in kinds for name in kind.__struct_encode_fields__ if not name.startswith("~")}
