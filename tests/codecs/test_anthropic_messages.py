@@ -465,6 +465,14 @@ def test_an_unknown_role_is_refused_with_its_path() -> None:
     assert (caught.value.path, caught.value.got) == ("$.messages[1].role", "'bot'")
 
 
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("choice", [{"type": "maybe"}, {"type": "tool"}, {"type": "auto", "name": "f"}])
+def test_an_unknown_choice_is_refused_with_its_path(choice: Json) -> None:
+    with pytest.raises(DecodeError) as caught:
+        decode(BODY | {"messages": [], "tool_choice": choice})
+    assert (caught.value.path, caught.value.got) == ("$.tool_choice", repr(choice["type"]))
+
+
 # ── requests of other families: turns ─────────────────────────────────────────────────────────────────────────
 
 

@@ -27,12 +27,11 @@ from dragoman.codecs.anthropic_messages.wire import (
     MetadataWire,
     OutputConfig,
     TextBlock,
-    ToolChoiceWire,
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import MODELLED, Extra, Unmodelled, WireReader, WireValue, spliced
 from dragoman.errors import EncodeError
-from dragoman.ir import AnyPart, Message, Request, StructuredOutput, Text, ToolCall, ToolChoice
+from dragoman.ir import AnyPart, Message, Request, StructuredOutput, Text, ToolCall
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
@@ -58,7 +57,8 @@ def decode_request(body: bytes) -> Request:
     choice = parallel = output = None
     effort: str | UnsetType = UNSET
     if wire.tool_choice is not UNSET:
-        choice, parallel = _decode_choice(wire.tool_choice, extra)
+        choice, disabled = decode_tool_choice(wire.tool_choice), wire.tool_choice.disable_parallel_tool_use
+        parallel = None if disabled is UNSET else not disabled
     if not wire.output_config is wire.output_format is UNSET:
         output, effort = _decode_output(wire, extra)
     if tools == []:
@@ -96,15 +96,6 @@ def _decode_system(system: str | list[TextBlock | Unmodelled], messages: list[Me
         messages.insert(0, Message("system", parts))
     else:
         extra[MODELLED + "system"] = Raw(encode_json(system))
-
-
-def _decode_choice(wire: ToolChoiceWire, extra: Extra) -> tuple[ToolChoice | None, bool | None]:
-    choice = decode_tool_choice(wire)
-    if choice is None:
-        extra["tool_choice"] = spliced(wire, {} if wire.extra is UNSET else wire.extra)
-        return None, None
-    disabled = wire.disable_parallel_tool_use
-    return choice, None if disabled is UNSET else not disabled
 
 
 def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutput | None, str | UnsetType]:

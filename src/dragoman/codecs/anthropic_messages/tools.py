@@ -13,7 +13,7 @@ from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ToolChoiceWire, ToolWire
 from dragoman.codecs.reading import Extra, WireValue, keep, spliced
-from dragoman.errors import EncodeError
+from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.requests import definition_held, parameters_held, schema_held
@@ -177,19 +177,19 @@ _DECODE_MODE = {"auto": "auto", "any": "required", "tool": "required", "none": "
 _PLAIN_CHOICES = {"auto": ToolChoice("auto"), "any": ToolChoice("required"), "none": ToolChoice("none")}
 
 
-def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
-    """None for a choice of a kind we do not know."""
-    if wire.name is UNSET and wire.disable_parallel_tool_use is UNSET and wire.extra is UNSET:
-        return _PLAIN_CHOICES.get(wire.type)
-    mode: Any = _DECODE_MODE.get(wire.type)
-    if mode is None or (wire.type == "tool") != (wire.name is not UNSET):
-        return None
+def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice:
+    kind, name, disabled = wire.type, wire.name, wire.disable_parallel_tool_use
+    if name is disabled is wire.extra is UNSET and kind in _PLAIN_CHOICES:
+        return _PLAIN_CHOICES[kind]
+    mode: Any = _DECODE_MODE.get(kind)
+    if mode is None or (kind == "tool") != (name is not UNSET):
+        expected, got = "auto, any or none, or tool with a name", repr(kind)
+        raise DecodeError(path="$.tool_choice", expected=expected, got=got, source=PROFILE.name)
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    if wire.disable_parallel_tool_use is not UNSET and (mode == "none" or not wire.disable_parallel_tool_use):
+    if disabled is not UNSET and (mode == "none" or not disabled):
         # Said although it changes nothing.
-        notes["~parallel"] = Raw(encode_json(wire.disable_parallel_tool_use))
-    names = () if wire.name is UNSET else (wire.name,)
-    return ToolChoice(mode, names, {FAMILY: notes} if notes else None)
+        notes["~parallel"] = Raw(encode_json(disabled))
+    return ToolChoice(mode, () if name is UNSET else (name,), {FAMILY: notes} if notes else None)
 
 
 def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[Tool, ...]:
