@@ -2,9 +2,9 @@
 
 A client of this format echoes thinking blocks untouched, so the `signature` of one is where data of other families
 travels: dragoman:1:<kind>:<family>:<id>:<data>. The kinds: the block is reasoning of that family, readable or redacted;
-it is reasoning that nobody signed; it is the signature of the block that follows it, or, where a stream told it last, of
-the block before it; it is a text without any characters, signed. Such a block is never sent to a provider unless it came
-in a request of this very format.
+it is reasoning that nobody signed; it is the signature of the block that follows it, or, where a stream told it last,
+of the block before it; it is a text without any characters, signed. Such a block is never sent to a provider unless it
+came in a request of this very format.
 """
 
 from __future__ import annotations

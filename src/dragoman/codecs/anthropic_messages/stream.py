@@ -1,0 +1,584 @@
+"""Messages streams, both ways; encoding is in stream_encoding.py.
+
+`content_block_start`, `_delta` and `_stop` name their block by index. A text, a thought and a call flow while they come
+in; every other block is gathered and told whole. The end of a text or a call is held back for a moment: the next event
+may still carry its signature, and only the stop reason tells whether a last call was cut. `message_stop` is the one
+clean end of this wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
+
+from dragoman.codecs.anthropic_messages import carriers
+from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
+from dragoman.codecs.anthropic_messages.errors import decode_error
+from dragoman.codecs.anthropic_messages.messages import decode_call, named
+from dragoman.codecs.anthropic_messages.parts import decode_citation, decode_part, decode_text, own
+from dragoman.codecs.anthropic_messages.response import decode_finish, decode_usage
+from dragoman.codecs.anthropic_messages.stream_encoding import EventEncoder
+from dragoman.codecs.anthropic_messages.stream_wire import (
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    CitationDelta,
+    Ending,
+    ErrorEvent,
+    InputDelta,
+    LooseEvent,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Opening,
+    Ping,
+    SignatureDelta,
+    TextDelta,
+    ThinkingDelta,
+    WireEvent,
+)
+from dragoman.codecs.anthropic_messages.wire import (
+    Block,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
+from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_arguments
+from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.reading import Extra, WireReader
+from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Failure,
+    Finish,
+    Finished,
+    Opaque,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    UsageUpdate,
+)
+from dragoman.ir.values import encode_json, exact_json
+
+__all__ = ["EventEncoder", "PayloadDecoder"]
+
+SOURCE = "anthropic-messages stream"
+
+_events = msgspec.json.Decoder(WireEvent)
+_loose = msgspec.json.Decoder(LooseEvent)
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+_openings = msgspec.json.Decoder(Opening)
+_endings = msgspec.json.Decoder(Ending)
+_blocks: WireReader[Block] = WireReader(Block, SOURCE)  # type: ignore[arg-type]
+
+_MESSAGE_FIELDS = {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"}
+_DELTA_FIELDS = {"type", "delta", "usage"}
+_ENDING_FIELDS = {"stop_reason", "stop_sequence", "stop_details"}
+_OVERWRITING = {"compaction_delta", "signature_delta"}
+"""What these say replaces what the block said; the text of any other delta joins what came before."""
+
+# ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BEFORE, OPEN, ENDING, ENDED = "before message_start", "in the message", "after the stop reason", "ended"
+
+MOVES: dict[tuple[str, str], str] = {
+    (BEFORE, "message_start"): OPEN,
+    (BEFORE, "error"): ENDED,
+    (OPEN, "message_start"): OPEN,
+    (OPEN, "content_block_start"): OPEN,
+    (OPEN, "content_block_delta"): OPEN,
+    (OPEN, "content_block_stop"): OPEN,
+    (OPEN, "message_delta"): OPEN,
+    (OPEN, "stop_reason"): ENDING,
+    (OPEN, "message_stop"): ENDED,
+    (OPEN, "error"): ENDED,
+    (ENDING, "message_start"): ENDING,
+    (ENDING, "content_block_stop"): ENDING,
+    (ENDING, "message_delta"): ENDING,
+    (ENDING, "stop_reason"): ENDING,
+    (ENDING, "message_stop"): ENDED,
+    (ENDING, "error"): ENDED,
+}
+
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Incoming:
+    """One block while its pieces come in."""
+
+    __slots__ = ("changes", "cited", "kind", "part_index", "pieces", "raw", "signature", "wire")
+
+    def __init__(self, wire: Any, raw: Raw) -> None:
+        self.wire = wire
+        self.raw = raw
+        self.kind: type[Any] = type(wire)
+        self.part_index = -1  # until its part starts
+        self.pieces: list[str] = []
+        self.changes: dict[str, list[str] | Raw] = {}
+        self.signature: Any = getattr(wire, "signature", None)
+        self.cited = False
+
+    @property
+    def begun(self) -> bool:
+        return bool(
+            self.pieces or self.changes or self.cited or (self.part_index >= 0 and self.kind is not ToolUseBlock)
+        )
+
+
+class PayloadDecoder:
+    """Payloads of one stream in, events out."""
+
+    def __init__(self) -> None:
+        self._events: list[AnyEvent] = []
+        self._next_index = 0
+        self._state = BEFORE
+        self._message_id: str | None = None
+        self._ending = Ending()
+        self._late: Extra = {}
+        self._usage: dict[str, Raw] | None = None
+        self._blocks: dict[int, _Incoming] = {}
+        self._stopped: set[int] = set()
+        self._calls: list[AnyPart] = []
+        self._names: dict[str, str] = {}
+        self._held: _HeldEnd | None = None
+        self._carrier: ThinkingBlock | None = None  # a tagged block with the signature of the part that follows it
+        # The block that flows: its next fragment needs no second look.
+        self._flowing = -1
+        self._flow_kind: type[Any] = Ping
+        self._flow_part = -1
+
+    @staticmethod
+    def framing(limits: Limits) -> ServerSentEvents:
+        return ServerSentEvents(limits, SOURCE)
+
+    def decode(self, payload: bytes) -> list[AnyEvent]:
+        try:
+            event = _events.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._decode_odd(payload, _not_an_event(error), error)
+            return self._take()
+        if type(event) is BlockDelta and event.index == self._flowing:
+            delta = event.delta
+            if type(delta) is self._flow_kind and delta.text:  # type: ignore[union-attr]
+                return [PartDelta(self._flow_part, delta.text)]  # type: ignore[union-attr]
+        if self._state is not ENDED:  # whatever comes after message_stop is nobody's business
+            self._handle(event, payload)
+        return self._take()
+
+    def _handle(self, event: WireEvent, payload: bytes) -> None:
+        try:
+            if not payload.isascii():
+                payload.decode()  # exact pieces are carried unparsed: nobody else looks at their characters
+            _ON_EVENT[type(event)](self, event, payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _not_an_event(error) from error
+
+    def _decode_odd(self, payload: bytes, fault: DecodeError, error: Exception) -> None:
+        """Events and deltas of tomorrow are no faults. Everything else that does not fit is one."""
+        if self._state is ENDED or payload[:6] == b"[DONE]":
+            return  # gateways that speak several formats send it here too
+        if not isinstance(error, msgspec.ValidationError):
+            raise fault from error
+        try:
+            event = _loose.decode(payload)
+        except msgspec.ValidationError:
+            raise fault from error
+        if event.type == BlockDelta.__struct_config__.tag and event.index is not None and event.delta is not None:
+            self._on_other_delta(event.index, event.delta, fault)
+        elif event.type is None and event.error is not UNSET:
+            self._on_error(None, payload)
+        elif event.type is None or event.type in _KNOWN_EVENTS:
+            raise fault from error
+
+    def close(self) -> list[AnyEvent]:
+        """End of bytes: only message_stop ends this wire."""
+        if self._state is not ENDED:
+            self._state = ENDED
+            self._break_off(Failure("truncated", "the stream ended without message_stop"))
+        return self._take()
+
+    def _take(self) -> list[AnyEvent]:
+        events, self._events = self._events, []
+        return events
+
+    def _move(self, event: str, *, about: str = "") -> None:
+        state = MOVES.get((self._state, event))
+        if state is None:
+            raise IllegalEvent(event=event + about, state=self._state, source=SOURCE)
+        self._state = state
+
+    # ── the message ──
+
+    def _on_message_start(self, event: MessageStart, payload: bytes) -> None:  # noqa: ARG002
+        message = _openings.decode(event.message)
+        again = self._state is not BEFORE
+        self._move("message_start" if not again or message.id == self._message_id else "another message_start")
+        if again:
+            return
+        self._message_id = message.id
+        self._ending = _endings.decode(event.message)
+        extra = {key: held for key, held in _entries(event.message).items() if key not in _MESSAGE_FIELDS}
+        self._events.append(StreamStart(message.id, message.model, metadata={FAMILY: extra}))
+        self._count(message.usage)
+        for number, block in enumerate(message.content or ()):
+            self._start_block(-2 - number, block)
+            self._end_block(-2 - number)
+
+    def _count(self, usage: dict[str, Raw] | None) -> None:
+        """Totals, not increments: a later count replaces an earlier one, and what is not told again stays."""
+        if usage is None:
+            return
+        known = self._usage
+        if known is None:
+            known = self._usage = usage
+        else:
+            known.update({key: held for key, held in usage.items() if key not in known or bytes(held) != b"null"})
+        self._events.append(UsageUpdate(decode_usage(Raw(encode_json(known)))))
+
+    def _on_message_delta(self, event: MessageDelta, payload: bytes) -> None:
+        if event.delta is not UNSET and bytes(event.delta) != b"null":
+            ending, known = _endings.decode(event.delta), self._ending
+            self._ending = Ending(
+                ending.stop_reason or known.stop_reason,
+                ending.stop_sequence or known.stop_sequence,
+                known.stop_details if ending.stop_details is UNSET else ending.stop_details,
+            )
+            self._keep_late(event.delta, _ENDING_FIELDS)
+        self._keep_late(payload, _DELTA_FIELDS)
+        if self._ending.stop_reason is None:
+            self._move("message_delta")
+        else:
+            self._move("stop_reason")
+            self._end_blocks()
+        self._count(event.usage)
+
+    def _keep_late(self, held: Raw | bytes, modelled: set[str]) -> None:
+        self._late.update({key: value for key, value in _entries(held).items() if key not in modelled})
+
+    def _on_message_stop(self, event: MessageStop, payload: bytes) -> None:  # noqa: ARG002
+        self._move("message_stop")
+        self._end_blocks()
+        self._events.append(Finished(self._finish(), metadata={FAMILY: self._late} if self._late else None))
+
+    def _finish(self) -> Finish:
+        ending = self._ending
+        finish = decode_finish(ending.stop_reason, self._calls, ending.stop_sequence, ending.stop_details)
+        return finish or Finish("unknown")
+
+    def _end_blocks(self) -> None:
+        """The answer is complete. What was never stopped ends here; a last call under `max_tokens` was cut."""
+        for index in list(self._blocks):
+            self._end_block(index)
+        self._put_carrier_back()
+        held = self._held
+        cut = held is not None and held.is_call and held.end.index == self._next_index - 1
+        self._release(incomplete=cut and self._finish().reason == "length")
+
+    def _on_ping(self, event: Ping, payload: bytes) -> None:
+        """Says nothing."""
+
+    def _on_error(self, event: ErrorEvent | None, payload: bytes) -> None:  # noqa: ARG002
+        self._move("error")
+        self._break_off(decode_error(payload))
+
+    def _break_off(self, failure: Failure) -> None:
+        self._flowing = -1
+        # Whether a held call was cut would have been told by the stop reason: it is not offered either.
+        self._release(incomplete=self._held is not None and self._held.is_call)
+        for block in self._blocks.values():
+            if block.part_index >= 0:
+                self._events.append(PartEnd(block.part_index, incomplete=True))
+        self._blocks.clear()
+        self._events.append(StreamFailed(failure))
+
+    # ── blocks ──
+
+    def _on_block_start(self, event: BlockStart, payload: bytes) -> None:  # noqa: ARG002
+        self._move("content_block_start", about=f" of block {event.index}")
+        self._start_block(event.index, event.content_block)
+
+    def _start_block(self, index: int, raw: Raw) -> None:
+        running = self._blocks.get(index)
+        if running is not None:
+            if not running.begun and bytes(running.raw) == bytes(raw):
+                return  # the same start once more
+            self._end_block(index)
+        for other in [key for key, block in self._blocks.items() if block.kind not in _FLOWING]:
+            self._end_block(other)
+        block = self._blocks[index] = _Incoming(_blocks.read(bytes(raw)), raw)
+        if block.kind is ThinkingBlock:
+            self._flow(index, block, ThinkingDelta(block.wire.thinking))
+            return
+        self._release()
+        if block.kind is ToolUseBlock:
+            self._start_part(block)
+        elif block.kind is TextBlock:
+            for held in block.wire.citations or ():
+                self._cite(block, held)
+            self._flow(index, block, TextDelta(block.wire.text))
+
+    def _on_block_delta(self, event: BlockDelta, payload: bytes) -> None:  # noqa: ARG002
+        delta = event.delta
+        block = self._open_block(event.index)
+        if type(delta) is SignatureDelta and block.kind is ThinkingBlock:
+            block.signature = delta.signature
+        elif type(delta) is CitationDelta and block.kind is TextBlock:
+            self._cite(block, delta.citation)
+        elif block.kind not in _FLOWING:
+            if type(delta) is InputDelta:
+                block.pieces.append(delta.text)
+            else:
+                _gather(block, _entries(encode_json(delta)))
+        elif type(delta) is _FLOWING[block.kind]:
+            self._flow(event.index, block, delta)
+        else:
+            said = f"{delta.__struct_config__.tag} of block {event.index}"
+            raise IllegalEvent(event=said, state=f"in a {block.kind.__struct_config__.tag} block", source=SOURCE)
+
+    def _on_other_delta(self, index: int, delta: dict[str, Raw], fault: DecodeError) -> None:
+        """A delta of a kind we do not know, or one whose text is null."""
+        block = self._open_block(index)
+        kind = msgspec.json.decode(delta.get("type", NULL))
+        if kind in _DELTA_KEYS and bytes(delta.get(_DELTA_KEYS[kind], NULL)) != b"null":
+            raise fault
+        if block.kind not in _FLOWING:
+            _gather(block, delta)
+
+    def _open_block(self, index: int) -> _Incoming:
+        block = self._blocks.get(index)
+        self._move("content_block_delta", about=f" of block {index}")
+        if block is None:
+            which = "stopped" if index in self._stopped else "unknown"
+            raise IllegalEvent(event=f"content_block_delta of {which} block {index}", state=self._state, source=SOURCE)
+        return block
+
+    def _on_block_stop(self, event: BlockStop, payload: bytes) -> None:  # noqa: ARG002
+        self._move("content_block_stop", about=f" of block {event.index}")
+        if event.index in self._blocks:
+            self._end_block(event.index)
+        elif event.index not in self._stopped:
+            said = f"content_block_stop of unknown block {event.index}"
+            raise IllegalEvent(event=said, state=self._state, source=SOURCE)
+
+    def _end_block(self, index: int) -> None:
+        if self._flowing == index:
+            self._flowing = -1
+        self._stopped.add(index)
+        block = self._blocks.pop(index)
+        _END_BLOCK.get(block.kind, PayloadDecoder._end_whole)(self, block)
+
+    # ── parts ──
+
+    def _start(self, part: AnyPart) -> int:
+        index = self._next_index
+        self._next_index = index + 1
+        self._events.append(PartStart(index, part))
+        return index
+
+    def _whole(self, part: AnyPart) -> None:
+        """A part that is told at once. The end carries the signature, except of what is nothing else."""
+        self._release()
+        self._put_carrier_back()
+        if isinstance(part, Text | Reasoning) and not (isinstance(part, Reasoning) and part.redacted):
+            index = self._start(replace(part, signature=None))
+            self._events.append(PartEnd(index, part.signature))
+        else:
+            self._events.append(PartEnd(self._start(part)))
+
+    def _flow(self, index: int, block: _Incoming, delta: Any) -> None:
+        """A fragment. The first one starts the part of a text or a thought: a tagged block turns out to be neither."""
+        text = delta.text
+        if not text:
+            return
+        if block.part_index < 0:
+            self._start_part(block)
+        if block.kind is ToolUseBlock and not block.pieces:
+            block.pieces.append(text)
+            text = _unwrapped(text)
+        self._events.append(PartDelta(block.part_index, text))
+        self._flowing, self._flow_kind, self._flow_part = index, type(delta), block.part_index
+
+    def _cite(self, block: _Incoming, held: Raw) -> None:
+        """Citations come before the text they belong to."""
+        if block.part_index < 0:
+            self._start_part(block)
+        block.cited = True
+        self._events.append(PartDelta(block.part_index, "", decode_citation(held)))
+
+    def _start_part(self, block: _Incoming) -> None:
+        self._release()
+        carrier, self._carrier = self._carrier, None
+        signature = None if carrier is None else carriers.read_tagged(carrier)
+        if block.kind is ThinkingBlock:
+            self._carrier = carrier
+            self._put_carrier_back()
+            block.part_index = self._start(Reasoning(""))
+        elif block.kind is TextBlock:
+            block.signature = signature
+            block.part_index = self._start(decode_text(replace(block.wire, text="", citations=UNSET)))
+        else:
+            call: Any = replace(decode_call(replace(block.wire, input=EMPTY_OBJECT)), arguments=UNSET)
+            call = carriers.signed(call, signature) if isinstance(signature, Signature) else call
+            block.signature = call.signature
+            self._calls.append(call)
+            self._names[call.id] = call.name
+            block.part_index = self._start(call)
+
+    def _end_text(self, block: _Incoming) -> None:
+        empty = block.part_index < 0
+        if empty:
+            self._put_carrier_back()
+            self._start_part(block)
+        citations, signature = block.wire.citations, block.signature
+        notes: Extra = {} if citations is UNSET or block.cited else {"~citations": Raw(encode_json(citations))}
+        if signature is not None:
+            notes |= carriers.TAGGED[FAMILY]
+        end = PartEnd(block.part_index, signature, metadata={FAMILY: notes} if notes else None)
+        self._hold(_HeldEnd(end, may_sign=not empty and signature is None))
+
+    def _end_call(self, block: _Incoming) -> None:
+        if not block.pieces:
+            # No fragment: then what stood at the start is the input, and nothing at all means no arguments.
+            held = block.wire.input
+            text = "" if held is UNSET else bytes(held).decode()
+            text = "{}" if text in _PLACEHOLDERS else _unwrapped(text)
+            self._events.append(PartDelta(block.part_index, text))
+        self._hold(_HeldEnd(PartEnd(block.part_index), may_sign=block.signature is None, is_call=True))
+
+    def _end_thinking(self, block: _Incoming) -> None:
+        flowed = block.part_index >= 0
+        wire = ThinkingBlock("..." if flowed else "", block.signature, extra=block.wire.extra)
+        tagged = carriers.read_tagged(wire) if carriers.is_tagged(block.signature) else None
+        if flowed:
+            part: Any = decode_part(wire) if tagged is None else tagged
+            self._events.append(PartEnd(block.part_index, part.signature, metadata=part.metadata))
+        elif isinstance(tagged, Signature):
+            self._release()
+            self._put_carrier_back()
+            self._carrier = wire
+        elif not self._sign_held(wire):
+            self._whole(decode_part(wire) if tagged is None else tagged)
+
+    def _end_whole(self, block: _Incoming) -> None:
+        wire = block.wire
+        if block.pieces or block.changes:
+            wire = _blocks.read(_rebuilt(block))
+        if isinstance(wire, ToolResultBlock):
+            self._whole(Opaque(FAMILY, "tool_result", block.raw))
+        else:
+            self._whole(named(decode_part(wire), self._names))
+
+    # ── what waits for the next event ──
+
+    def _hold(self, held: _HeldEnd) -> None:
+        self._release()
+        self._held = held
+
+    def _release(self, *, incomplete: bool = False) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self._events.append(replace(held.end, incomplete=True) if incomplete else held.end)
+
+    def _sign_held(self, wire: ThinkingBlock) -> bool:
+        """A tagged block that follows the part whose signature it carries."""
+        signature = carriers.read_trailing(wire)
+        held = self._held
+        if signature is None or held is None or not held.may_sign or self._carrier is not None:
+            return False
+        notes = own(held.end.metadata) | carriers.TAGGED_AFTER[FAMILY]
+        self._events.append(replace(held.end, signature=signature, metadata={FAMILY: notes}))
+        self._held = None
+        return True
+
+    def _put_carrier_back(self) -> None:
+        """No part followed that could be signed: then the tagged block is a block as any."""
+        carrier, self._carrier = self._carrier, None
+        if carrier is not None:
+            self._whole(decode_part(carrier))
+
+
+class _HeldEnd(Struct, frozen=True, gc=False):
+    """The end of a text or a call, until it is known whether it is signed or cut."""
+
+    end: PartEnd
+    may_sign: bool
+    is_call: bool = False
+
+
+_FLOWING: dict[type[Any], type[Any]] = {TextBlock: TextDelta, ThinkingBlock: ThinkingDelta, ToolUseBlock: InputDelta}
+_END_BLOCK: dict[type[Any], Callable[[PayloadDecoder, _Incoming], None]] = {
+    TextBlock: PayloadDecoder._end_text,  # noqa: SLF001
+    ThinkingBlock: PayloadDecoder._end_thinking,  # noqa: SLF001
+    ToolUseBlock: PayloadDecoder._end_call,  # noqa: SLF001
+}
+_ON_EVENT: dict[type[Any], Callable[[PayloadDecoder, Any, bytes], None]] = {
+    BlockDelta: PayloadDecoder._on_block_delta,  # noqa: SLF001
+    BlockStart: PayloadDecoder._on_block_start,  # noqa: SLF001
+    BlockStop: PayloadDecoder._on_block_stop,  # noqa: SLF001
+    MessageStart: PayloadDecoder._on_message_start,  # noqa: SLF001
+    MessageDelta: PayloadDecoder._on_message_delta,  # noqa: SLF001
+    MessageStop: PayloadDecoder._on_message_stop,  # noqa: SLF001
+    Ping: PayloadDecoder._on_ping,  # noqa: SLF001
+    ErrorEvent: PayloadDecoder._on_error,  # noqa: SLF001
+}
+_KNOWN_EVENTS = {kind.__struct_config__.tag for kind in _ON_EVENT}
+_DELTA_KEYS = {
+    kind.__struct_config__.tag: kind.__struct_encode_fields__[0]
+    for kind in (TextDelta, InputDelta, ThinkingDelta, SignatureDelta, CitationDelta)
+}
+_PLACEHOLDERS = {"", "{}", '""', "null"}
+_WRAPPER = f'{{"{UNPARSED_KEY}":'
+
+
+def _not_an_event(error: Exception) -> DecodeError:
+    return DecodeError(path="$", expected="an event", got=str(error), source=SOURCE)
+
+
+def _unwrapped(text: str) -> str:
+    """Argument text that is no JSON object crosses in a wrapper, whole in its first fragment."""
+    if text.startswith(_WRAPPER):
+        held = exact_json(text)
+        inner = None if held is None else unwrap_arguments(held)[1]
+        return text if inner is None else inner
+    return text
+
+
+def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:
+    """What a delta does to a block that is told whole: its text joins the text there, anything else replaces."""
+    kind = msgspec.json.decode(delta.pop("type", NULL))
+    for key, held in delta.items():
+        value = msgspec.json.decode(held)
+        if not isinstance(value, str) or kind in _OVERWRITING:
+            block.changes[key] = held
+            continue
+        pieces = block.changes.get(key)
+        if not isinstance(pieces, list):
+            before = msgspec.json.decode(_entries(block.raw).get(key, NULL) if pieces is None else pieces)
+            pieces = block.changes[key] = [before] if isinstance(before, str) else []
+        pieces.append(value)
+
+
+def _rebuilt(block: _Incoming) -> bytes:
+    """The block as it would have come without a stream."""
+    entries: dict[str, Any] = _entries(block.raw)
+    for key, held in block.changes.items():
+        entries[key] = "".join(held) if isinstance(held, list) else held
+    text = "".join(block.pieces)
+    if text:
+        held_input = exact_json(text)
+        entries["input"] = {UNPARSED_KEY: text} if held_input is None else held_input
+    elif block.pieces:
+        entries.setdefault("input", EMPTY_OBJECT)
+    return encode_json(entries)

@@ -1,0 +1,91 @@
+"""Events of a Messages stream. Unknown keys are skipped: nothing here is ever written again."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+
+class TextDelta(Struct, gc=False, tag="text_delta"):
+    text: str
+
+
+class InputDelta(Struct, gc=False, tag="input_json_delta"):
+    text: str = field(name="partial_json")
+
+
+class ThinkingDelta(Struct, gc=False, tag="thinking_delta"):
+    text: str = field(name="thinking")
+
+
+class SignatureDelta(Struct, gc=False, tag="signature_delta"):
+    signature: str
+
+
+class CitationDelta(Struct, gc=False, tag="citations_delta"):
+    citation: Raw
+
+
+class BlockDelta(Struct, gc=False, tag="content_block_delta"):
+    index: int
+    delta: TextDelta | InputDelta | ThinkingDelta | SignatureDelta | CitationDelta
+
+
+class BlockStart(Struct, gc=False, tag="content_block_start"):
+    index: int
+    content_block: Raw
+
+
+class BlockStop(Struct, gc=False, tag="content_block_stop"):
+    index: int
+
+
+class Opening(Struct, gc=False):
+    """The message as it stands at the start: empty as a rule, whole when there was nothing to wait for."""
+
+    id: str | None = None
+    model: str | None = None
+    content: list[Raw] | None = None
+    usage: dict[str, Raw] | None = None
+
+
+class MessageStart(Struct, gc=False, tag="message_start"):
+    message: Raw
+
+
+class Ending(Struct, gc=False):
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    stop_details: Raw | UnsetType = UNSET
+
+
+class MessageDelta(Struct, gc=False, tag="message_delta"):
+    delta: Raw | UnsetType = UNSET
+    usage: dict[str, Raw] | None = None
+
+
+class MessageStop(Struct, gc=False, tag="message_stop"):
+    """Bedrock adds its metrics here."""
+
+
+class Ping(Struct, gc=False, tag="ping"):
+    """Keeps the line open."""
+
+
+class ErrorEvent(Struct, gc=False, tag="error"):
+    """Under HTTP 200: its type tells what it is."""
+
+
+class LooseEvent(Struct, gc=False):
+    """An event of a kind that nobody knows, or with a delta that nobody knows."""
+
+    type: str | None = None
+    index: int | None = None
+    delta: dict[str, Raw] | None = None
+    error: Raw | UnsetType = UNSET
+
+
+WireEvent: TypeAlias = (
+    BlockDelta | BlockStart | BlockStop | MessageStart | MessageDelta | MessageStop | Ping | ErrorEvent
+)
