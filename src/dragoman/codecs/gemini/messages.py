@@ -15,22 +15,34 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.gemini import carriers
 from dragoman.codecs.gemini.parts import (
     ABSENT,
+    GIVEN_ID,
     NULL,
     TRUE,
     PartDecoder,
     PartEncoder,
+    decode_plain,
     is_plain_text,
+    notes_of,
     server_call,
 )
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
-from dragoman.codecs.gemini.results import ResultEncoder, decode_result, result_notes
+from dragoman.codecs.gemini.results import (
+    ResultEncoder,
+    decode_result,
+    has_reference,
+    read_response,
+    result_notes,
+    write_response,
+)
 from dragoman.codecs.gemini.wire import (
     CallOut,
     Content,
     ContentOut,
     FunctionCallOut,
     FunctionResponse,
+    FunctionResponseOut,
     Part,
+    ResultOut,
     TextOut,
 )
 from dragoman.codecs.ids import invent_id, is_invented
@@ -85,6 +97,10 @@ def decode_answer(content: Content | UnsetType, seed: str, path: str) -> Message
     """The content of a candidate."""
     if content is UNSET:
         return Message("assistant", (), None, {FAMILY: {"~content": ABSENT}})
+    if content.role == "model" and content.extra is UNSET and content.parts:
+        quick = decode_plain(content.parts, seed, GIVEN_ID)
+        if quick is not None:
+            return Message("assistant", _held(quick))
     notes: Extra = {} if content.extra is UNSET else dict(content.extra)
     if content.role != "model":
         notes[ROLE] = NULL if content.role is UNSET else Raw(encode_json(content.role))
@@ -115,17 +131,46 @@ class MessageDecoder:
         messages = self._messages
         for index, content in enumerate(contents):
             wires = content.parts
-            if content.extra is UNSET and type(wires) is list and len(wires) == 1:
-                role = content.role
+            role = content.role
+            if content.extra is UNSET and wires:
                 wire = wires[0]
-                if role == "user" and is_plain_text(wire):
-                    messages.append(Message("user", wire.text))  # type: ignore[arg-type]
-                    continue
-                if role == "model" and is_plain_text(wire):
-                    messages.append(Message("assistant", wire.text))  # type: ignore[arg-type]
-                    continue
+                if role == "user":
+                    if len(wires) == 1 and is_plain_text(wire):
+                        messages.append(Message("user", wire.text))  # type: ignore[arg-type]
+                        continue
+                    if wire.function_response is not UNSET and self._decode_plain_results(wires):
+                        continue
+                elif role == "model":
+                    quick = decode_plain(wires, index)
+                    if quick is not None:
+                        self._add_model(_held(quick), None)
+                        continue
             self._decode_content(content, index)
         return tuple(rejoin_media(messages, TAGGED_MEDIA) if self._tagged else messages)
+
+    def _decode_plain_results(self, wires: Sequence[Part]) -> bool:
+        """The results of most turns, quickly: one for each open call, in order, nothing beside them."""
+        unanswered = self._unanswered
+        if len(wires) > len(unanswered) or self._messages[-1].role == "tool":
+            return False
+        results: list[AnyPart] = []
+        for wire, call in zip(wires, unanswered, strict=False):
+            answer = wire.function_response
+            if answer is UNSET or not _is_plain_result(wire, answer) or answer.name != call.name:
+                return False
+            if answer.id is UNSET:
+                if not call.invented_id:
+                    return False
+            elif answer.id != call.id:
+                return False
+            response: Raw = answer.response  # type: ignore[assignment]
+            kind, value = read_response(response)
+            if kind == "data" and has_reference(response):
+                return False
+            results.append(ToolResult(call.id, call.name, kind, value))
+        del unanswered[: len(wires)]
+        self._messages.append(Message("tool", tuple(results)))
+        return True
 
     def _decode_content(self, content: Content, index: int) -> None:
         notes: Extra = {} if content.extra is UNSET else dict(content.extra)
@@ -147,18 +192,24 @@ class MessageDecoder:
 
     def _decode_model(self, content: Content, notes: Extra, path: str) -> None:
         parts = _decode_body(content, notes, PartDecoder(path, path))
-        messages = self._messages
-        if messages and messages[-1].role != "assistant":
-            self._unanswered = []
         if type(parts) is tuple:
             for part in parts:
-                kind = type(part)
-                if kind is ToolCall:
-                    self._calls[part.id] = (len(self._calls), part.name)  # type: ignore[union-attr]
-                    self._unanswered.append(part)  # type: ignore[arg-type]
-                elif kind is ServerToolResult and not part.tool_call_id:  # type: ignore[union-attr]
-                    parts = self._serve(parts, part)  # type: ignore[arg-type]
-        messages.append(Message("assistant", parts, None, {FAMILY: notes} if notes else None))
+                if type(part) is ServerToolResult and not part.tool_call_id:
+                    parts = self._serve(parts, part)
+        self._add_model(parts, {FAMILY: notes} if notes else None)
+
+    def _add_model(self, parts: str | tuple[AnyPart, ...], metadata: Metadata | None) -> None:
+        messages = self._messages
+        unanswered = self._unanswered
+        if unanswered and messages[-1].role != "assistant":
+            unanswered.clear()
+        if type(parts) is tuple:
+            calls = self._calls
+            for part in parts:
+                if type(part) is ToolCall:
+                    calls[part.id] = (len(calls), part.name)
+                    unanswered.append(part)
+        messages.append(Message("assistant", parts, None, metadata))
 
     def _serve(self, parts: tuple[AnyPart, ...], answer: ServerToolResult) -> tuple[AnyPart, ...]:
         """Stream histories keep one content per chunk: the server's answer comes one content after its call."""
@@ -235,6 +286,22 @@ class MessageDecoder:
         return call_id, known or ("" if name is UNSET else name)
 
 
+def _held(parts: list[AnyPart]) -> str | tuple[AnyPart, ...]:
+    """A lone text is held as a string."""
+    if len(parts) == 1 and type(parts[0]) is Text:
+        return parts[0].text
+    return tuple(parts)
+
+
+def _is_plain_result(wire: Part, answer: FunctionResponse) -> bool:
+    return (
+        wire.extra is wire.text is wire.thought is wire.thought_signature is wire.function_call is UNSET
+        and wire.inline_data is wire.file_data is answer.extra is answer.parts is UNSET
+        and type(answer.response) is Raw
+        and bytes(answer.response)[:1] == b"{"
+    )
+
+
 def _no_calls(parts: str | tuple[AnyPart, ...], content: Content) -> str | tuple[AnyPart, ...]:
     """A functionCall in a user content is nobody's call."""
     if type(parts) is str or content.parts is UNSET or all(wire.function_call is UNSET for wire in content.parts):
@@ -249,7 +316,7 @@ def _no_calls(parts: str | tuple[AnyPart, ...], content: Content) -> str | tuple
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageEncoder:
+class MessageEncoder(PartEncoder):
     """Encodes messages one after the other. Results wait until the last one of their turn is there."""
 
     def __init__(
@@ -261,36 +328,36 @@ class MessageEncoder:
         native: bool = False,
         to_client: bool = False,
     ) -> None:
-        self._log = log
-        self._profile = profile
         # A stored transcript (native, bound for no model) keeps what it carries; a provider never sees it.
-        self._parts = PartEncoder(log, profile, carries=to_client or (native and model is None), native=native)
-        self._native = native
-        takes_media = profile.older_models.search(model or "") is None
-        self._results = ResultEncoder(log, self._parts, takes_media=takes_media)
-        self._signs = profile.placeholder_signature_models.search(model or "") is not None
+        super().__init__(log, profile, carries=to_client or (native and model is None), native=native)
+        self._model = model
         self._sends_ids = native or to_client or profile.sends_foreign_ids
         self._calls: dict[str, tuple[int, str, bool]] = {}
+        self._results: ResultEncoder | None = None
+        self._unsigned_from: int | None = None
+        self._step = -1
         self._step_signed = False
+        self._messages: Sequence[Message] = ()
         self._contents: list[WireValue] = []
         self.system: list[Message] = []
         self.places: list[int] = []
         """At which wire part each part of the last encoded turn stands; -1 for those that did not cross."""
 
-    def encode(self, messages: Sequence[Message]) -> list[WireValue]:
+    def encode_contents(self, messages: Sequence[Message]) -> list[WireValue]:
+        """The contents; system messages gather in `system`."""
         contents = self._contents
+        self._messages = messages
         waiting: list[Message] = []
-        turn_start = _turn_start(messages) if self._signs else 0
         for index, message in enumerate(messages):
             role = message.role
             if role == "tool":
-                if waiting and APART in _notes(message):
+                if waiting and APART in notes_of(message):
                     self._flush(waiting)
                     waiting = []
                 waiting.append(message)
                 continue
             if waiting:
-                joined = role == "user" and JOINED in _notes(message)
+                joined = role == "user" and JOINED in notes_of(message)
                 self._flush(waiting, message if joined else None)
                 waiting = []
                 if joined:
@@ -302,10 +369,7 @@ class MessageEncoder:
             if type(content) is str and message.metadata is None and message.name is None:
                 contents.append(ContentOut("user" if role == "user" else "model", (TextOut(content),)))
                 continue
-            signs = self._signs and role == "assistant" and index > turn_start
-            if signs and messages[index - 1].role != "assistant":
-                self._step_signed = False
-            wire = self.encode_turn(message, signs=signs)
+            wire = self.encode_turn(message, index)
             if wire is not None:
                 contents.append(wire)
         if waiting:
@@ -321,10 +385,10 @@ class MessageEncoder:
             for part in message.parts:
                 if not self._native and not isinstance(part, Text):
                     self._log.drop(part, "", type(part).__name__.lower(), "system text is text only here")
-                elif (wire := self._parts.encode(part)) is not None:
+                elif (wire := self.encode(part)) is not None:
                     parts.append(wire)
         first = self.system[0]
-        notes = _notes(first)
+        notes = notes_of(first)
         if not parts and PARTS not in notes:
             return UNSET
         return self._finish(first, parts, note(first.metadata, FAMILY, ROLE) if ROLE in notes else UNSET)
@@ -334,18 +398,18 @@ class MessageEncoder:
             self._log.degrade(message, "", "place of a system message", "this API has one field for it, at the front")
         self.system.append(message)
 
-    def encode_turn(self, message: Message, *, signs: bool = False) -> WireValue:
-        """One user or model content; None when nothing is left of it."""
+    def encode_turn(self, message: Message, index: int = -1) -> WireValue:
+        """One user or model content; None when nothing is left of it. `index` is its place in the request."""
         if message.name is not None:
             self._log.drop(message, "name", "name of a participant", "this API has no such field")
         role = "user" if message.role == "user" else "model"
         content = content_held(message)
-        if type(content) is str and message.metadata is None:
+        notes = None if message.metadata is None else message.metadata.get(FAMILY)
+        if type(content) is str and notes is None:
             self.places = [0]
             return ContentOut(role, (TextOut(content),))
-        wires = self._encode_parts(message.parts, signs=signs)
-        notes = _notes(message)
-        if not wires and PARTS not in notes:
+        wires = self._encode_parts(message.parts, index)
+        if not wires and (notes is None or PARTS not in notes):
             if role == "model" or not content:
                 return None
             wires = [TextOut("")]  # the turn stays, though nothing of it crossed
@@ -355,64 +419,79 @@ class MessageEncoder:
         return self._finish(message, wires, role if spelled is UNSET else UNSET if spelled is None else spelled)
 
     def _finish(self, message: Message, wires: list[WireValue], role: str | UnsetType) -> WireValue:
-        notes = _notes(message)
+        notes = notes_of(message)
         parts: Any = wires
         if not wires and PARTS in notes:
             parts = UNSET if notes[PARTS] == ABSENT else []
         return spliced(Content(role, parts), notes)
 
-    def _encode_parts(self, parts: Sequence[AnyPart], *, signs: bool) -> list[WireValue]:
+    def _encode_parts(self, parts: Sequence[AnyPart], index: int) -> list[WireValue]:
         wires: list[WireValue] = []
         places: list[int] = []
-        encoder = self._parts
         for part in parts:
             kind = type(part)
             if kind is ToolCall:
-                wire = self._encode_call(part, signs=signs)  # type: ignore[arg-type]
+                wire = self._encode_call(part, index)  # type: ignore[arg-type]
             elif (
                 kind is Text
                 and part.metadata is None  # type: ignore[union-attr]
                 and part.signature is None  # type: ignore[union-attr]
                 and part.cache is None  # type: ignore[union-attr]
                 and not part.citations  # type: ignore[union-attr]
-                and not encoder.carried
+                and not self.carried
             ):
                 wire = TextOut(part.text)  # type: ignore[union-attr, arg-type]
             else:
-                wire = encoder.encode(part)
+                wire = self.encode(part)
             if wire is None:
                 places.append(-1)
             else:
                 places.append(len(wires))
                 wires.append(wire)
-        if encoder.carried:
-            encoder.finish(wires)
+        if self.carried:
+            self.finish(wires)
         self.places = places
         return wires
 
-    def _encode_call(self, call: ToolCall, *, signs: bool) -> WireValue:
-        encoder = self._parts
+    def _encode_call(self, call: ToolCall, index: int) -> WireValue:
         calls = self._calls
-        if call.signature is None and call.metadata is None and call.cache is None and not encoder.carried:
-            call_id = call.id
+        call_id = call.id
+        held = arguments_held(call)
+        wire: WireValue
+        plain = call.signature is None and call.metadata is None and call.cache is None
+        if plain and type(held) is Raw and not self.carried:
             sends = self._sends_ids and not (call.invented_id or is_invented(call_id))
-            calls[call_id] = (len(calls), call.name, sends)
-            held = arguments_held(call)
-            if type(held) is Raw:
-                wire: Any = CallOut(FunctionCallOut(call.name, held, call_id if sends else UNSET))
-            else:
-                wire = encoder.encode(call)
+            wire = CallOut(FunctionCallOut(call.name, held, call_id if sends else UNSET))
         else:
-            calls[call.id] = (len(calls), call.name, encoder.sends_id(call))
-            wire = encoder.encode(call)
-        return self._placeholder(call, wire) if signs and not self._step_signed else wire
+            sends = self.sends_id(call)
+            wire = self.encode(call)
+        calls[call_id] = (len(calls), call.name, sends)
+        if index >= 0:
+            start = self._unsigned_from
+            if start is None:
+                start = self._unsigned_from = self._first_checked()
+            if index >= start:
+                return self._placeholder(call, wire, index)
+        return wire
 
-    def _placeholder(self, call: ToolCall, wire: WireValue) -> WireValue:
+    def _first_checked(self) -> int:
+        """Where the turn begins whose calls must be signed: after the newest user message, for models that check."""
+        messages = self._messages
+        if self._profile.placeholder_signature_models.search(self._model or "") is None:
+            return len(messages)
+        return max((index for index, message in enumerate(messages) if message.role == "user"), default=-1) + 1
+
+    def _placeholder(self, call: ToolCall, wire: WireValue, index: int) -> WireValue:
         """Gemini 3 wants the first call of each step of the current turn signed; later siblings stay without."""
+        if index != self._step and (index == 0 or self._messages[index - 1].role != "assistant"):
+            self._step_signed = False
+        self._step = index
+        if self._step_signed:
+            return wire
         self._step_signed = True
         signature = call.signature
         signed = signature is not None and signature.family == FAMILY and bool(signature.data)
-        if signed or "~signature" in _notes(call) or (self._native and not self._parts.dropped_foreign):
+        if signed or "~signature" in notes_of(call) or (self._native and not self.dropped_foreign):
             return wire
         self._log.invent(call, "signature", "placeholder signature", "this model wants the first call of a step signed")
         if isinstance(wire, CallOut):
@@ -422,24 +501,31 @@ class MessageEncoder:
     # ── results ──
 
     def _flush(self, waiting: list[Message], joined: Message | None = None) -> None:
+        first = waiting[0]
+        if len(waiting) == 1 and joined is None and first.metadata is None and len(first.parts) == 1:
+            self._contents.append(ContentOut("user", (self._encode_result(first.parts[0]),)))  # type: ignore[arg-type]
+        else:
+            self._flush_all(waiting, joined)
+        if self._results is not None and self._results.media:
+            self._contents.append(ContentOut("user", self._results.media))
+            self._results.media = []
+
+    def _flush_all(self, waiting: list[Message], joined: Message | None) -> None:
         results = [part for message in waiting for part in message.parts if isinstance(part, ToolResult)]
-        notes = _notes(waiting[0])
+        notes = notes_of(waiting[0])
         if len(results) > 1 and ORDER not in notes:
             results = self._in_call_order(results)
         wires: list[WireValue] = [self._encode_result(result) for result in results]
         if joined is not None and len(waiting) == 1:
-            wires = _interleaved(wires, self._encode_parts(joined.parts, signs=False), notes)
+            wires = _interleaved(wires, self._encode_parts(joined.parts, -1), notes)
         elif joined is not None:
-            wires += self._encode_parts(joined.parts, signs=False)
+            wires += self._encode_parts(joined.parts, -1)
         if wires and not notes:
             self._contents.append(ContentOut("user", wires))
         elif wires:
             spelled = note(waiting[0].metadata, FAMILY, ROLE)
-            role: Any = "user" if spelled is UNSET else UNSET if spelled is None else spelled
+            role: WireValue = "user" if spelled is UNSET else UNSET if spelled is None else spelled
             self._contents.append(spliced(Content(role, wires), notes))
-        if self._results.media:
-            self._contents.append(ContentOut("user", self._results.media))
-            self._results.media = []
 
     def _in_call_order(self, results: list[ToolResult]) -> list[ToolResult]:
         calls = self._calls
@@ -450,22 +536,19 @@ class MessageEncoder:
         return [part for _, part in sorted(zip(places, results, strict=True), key=lambda pair: pair[0])]
 
     def _encode_result(self, result: ToolResult) -> WireValue:
-        known = self._calls.get(result.tool_call_id)
+        call_id = result.tool_call_id
+        known = self._calls.get(call_id)
         if known is not None:
             _, name, sends = known
         else:
-            name, sends = result.name, self._sends_ids and not is_invented(result.tool_call_id)
-        return self._results.encode(result, name, result.tool_call_id if sends else UNSET)
-
-
-def _turn_start(messages: Sequence[Message]) -> int:
-    """The turn that signatures are checked in starts at the newest user message."""
-    return max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
-
-
-def _notes(node: Any) -> Extra:
-    metadata: Metadata | None = node.metadata
-    return {} if metadata is None else metadata.get(FAMILY, {})
+            name, sends = result.name, self._sends_ids and not is_invented(call_id)
+        if result.metadata is None and result.cache is None and not result.parts:
+            response = write_response(result, self._log, as_given=False)
+            return ResultOut(FunctionResponseOut(name, response, call_id if sends else UNSET))
+        if self._results is None:
+            takes_media = self._profile.older_models.search(self._model or "") is None
+            self._results = ResultEncoder(self._log, self, takes_media=takes_media)
+        return self._results.encode(result, name, call_id if sends else UNSET)
 
 
 def _interleaved(results: list[WireValue], others: list[WireValue], notes: Extra) -> list[WireValue]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
-from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
+from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, unwrap_arguments
 from dragoman.codecs.gemini import carriers
 from dragoman.codecs.gemini.carriers import HIDDEN, NATIVE_THOUGHT, Bundle
 from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
@@ -63,6 +63,66 @@ _SERVER_MEMBERS = {
 }
 
 
+_UNPARSED = b'{"' + UNPARSED_KEY.encode()
+
+
+def decode_plain(wires: Sequence[Part], seed: str | int, metadata: Metadata | None = None) -> list[AnyPart] | None:
+    """The parts of most model contents, quickly: plain text and calls. None: take the long way.
+
+    `seed` names the content's place, for ids the wire does not give; a number is the index of a content of a request.
+    """
+    parts: list[AnyPart] = []
+    calls = 0
+    for wire in wires:
+        call = wire.function_call
+        if call is UNSET:
+            if not is_plain_text(wire):
+                return None
+            parts.append(Text(wire.text))  # type: ignore[arg-type]
+            continue
+        if not (
+            wire.text
+            is wire.function_response
+            is wire.inline_data
+            is wire.file_data
+            is wire.thought
+            is wire.extra
+            is call.extra
+            is UNSET
+        ):
+            return None
+        decoded = _decode_plain_call(call, wire.thought_signature, seed, calls, metadata)
+        if decoded is None:
+            return None
+        parts.append(decoded)
+        calls += 1
+    return parts
+
+
+def _decode_plain_call(
+    call: FunctionCall, spelled: str | UnsetType, seed: str | int, index: int, metadata: Metadata | None
+) -> ToolCall | None:
+    arguments, name, call_id = call.args, call.name, call.id
+    if arguments is UNSET or name is UNSET:
+        return None
+    data = bytes(arguments)
+    if data[:1] != b"{" or data.startswith(_UNPARSED):
+        return None
+    signature = None
+    if spelled is not UNSET:
+        if carriers.is_dummy(spelled) or carriers.is_tagged(spelled):
+            return None
+        signature = Signature(FAMILY, spelled)
+    if call_id is UNSET:
+        call_id = invent_id(f"$.contents[{seed}]" if type(seed) is int else seed, index)
+        return ToolCall(call_id, name, arguments, None, False, True, False, signature)  # noqa: FBT003
+    if not call_id or is_invented(call_id):
+        return None
+    if signature is None and metadata is None:
+        return ToolCall(call_id, name, arguments)
+    return ToolCall(call_id, name, arguments, None, False, False, False, signature, None, metadata)  # noqa: FBT003
+
+
 class PartDecoder:
     """Decodes the parts of one content, in order. `seed` names its place, for ids the wire does not give."""
 
@@ -76,24 +136,7 @@ class PartDecoder:
 
     def decode(self, wires: Sequence[Part]) -> list[AnyPart]:
         for wire in wires:
-            call = wire.function_call
-            if (
-                call is not UNSET
-                and wire.thought_signature
-                is wire.text
-                is wire.function_response
-                is wire.inline_data
-                is wire.file_data
-                is wire.thought
-                is wire.extra
-                is call.extra
-                is UNSET
-            ):
-                self.parts.append(self._decode_call(wire, call))
-            elif is_plain_text(wire):
-                self.parts.append(Text(wire.text))  # type: ignore[arg-type]
-            else:
-                self.add(wire)
+            self.add(wire)
         return self.parts
 
     def add(self, wire: Part) -> None:
@@ -319,6 +362,12 @@ def call_body(call: ToolCall, notes: Extra, *, sends_id: bool) -> WireValue:
     return spliced(body, inner_extra(notes, "functionCall") or {})
 
 
+def notes_of(node: Any) -> Extra:
+    """What this family noted on a node."""
+    metadata: Metadata | None = node.metadata
+    return {} if metadata is None else metadata.get(FAMILY, {})
+
+
 class PartEncoder:
     """Encodes parts, one after the other.
 
@@ -331,7 +380,6 @@ class PartEncoder:
         self._profile = profile
         self._carries = carries
         self._native = native
-        self._to_client = False
         self.carried: list[Reasoning] = []
         """Reasoning that waits for a part to ride on."""
         self.dropped_foreign = False

@@ -143,7 +143,7 @@ def _real(value: Number | UnsetType, key: str, said: Extra) -> float | None:
 def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
     notes = None if request.metadata is None else request.metadata.get(FAMILY)
     encoder = MessageEncoder(log, profile, model=request.model, native=request.origin == FAMILY)
-    contents = encoder.encode(request.messages)
+    contents = encoder.encode_contents(request.messages)
     if request.user is not None:
         log.drop(request, "user", "end user's id", "this API has no such field")
     if request.cache is not None:

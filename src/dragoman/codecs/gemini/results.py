@@ -18,7 +18,6 @@ from dragoman.codecs.gemini.parts import ABSENT, NULL, TRUE, PartEncoder, decode
 from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.gemini.wire import (
     FunctionResponse,
-    FunctionResponseOut,
     Output,
     Part,
     ResponsePart,
@@ -142,15 +141,6 @@ class ResultEncoder:
     def encode(self, result: ToolResult, name: str, call_id: str | UnsetType) -> WireValue:
         if result.cache is not None:
             self._log.drop(result, "cache", "cache mark", "prompts are cached automatically by this API")
-        if result.metadata is None and not result.parts:
-            held = value_held(result)
-            if result.kind == "text" and type(held) is str:
-                return ResultOut(FunctionResponseOut(name, Output(held), call_id))
-            response = write_response(result, self._log, as_given=False)
-            return ResultOut(FunctionResponseOut(name, response, call_id))
-        return self._encode_noted(result, name, call_id)
-
-    def _encode_noted(self, result: ToolResult, name: str, call_id: str | UnsetType) -> WireValue:
         notes: Extra = (result.metadata or {}).get(FAMILY, {})
         given_id = note(result.metadata, FAMILY, "~id")
         if given_id is not UNSET:
