@@ -1,0 +1,358 @@
+"""From events to the bytes of a generateContent stream (see `stream`)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import UNSET, Raw, structs
+
+from dragoman.codecs.assembly import accumulate
+from dragoman.codecs.gemini import carriers
+from dragoman.codecs.gemini.carriers import THOUGHT, Bundle
+from dragoman.codecs.gemini.errors import encode_error
+from dragoman.codecs.gemini.parts import TRUE, PartEncoder
+from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
+from dragoman.codecs.gemini.response import encode_finish, encode_time, encode_usage
+from dragoman.codecs.gemini.wire import Candidate, Content, GenerateContentResponse, Part, TextOut, overlaid
+from dragoman.codecs.reading import MODELLED, Extra, WireValue, inner_extra, keep, spliced
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Citation,
+    Completion,
+    Finish,
+    Finished,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Refusal,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+from dragoman.ir.values import encode_json, single_line
+from dragoman.losses import LossLog
+
+EMPTY_TEXT = TextOut("")
+EMPTY_THOUGHT = Part("", True)  # noqa: FBT003
+_GROUNDING = "groundingMetadata"
+_FEEDBACK = "promptFeedback"
+
+# Google's SDK splits lines as Python does: these three end one, although JSON lets them stand in a string.
+_LINE_ENDS = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"), (b"\xc2\x85", rb"\u0085"))
+
+
+class _Run:
+    """Text parts that follow each other: on this wire they are one part, and citations count its bytes."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.texts: list[str] = []
+        self.length = 0
+        self.citations: list[Citation] = []
+
+    def add(self, text: str, citations: Iterable[Citation]) -> None:
+        for citation in citations:
+            start = self.length + (citation.start or 0)
+            end = self.length + (len(text) if citation.end is None else citation.end)
+            self.citations.append(structs.replace(citation, start=start, end=end))
+        self.texts.append(text)
+        self.length += len(text)
+
+    def part(self) -> Text:
+        return Text("".join(self.texts), tuple(self.citations))
+
+
+class _Answer:
+    """One candidate on its way out."""
+
+    def __init__(self, encoder: PartEncoder, head: bytes, tail: bytes) -> None:
+        self.encoder = encoder
+        self.head = head
+        self.tail = tail
+        self.queue: deque[_Outgoing] = deque()
+        """Parts that leave whole, in the order in which they began."""
+        self.last: type[AnyPart] | None = None
+        """Text or Reasoning, if such a part was the last to leave, and has no signature."""
+        self.run: _Run | None = None
+        self.cited: list[_Run] = []
+        self.places = 0
+
+    def leave(self, kind: type[AnyPart] | None) -> None:
+        """A part has left that does not go on with the running text."""
+        if self.run is not None and self.run.citations:
+            self.cited.append(self.run)
+        self.run = None
+        self.last = kind
+        self.places += 1
+
+
+class _Outgoing:
+    """One part on its way out: the bytes around each of its pieces, if it flows."""
+
+    __slots__ = ("answer", "citations", "end", "flows", "head", "pieces", "start", "tail")
+
+    def __init__(self, answer: _Answer, start: PartStart) -> None:
+        self.answer = answer
+        self.start = start
+        self.flows = False
+        self.head = b""
+        self.tail = b""
+        self.pieces: list[str] = []
+        self.citations: list[Citation] = []
+        self.end = PartEnd(start.index, incomplete=True)
+
+    def whole(self) -> AnyPart:
+        told: list[AnyEvent] = [structs.replace(self.start, candidate=0), self.end]
+        if self.pieces:
+            told.insert(1, PartDelta(self.start.index, "".join(self.pieces)))
+        return accumulate(told).messages[0].parts[0]
+
+
+class EventEncoder:
+    """Events in, bytes out that a strict client of this format accepts.
+
+    `array`: one JSON array of chunks, which is what the service sends without `alt=sse`.
+    """
+
+    def __init__(self, log: LossLog, *, array: bool = False, profile: GeminiProfile = PROFILE) -> None:
+        self._log = log
+        self._profile = profile
+        self._array = array
+        self._lead, self._stop = (b",\r\n", b"") if array else (b"data: ", b"\r\n\r\n")
+        self._fields = b"}"
+        self._notes: Extra = {}
+        self._started = False
+        self._opened = False
+        self._answers: dict[int, _Answer] = {}
+        self._parts: dict[int, _Outgoing] = {}
+        self._usage: Usage | None = None
+        self._out: list[bytes] = []
+
+    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+        out = self._out
+        for event in events:
+            if type(event) is PartDelta:
+                part = self._parts[event.index]
+                text = event.text
+                if event.citation is not None:
+                    part.citations.append(event.citation)
+                elif text:
+                    part.pieces.append(text)
+                    if part.head:
+                        out.append(part.head + encode_json(text) + part.tail)
+                    elif part.flows:
+                        self._carry(part, text)
+            else:
+                _HANDLERS[type(event)](self, event)
+        data = b"".join(out)
+        out.clear()
+        if not data.isascii():
+            for mark, escape in _LINE_ENDS:
+                data = data.replace(mark, escape)
+        return self._bracketed(data) if self._array else data
+
+    def close(self) -> bytes:
+        if not self._array:
+            return b""
+        return b"\n]" if self._opened else b"[]"
+
+    def _bracketed(self, data: bytes) -> bytes:
+        if self._opened or not data:
+            return data
+        self._opened = True
+        return b"[" + data.removeprefix(self._lead)
+
+    def _write(self, answer: _Answer, wire: WireValue) -> None:
+        self._out.append(answer.head + bytes(single_line(Raw(encode_json(wire)))) + answer.tail)
+
+    def _on_start(self, event: StreamStart) -> None:
+        if self._started:
+            return
+        self._started = True
+        notes: Extra = dict((event.metadata or {}).get(FAMILY, {}))
+        feedback = notes.pop(_FEEDBACK, None)
+        fields: dict[str, Any] = {}
+        if event.model is not None:
+            fields["modelVersion"] = event.model
+        created = encode_time(event.created, notes)
+        if created is not UNSET:
+            fields["createTime"] = created
+        if event.id is not None:
+            fields["responseId"] = event.id
+        said = bytes(single_line(spliced(Raw(encode_json(fields)), notes)))
+        self._fields = b"}" if said == b"{}" else b"," + said[1:]
+        self._notes = {} if feedback is None else {_FEEDBACK: feedback}
+
+    def _answer(self, number: int) -> _Answer:
+        if not self._started:
+            self._on_start(StreamStart())
+        answer = self._answers.get(number)
+        if answer is None:
+            encoder = PartEncoder(self._log, self._profile, carries=True, native=False)
+            head = self._lead + b'{"candidates":[{"content":{"parts":['
+            tail = b'],"role":"model"},"index":' + str(number).encode() + b"}]" + self._fields + self._stop
+            answer = self._answers[number] = _Answer(encoder, head, tail)
+        return answer
+
+    # ── parts ──
+
+    def _on_part_start(self, event: PartStart) -> None:
+        answer = self._answer(event.candidate)
+        part = event.part
+        outgoing = self._parts[event.index] = _Outgoing(answer, event)
+        if isinstance(part, Refusal):
+            self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+        elif not isinstance(part, Text | Reasoning) or _has_notes(part):
+            answer.queue.append(outgoing)
+            return
+        outgoing.flows = True
+        if isinstance(part, Reasoning):
+            outgoing.head, outgoing.tail = answer.head + b'{"text":', b',"thought":true}' + answer.tail
+            if answer.last is Reasoning:
+                # Otherwise nobody could tell where the thought before it ends.
+                self._write(answer, EMPTY_THOUGHT)
+                answer.last = None
+        elif not answer.encoder.carried:
+            outgoing.head, outgoing.tail = answer.head + b'{"text":', b"}" + answer.tail
+        if part.text:
+            outgoing.pieces.append(part.text)
+            if outgoing.head:
+                self._out.append(outgoing.head + encode_json(part.text) + outgoing.tail)
+            else:
+                self._carry(outgoing, part.text)
+
+    def _carry(self, part: _Outgoing, text: str) -> None:
+        """Reasoning that came before rides on the first piece of the text, as it would on the whole."""
+        answer = part.answer
+        self._write(answer, answer.encoder.encode(Text(text)))
+        part.head, part.tail = answer.head + b'{"text":', b"}" + answer.tail
+
+    def _on_part_end(self, event: PartEnd) -> None:
+        part = self._parts.pop(event.index)
+        part.end = event
+        if not part.flows:
+            self._settle(part.answer)
+        elif isinstance(part.start.part, Reasoning):
+            self._end_reasoning(part)
+        else:
+            self._end_text(part)
+
+    def _end_text(self, part: _Outgoing) -> None:
+        answer, end, start = part.answer, part.end, part.start.part
+        if part.pieces or part.citations:
+            if answer.run is None or answer.last is not Text:
+                answer.leave(Text)
+                answer.run = _Run(answer.places - 1)
+            answer.run.add("".join(part.pieces), part.citations)
+        signature = end.signature or getattr(start, "signature", None)
+        if signature is not None and not end.incomplete:
+            self._write(answer, answer.encoder.encode(Text(self._called_back(part), signature=signature)))
+            answer.leave(None)
+
+    def _end_reasoning(self, part: _Outgoing) -> None:
+        answer = part.answer
+        whole = part.whole()
+        if part.pieces:
+            answer.leave(Reasoning)
+        if not isinstance(whole, Reasoning) or not carriers.is_native_thought(whole):
+            answer.encoder.carried.append(carriers.carried_form(whole))  # type: ignore[arg-type]
+        elif whole.signature is not None and not part.end.incomplete:
+            signed = Reasoning(self._called_back(part), whole.signature, metadata=carriers.NATIVE_THOUGHT)
+            self._write(answer, answer.encoder.encode(signed))
+            answer.leave(None)
+
+    def _called_back(self, part: _Outgoing) -> str:
+        """The last piece of a part, if it has not left yet: then its signature can stand beside it, where it was."""
+        out = self._out
+        if part.pieces and out and out[-1] == part.head + encode_json(part.pieces[-1]) + part.tail:
+            out.pop()
+            return part.pieces[-1]
+        return ""
+
+    def _settle(self, answer: _Answer, *, all_of_them: bool = False) -> None:
+        """Send the parts that are complete, up to the first that is not: calls leave in the order they began in."""
+        queue = answer.queue
+        while queue and (all_of_them or not queue[0].end.incomplete):
+            part = queue.popleft().whole()
+            if isinstance(part, ToolCall) and part.incomplete:
+                part = _unfinished(part)
+            wire = answer.encoder.encode(part)
+            if wire is not None:
+                self._write(answer, wire)
+                answer.leave(None)
+
+    # ── the end ──
+
+    def _on_usage(self, event: UsageUpdate) -> None:
+        self._usage = event.usage
+
+    def _on_finished(self, event: Finished) -> None:
+        if not self._started:
+            self._on_start(StreamStart())
+        late: Extra = (event.metadata or {}).get(FAMILY, {})
+        notes = self._notes | late
+        candidates: Any = UNSET
+        if self._answers or MODELLED + _FEEDBACK not in late:
+            finishes = (event.finish, *event.others)
+            candidates = [self._candidate(number, finish) for number, finish in enumerate(finishes)]
+        usage: Any = UNSET
+        if self._usage is not None:
+            usage = encode_usage(self._usage, self._log, Completion(()))
+        chunk = overlaid(GenerateContentResponse(candidates, usage_metadata=usage), notes)
+        body = bytes(single_line(chunk))
+        self._out.append(self._lead + (body[:-1] + self._fields).replace(b"{,", b"{", 1) + self._stop)
+
+    def _candidate(self, number: int, finish: Finish | None) -> WireValue:
+        """Its last word: the reason why it ended, and what is only known then."""
+        answer = self._answer(number)
+        self._settle(answer, all_of_them=True)
+        parts: list[WireValue] = [EMPTY_TEXT]
+        if answer.encoder.carried:
+            bundle = Bundle(tuple(answer.encoder.carried), last=True)
+            parts = [structs.replace(EMPTY_THOUGHT, thought_signature=carriers.pack(bundle))]
+        answer.leave(None)
+        notes = (finish.metadata or {}).get(FAMILY, {}) if finish is not None else {}
+        extra = inner_extra(notes, "candidate") or {}
+        grounding: Any = UNSET
+        if answer.cited and _GROUNDING not in extra and MODELLED + _GROUNDING not in extra:
+            runs = answer.cited
+            held = carriers.write_grounding([run.part() for run in runs], [run.place for run in runs], self._log)
+            grounding = UNSET if held is None else held
+        word = encode_finish(finish, self._log, Completion(()))
+        wire = Candidate(Content("model", parts), word, number, grounding_metadata=grounding)
+        return overlaid(wire, extra) if extra else wire
+
+    def _on_failed(self, event: StreamFailed) -> None:
+        content = encode_error(event.failure).content.strip()
+        if content[:1] == b"[":
+            content = content[1:-1]
+        self._out.append(self._lead + bytes(single_line(Raw(content))) + self._stop)
+
+
+def _has_notes(part: Text | Reasoning) -> bool:
+    notes = (part.metadata or {}).get(FAMILY)
+    return notes is not None and not notes.keys() <= {THOUGHT}
+
+
+def _unfinished(call: ToolCall) -> ToolCall:
+    """A call that the answer was cut in. `willContinue` says that there should have been more."""
+    notes = {**(call.metadata or {}).get(FAMILY, {})}
+    notes |= keep(FAMILY, UNSET, functionCall={"willContinue": TRUE})[FAMILY]  # type: ignore[index]
+    return structs.replace(call, metadata={**(call.metadata or {}), FAMILY: notes})
+
+
+_HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], None]] = {
+    StreamStart: EventEncoder._on_start,  # noqa: SLF001
+    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
+    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
+    Finished: EventEncoder._on_finished,  # noqa: SLF001
+    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+}

@@ -1,0 +1,768 @@
+"""generateContent streams, both ways.
+
+Decoding. Every payload is a whole response object with the next parts; parts have no index, so they are told apart by
+what they are. Unsigned text goes on with the running text, an unsigned thought with the running thought. A signature
+ends its part: text that brings one closes the running text with it, and an empty text that brings one is a part of its
+own, because that is where the service put it. Calls arrive whole, and are told when something else follows or the
+answer ends: until then the server may still answer them itself. A call without arguments waits for them; it is told
+once, at the latest at a clean end. The answer ends with a finish reason *and* the end of bytes.
+
+Encoding. Text and thoughts leave as they come, calls when they are complete, in the order in which they began. What
+other families signed rides on the next part, as in answers that are not streamed. Finish reason and usage are last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
+
+from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
+from dragoman.codecs.assembly import TEXT, Assembler, Lane
+from dragoman.codecs.framing import Limits, SniffedJson
+from dragoman.codecs.gemini import carriers
+from dragoman.codecs.gemini.carriers import NATIVE_THOUGHT, Bundle
+from dragoman.codecs.gemini.errors import decode_error
+from dragoman.codecs.gemini.event_encoder import EventEncoder
+from dragoman.codecs.gemini.partial_arguments import PartialArgument, PartialArguments
+from dragoman.codecs.gemini.parts import GIVEN_ID, PartDecoder
+from dragoman.codecs.gemini.profile import FAMILY
+from dragoman.codecs.gemini.response import decode_finish, decode_time, decode_usage
+from dragoman.codecs.gemini.wire import (
+    ALIASES,
+    Candidate,
+    Enum,
+    FunctionCall,
+    GenerateContentResponse,
+    Part,
+    camel_case,
+)
+from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.reading import MODELLED, Extra, WireReader, keep
+from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Failure,
+    Finish,
+    Finished,
+    Message,
+    Metadata,
+    PartDelta,
+    PartEnd,
+    Reasoning,
+    ServerToolCall,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    UsageUpdate,
+)
+from dragoman.ir.values import compact_text, encode_json, parse_json
+
+__all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
+
+SOURCE = "gemini stream"
+
+# ── the wire ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CallPiece(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+    """A whole call, or what comes of one in this chunk."""
+
+    name: str | UnsetType = UNSET
+    args: Raw | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    partial_args: list[PartialArgument] | UnsetType = UNSET
+    will_continue: bool = False
+
+
+class PlainPart(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+    text: str | UnsetType = UNSET
+    thought: bool | UnsetType = UNSET
+    thought_signature: str | UnsetType = UNSET
+    function_call: CallPiece | UnsetType = UNSET
+
+
+class PlainContent(Struct, gc=False):
+    parts: list[PlainPart] | UnsetType = UNSET
+
+
+class PlainCandidate(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+    """What nearly every chunk says, and no more. Most streams are read with this alone."""
+
+    content: PlainContent | UnsetType = UNSET
+    index: int | UnsetType = UNSET
+    finish_reason: Enum | UnsetType = UNSET
+
+
+class FullCandidate(PlainCandidate):
+    """What the service may say beside the content. A stream that says such a thing usually says it in every chunk."""
+
+    safety_ratings: Raw | UnsetType = UNSET
+    grounding_metadata: Raw | UnsetType = UNSET
+    citation_metadata: Raw | UnsetType = UNSET
+    url_context_metadata: Raw | UnsetType = UNSET
+    finish_message: Raw | UnsetType = UNSET
+    avg_logprobs: Raw | UnsetType = UNSET
+    logprobs_result: Raw | UnsetType = UNSET
+    token_count: Raw | UnsetType = UNSET
+    continuation_token: Raw | UnsetType = UNSET
+
+
+C = TypeVar("C")
+
+
+class Chunk(Struct, Generic[C], gc=False, rename="camel"):
+    candidates: list[C] | UnsetType = UNSET
+    usage_metadata: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+_read_plain = msgspec.json.Decoder(Chunk[PlainCandidate]).decode
+_read_full = msgspec.json.Decoder(Chunk[FullCandidate]).decode
+_wide = WireReader(GenerateContentResponse, SOURCE, aliases=ALIASES)
+_decode_items = msgspec.json.Decoder(list[Raw]).decode
+_decode_leaves = msgspec.json.Decoder(list[dict[str, Raw]]).decode
+
+_SAYS_NOTHING = frozenset({b"null", b"{}", b"[]"})
+
+# ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BEFORE, OPEN, FINISHED, ENDED = "before the first chunk", "in the answer", "finished", "ended"
+
+MOVES: dict[tuple[str, str], str] = {
+    (BEFORE, "chunk"): OPEN,
+    (BEFORE, "error"): ENDED,
+    (OPEN, "chunk"): OPEN,
+    (OPEN, "finish"): FINISHED,
+    (OPEN, "error"): ENDED,
+    # Older models repeat the finish reason in every chunk, and an answer goes on behind it after a tool of the server.
+    (FINISHED, "chunk"): FINISHED,
+    (FINISHED, "finish"): FINISHED,
+    (FINISHED, "error"): ENDED,
+    (FINISHED, "end"): ENDED,
+}
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+NATIVE = Reasoning("", metadata=NATIVE_THOUGHT)
+
+WAITS, STREAMS, COMPLETE = "may still get arguments", "gets them piece by piece", "complete"
+
+
+class _Call:
+    """One call from its first piece until it is told."""
+
+    __slots__ = (
+        "arguments",
+        "digest",
+        "given",
+        "id",
+        "leaves",
+        "name",
+        "notes",
+        "number",
+        "part_index",
+        "signature",
+        "signed",
+        "state",
+    )
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.id = ""
+        self.name = ""
+        self.arguments = ""  # as text
+        self.given = False  # there were arguments, if only {}
+        self.leaves: PartialArguments | None = None
+        self.signature: Signature | None = None
+        self.signed = False  # its start told the signature
+        self.notes: Extra = {}
+        self.state = WAITS
+        self.part_index = -1
+        self.digest: int | None = None  # of the arguments that were told
+
+    def take(self, piece: CallPiece) -> None:
+        """Identity is set once; arguments come whole, or leaf by leaf until a piece that does not continue."""
+        self.id = self.id or piece.id or ""
+        self.name = self.name or piece.name or ""
+        if piece.args is not UNSET:
+            self._take_arguments(piece.args)
+        if piece.partial_args is not UNSET:
+            if self.leaves is None:
+                self.leaves = PartialArguments(self.arguments)
+            for leaf in piece.partial_args:
+                self.leaves.add(leaf)
+        if piece.will_continue:
+            self.state = STREAMS
+        elif self.state is STREAMS or self.arguments or self.leaves is not None:
+            self.state = COMPLETE
+
+    def _take_arguments(self, held: Raw) -> None:
+        first = bytes(memoryview(held)[:1])
+        if first == b"{":
+            self.given = True
+            _, text = unwrap_arguments(held)
+            shown = compact_text(held) if text is None else text
+            self.arguments = self.arguments if shown == "{}" else shown
+        elif first == b'"':
+            self.arguments = parse_json(held)
+        elif bytes(held) != b"null":
+            got = bytes(held)[:40].decode("utf-8", "replace")
+            raise DecodeError(path="$..functionCall.args", expected="object", got=got, source=SOURCE)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is known what to run, and with which arguments."""
+        return bool(self.name) and self.state is not STREAMS and (self.leaves is None or self.leaves.sound)
+
+    def text(self) -> str:
+        return self.leaves.text() if self.leaves is not None else self.arguments or "{}"
+
+    def part(self, seed: str) -> ToolCall:
+        """The call without its arguments."""
+        notes = self.notes
+        invented = not self.id or is_invented(self.id)
+        metadata: Metadata | None = GIVEN_ID if self.id else None
+        if notes:
+            metadata = {FAMILY: {**notes, **(metadata or {}).get(FAMILY, {})}}
+        return ToolCall(
+            self.id or invent_id(seed, self.number),
+            self.name,
+            invented_id=invented,
+            signature=self.signature,
+            metadata=metadata,
+        )
+
+
+class _Answer:
+    """One candidate while its parts come in."""
+
+    def __init__(self, lane: Lane, seed: str, number: int) -> None:
+        self.lane = lane
+        self.seed = f"{seed} {number}" if number else seed
+        self.decoder = PartDecoder(self.seed, f"$.candidates[{number}].content", marks_ids=True)
+        self.pieces: list[str] = []
+        """The running text or thought so far: citations count its bytes, carried reasoning is known by its length."""
+        self.shown: list[tuple[int, int]] = []
+        """Thoughts (part index, length) that ended without a signature, while the next part may still bring it."""
+        self.queue: list[_Call | AnyPart] = []
+        """Calls, and the server's answers to some of them, that nothing has followed yet."""
+        self.open: list[_Call] = []
+        """Calls that were told to begin, and not yet to end."""
+        self.streaming: _Call | None = None
+        self.calls: dict[str, _Call] = {}
+        self.count = 0
+        self.called = False
+        self.grounding: Raw | None = None
+        self.extra: Extra = {}
+        self.finish: Enum | UnsetType = UNSET
+
+
+class PayloadDecoder:
+    """Payloads of one stream in, events out."""
+
+    def __init__(self) -> None:
+        self._book = Assembler()
+        self._state = BEFORE
+        self._seed = ""
+        self._read: Callable[[bytes], Chunk[Any]] = _read_plain
+        self._answers: dict[int, _Answer] = {}
+        self._first: _Answer | None = None
+        self._usage: Raw | UnsetType = UNSET
+        self._told_usage: Raw | UnsetType = UNSET
+        self._blocked: Finish | None = None
+        self._late: Extra = {}
+
+    @staticmethod
+    def framing(limits: Limits) -> SniffedJson:
+        return SniffedJson(limits, SOURCE)
+
+    def decode(self, payload: bytes) -> list[AnyEvent]:
+        try:
+            chunk = self._read(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return self._decode_odd(payload, error)
+        candidates = chunk.candidates
+        if not candidates:
+            return self._decode_wide(payload)
+        if self._state is OPEN and len(candidates) == 1 and chunk.error is UNSET:
+            # The usual chunk: more of the running text or thought.
+            candidate = candidates[0]
+            content = candidate.content
+            if type(candidate) is PlainCandidate and content and content.parts and len(content.parts) == 1:
+                part = content.parts[0]
+                text = part.text
+                if text and candidate.finish_reason is part.thought_signature is part.function_call is UNSET:
+                    answer = self._first
+                    kind = Reasoning if part.thought else Text
+                    if answer is not None and answer.lane.flow_kind is kind and not candidate.index:
+                        self._usage = chunk.usage_metadata or self._usage
+                        answer.pieces.append(text)
+                        return [PartDelta(answer.lane.flow_index, text)]
+        return self._take(candidates, chunk.usage_metadata, chunk.error, payload)
+
+    def _decode_odd(self, payload: bytes, error: Exception) -> list[AnyEvent]:
+        """Chunks of servers that say more than the usual, in snake_case, in a list; and what is no chunk at all."""
+        if payload.strip() == b"[DONE]":
+            return self.close()
+        if isinstance(error, msgspec.ValidationError):
+            if payload.lstrip()[:1] == b"[":
+                return [event for item in _items(payload) for event in self.decode(bytes(item))]
+            if self._read is _read_plain:
+                try:
+                    _read_full(payload)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    return self._decode_wide(payload)
+                self._read = _read_full
+                return self.decode(payload)
+        return self._decode_wide(payload)
+
+    def _decode_wide(self, payload: bytes) -> list[AnyEvent]:
+        wire = _wide.read(payload)
+        error = UNSET if wire.extra is UNSET else wire.extra.get("error", UNSET)
+        candidates = wire.candidates or ()
+        if not candidates and wire.prompt_feedback is not UNSET:
+            self._block(wire.prompt_feedback)
+        return self._take(candidates, wire.usage_metadata, error, payload)
+
+    def _take(
+        self,
+        candidates: Sequence[PlainCandidate | Candidate],
+        usage: Raw | UnsetType,
+        error: Raw | UnsetType,
+        payload: bytes,
+    ) -> list[AnyEvent]:
+        if self._state is ENDED:
+            return []  # behind [DONE], or behind an error
+        _check_text(payload)
+        if error is not UNSET and bytes(error) not in _SAYS_NOTHING:
+            return self._fail(payload)
+        if self._state is BEFORE:
+            self._start(payload)
+        self._move("chunk")
+        if usage is not UNSET and bytes(usage) not in _SAYS_NOTHING:
+            if self._told_usage is UNSET:
+                # The prompt's tokens are known now; what changes with every chunk is told at the end.
+                self._book.events.append(UsageUpdate(decode_usage(usage)))
+                self._told_usage = usage
+            self._usage = usage
+        if self._blocked is not None:
+            self._move("finish")
+        for position, candidate in enumerate(candidates):
+            self._candidate(candidate, position)
+        return self._book.take()
+
+    def close(self) -> list[AnyEvent]:
+        """End of bytes. This wire has no other end signal, so a finish reason is what counts."""
+        if self._state is ENDED:
+            return []
+        unfinished = [answer for answer in self._answers.values() if answer.finish is UNSET]
+        if self._state is not FINISHED or (unfinished and self._blocked is None):
+            return self._truncated()
+        self._tell_usage()
+        self._move("end")
+        finishes = [self._finish(self._answers[number]) for number in sorted(self._answers)]
+        if self._blocked is not None:
+            finishes[:1] = [self._blocked]
+        late = {FAMILY: self._late} if self._late else None
+        self._book.events.append(Finished(finishes[0], tuple(finishes[1:]), late))
+        return self._book.take()
+
+    # ── the answer as a whole ──
+
+    def _move(self, event: str) -> None:
+        state = MOVES.get((self._state, event))
+        if state is None:
+            raise IllegalEvent(event=event, state=self._state, source=SOURCE)
+        self._state = state
+
+    def _start(self, payload: bytes) -> None:
+        wire = _wide.read(payload)
+        notes = _said(wire.extra)
+        if wire.prompt_feedback is not UNSET and self._blocked is None:
+            notes["promptFeedback"] = wire.prompt_feedback
+        created = None if wire.create_time is UNSET else decode_time(wire.create_time, notes)
+        # Without an id of the answer, the bytes of its first chunk stand for it, whatever the cuts.
+        self._seed = wire.response_id or payload.decode("utf-8", "replace")
+        start = StreamStart(
+            wire.response_id or None, wire.model_version or None, created, {FAMILY: notes} if notes else None
+        )
+        self._book.events.append(start)
+
+    def _answer(self, number: int) -> _Answer:
+        answer = self._answers.get(number)
+        if answer is None:
+            answer = self._answers[number] = _Answer(self._book.lane(number), self._seed, number)
+            self._first = self._answers.get(0)
+        return answer
+
+    def _block(self, feedback: Raw) -> None:
+        """A prompt that is blocked has no candidates, only a reason."""
+        said = parse_json(feedback)
+        reason = said.get("blockReason", said.get("block_reason")) if isinstance(said, dict) else None
+        if reason and reason != "BLOCK_REASON_UNSPECIFIED":
+            self._blocked = Finish("content_filter", str(reason))
+            self._late[MODELLED + "promptFeedback"] = feedback
+
+    def _tell_usage(self) -> None:
+        usage, self._usage = self._usage, UNSET
+        if usage is not UNSET and usage != self._told_usage:
+            self._book.events.append(UsageUpdate(decode_usage(usage)))
+
+    def _finish(self, answer: _Answer) -> Finish:
+        raw = decode_finish(answer.finish, None)
+        self._leave(answer)
+        clean = self._blocked is None and raw is not None and raw.reason == "stop"
+        self._end_calls(answer, clean=clean)
+        finish = decode_finish(answer.finish, Message("assistant", (ToolCall("", ""),) if answer.called else ()))
+        if finish is None:
+            return Finish("unknown")
+        kept = keep(FAMILY, UNSET, candidate=answer.extra or UNSET)
+        if kept is None:
+            return finish
+        return structs.replace(finish, metadata={FAMILY: {**(finish.metadata or {}).get(FAMILY, {}), **kept[FAMILY]}})
+
+    def _fail(self, payload: bytes) -> list[AnyEvent]:
+        failure = decode_error(payload)
+        self._move("error")
+        return self._break_off(failure)
+
+    def _truncated(self) -> list[AnyEvent]:
+        self._state = ENDED
+        return self._break_off(Failure("truncated", "the stream ended without a finish reason"))
+
+    def _break_off(self, failure: Failure) -> list[AnyEvent]:
+        for answer in self._answers.values():
+            for index, _ in answer.shown:
+                self._book.events.append(PartEnd(index, incomplete=True))
+            answer.lane.end_flow(incomplete=True)
+            self._end_calls(answer, clean=False, failed=True)
+        self._book.end_all(incomplete=True)
+        self._book.events.append(StreamFailed(failure))
+        return self._book.take()
+
+    # ── candidates and parts ──
+
+    def _candidate(self, wire: PlainCandidate | Candidate, position: int) -> None:
+        answer = self._answer(position if wire.index is UNSET else wire.index)
+        if type(wire) is not PlainCandidate:
+            _note(answer, wire)
+        content = wire.content
+        if content is not UNSET and content.parts is not UNSET:
+            for part in content.parts:
+                if type(part) is PlainPart:
+                    self._plain_part(answer, part)
+                else:
+                    self._wide_part(answer, part)  # type: ignore[arg-type]
+        if wire.finish_reason:  # 0 is the default of the enum: not said
+            answer.finish = wire.finish_reason
+            self._move("finish")
+
+    def _plain_part(self, answer: _Answer, part: PlainPart) -> None:
+        piece = part.function_call
+        if piece is UNSET and part.text is not UNSET:
+            flow = self._thought if part.thought else self._text
+            flow(answer, part.text, part.thought_signature)
+        elif piece is not UNSET and part.text is part.thought is UNSET:
+            self._call(answer, piece, part.thought_signature, {})
+        elif part.text is not piece or part.thought_signature is not UNSET:
+            call: Any = UNSET if piece is UNSET else FunctionCall(piece.name, piece.args, piece.id)
+            self._whole(answer, Part(part.text, part.thought, part.thought_signature, call))
+
+    def _wide_part(self, answer: _Answer, wire: Part) -> None:
+        notes = _said(wire.extra)
+        given = [name for name in _MEMBERS if getattr(wire, name) is not UNSET]
+        if given == ["text"] and not notes:
+            flow = self._thought if wire.thought else self._text
+            flow(answer, wire.text, wire.thought_signature)  # type: ignore[arg-type]
+        elif given == ["function_call"] and not wire.thought:
+            piece, inner = _piece(wire.function_call)  # type: ignore[arg-type]
+            if inner:
+                notes |= keep(FAMILY, UNSET, functionCall=inner)[FAMILY]  # type: ignore[index]
+            self._call(answer, piece, wire.thought_signature, notes)
+        elif given or notes or wire.thought_signature is not UNSET:
+            self._whole(answer, wire)
+
+    def _whole(self, answer: _Answer, wire: Part) -> None:
+        """Media, and what the server's own tools said and heard: these arrive complete."""
+        signature, bundle = _signature(wire.thought_signature)
+        if bundle is not None:
+            self._restore(answer, bundle.reasoning)
+            wire = structs.replace(wire, thought_signature=UNSET)
+        decoder = answer.decoder
+        if wire.function_response is not UNSET and answer.queue:
+            self._answered(answer, wire)
+            return
+        decoder.parts = []
+        decoder.add(wire)
+        part = decoder.parts[-1]
+        self._leave(answer)
+        self._flush(answer)
+        answer.lane.whole(part if bundle is None else structs.replace(part, signature=signature))
+
+    def _answered(self, answer: _Answer, wire: Part) -> None:
+        """An MCP server answered a call that came just before: it was never the client's."""
+        queue, decoder = answer.queue, answer.decoder
+        decoder.parts = [_with_arguments(item, answer.seed) if isinstance(item, _Call) else item for item in queue]
+        decoder.add(wire)
+        *calls, result = decoder.parts
+        answer.queue = [
+            part if isinstance(part, ServerToolCall) else item for item, part in zip(queue, calls, strict=True)
+        ]
+        answer.queue.append(result)
+
+    # ── text and thoughts ──
+
+    def _text(self, answer: _Answer, text: str, spelled: str | UnsetType) -> None:
+        signature, bundle = _signature(spelled)
+        if bundle is not None and bundle.reasoning:
+            self._restore(answer, bundle.reasoning)
+        lane = answer.lane
+        if text:
+            if lane.flow_kind is not Text:
+                self._leave(answer)
+                self._flush(answer)
+            lane.flow(TEXT, text)
+            answer.pieces.append(text)
+        if signature is None:
+            return
+        if text or (bundle is not None and lane.flow_kind is Text):
+            self._leave(answer, signature)
+        else:
+            self._leave(answer)
+            self._flush(answer)
+            lane.whole(Text("", signature=signature))
+
+    def _thought(self, answer: _Answer, text: str, spelled: str | UnsetType) -> None:
+        signature, bundle = _signature(spelled)
+        lane = answer.lane
+        if text:
+            if lane.flow_kind is Text:
+                self._leave(answer)
+            if lane.flow_kind is None:
+                self._flush(answer)
+            lane.flow(NATIVE, text)
+            answer.pieces.append(text)
+        if bundle is not None:
+            self._restore(answer, bundle.reasoning)
+        elif signature is not None:
+            self._leave(answer, signature if text else None)
+            if not text:
+                self._flush(answer)
+                lane.whole(Reasoning("", signature, metadata=NATIVE_THOUGHT))
+        elif not text and lane.flow_kind is Reasoning:
+            # An empty thought parts two thoughts. What comes next may bring the signatures of both.
+            answer.shown.append((lane.flow_index, sum(map(len, answer.pieces))))
+            answer.pieces = []
+            lane.flow_kind = None
+
+    def _restore(self, answer: _Answer, carried: Sequence[Reasoning]) -> None:
+        """Reasoning of another family: the thoughts just told were its text, here come its signatures."""
+        lane = answer.lane
+        shown, answer.shown = answer.shown, []
+        if lane.flow_kind is Reasoning:
+            shown.append((lane.flow_index, sum(map(len, answer.pieces))))
+            answer.pieces = []
+            lane.flow_kind = None
+        unseen = []
+        for reasoning in carried:
+            if reasoning.text and shown and shown[0][1] == len(reasoning.text):
+                index, _ = shown.pop(0)
+                self._book.events.append(PartEnd(index, reasoning.signature, metadata=reasoning.metadata))
+            else:
+                unseen.append(reasoning)
+        answer.shown = shown
+        if unseen:
+            self._leave(answer)
+            self._flush(answer)
+            for reasoning in unseen:
+                lane.whole(reasoning)
+
+    def _leave(self, answer: _Answer, signature: Signature | None = None) -> None:
+        """Something else begins: what ran until now is complete."""
+        lane = answer.lane
+        if answer.shown:
+            self._book.events += [PartEnd(index) for index, _ in answer.shown]
+            answer.shown = []
+        if answer.grounding is not None and lane.flow_kind is Text:
+            self._cite(answer, answer.grounding)
+        lane.end_flow(signature)
+        answer.pieces = []
+
+    def _cite(self, answer: _Answer, grounding: Raw) -> None:
+        """The service sends grounding with the last chunk, and means the text before it."""
+        cited, complete = carriers.read_grounding(grounding, [Text("".join(answer.pieces))])
+        answer.grounding = None
+        if complete:
+            answer.extra[MODELLED + "groundingMetadata"] = answer.extra.pop("groundingMetadata")
+        for citation in cited[0].citations:  # type: ignore[union-attr]
+            answer.lane.cite(citation)
+
+    # ── calls ──
+
+    def _call(self, answer: _Answer, piece: CallPiece, spelled: str | UnsetType, notes: Extra) -> None:
+        signature, bundle = _signature(spelled)
+        if bundle is not None and bundle.reasoning:
+            self._restore(answer, bundle.reasoning)
+        call = self._begun(answer, piece)
+        if call is None:
+            if not piece.name and piece.args is piece.partial_args is UNSET:
+                return  # an end that was told already, or a piece that fills the time
+            self._leave(answer)
+            call = self._new_call(answer, piece)
+        elif call.state is COMPLETE:
+            if _is_repeated(call, piece):
+                return
+            self._leave(answer)
+            call = self._new_call(answer, structs.replace(piece, id=UNSET))
+        else:
+            call.take(piece)
+        call.signature = call.signature or signature
+        call.notes |= notes
+        if call.id:
+            answer.calls.setdefault(call.id, call)
+        if call.state is STREAMS:
+            answer.streaming = call
+        elif answer.streaming is call:
+            answer.streaming = None
+        if call.state is COMPLETE and call in answer.open:
+            answer.open.remove(call)
+            self._end_call(answer, call, incomplete=not call.runs)
+
+    def _begun(self, answer: _Answer, piece: CallPiece) -> _Call | None:
+        """The call this piece belongs to, if that has begun."""
+        if piece.id and piece.id in answer.calls:
+            return answer.calls[piece.id]
+        streaming = answer.streaming
+        if not piece.name:
+            waiting = [call for call in answer.open if call.state is WAITS]
+            waiting += [call for call in answer.queue if isinstance(call, _Call) and call.state is WAITS]
+            if streaming is None and piece.args is piece.partial_args is UNSET:
+                return None
+            return streaming or (waiting[0] if waiting else None)
+        # A name that is repeated with every leaf starts no other call.
+        goes_on = streaming is not None and piece.name == streaming.name and piece.partial_args is not UNSET
+        return streaming if goes_on and not piece.id else None
+
+    def _new_call(self, answer: _Answer, piece: CallPiece) -> _Call:
+        call = _Call(answer.count)
+        answer.count += 1
+        call.take(piece)
+        answer.queue.append(call)
+        return call
+
+    def _flush(self, answer: _Answer) -> None:
+        """Tell the calls that nothing but calls has followed so far."""
+        queue, answer.queue = answer.queue, []
+        for item in queue:
+            if not isinstance(item, _Call):
+                answer.lane.whole(item)
+                continue
+            answer.called = True
+            item.part_index = answer.lane.start_call(item.part(answer.seed))
+            item.signed = item.signature is not None
+            if item.state is COMPLETE:
+                self._end_call(answer, item, incomplete=not item.runs)
+            else:
+                answer.open.append(item)
+
+    def _end_calls(self, answer: _Answer, *, clean: bool, failed: bool = False) -> None:
+        """The answer is over. Calls that still wait for arguments have none, if it ended well."""
+        self._flush(answer)
+        waiting, answer.open = answer.open, []
+        for call in waiting:
+            known = clean or (call.given and not failed)
+            self._end_call(answer, call, incomplete=not (call.runs and known))
+
+    def _end_call(self, answer: _Answer, call: _Call, *, incomplete: bool) -> None:
+        text = call.text()
+        if text != "{}" or not incomplete:
+            answer.lane.delta(call.part_index, text)
+        answer.lane.end_call(call.part_index, None if call.signed else call.signature, incomplete=incomplete)
+        # Only what a repetition is known by is still of use.
+        call.arguments, call.leaves, call.digest = "", None, hash(text)
+
+
+_MEMBERS = ("text", "function_call", "function_response", "inline_data", "file_data")
+_SPELLING = ("~as:", "~single:")
+
+
+def _said(extra: Extra | UnsetType) -> Extra:
+    """Extras without the notes on spelling, and without nulls: in this format they say nothing."""
+    if extra is UNSET:
+        return {}
+    return {key: held for key, held in extra.items() if not key.startswith(_SPELLING) and bytes(held) != b"null"}
+
+
+def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
+    """What a candidate says beside its content. The last word on each counts."""
+    said = _said(wire.extra) if isinstance(wire, Candidate) else {}
+    for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True):
+        held = getattr(wire, name)
+        if type(held) is Raw and bytes(held) not in _SAYS_NOTHING:
+            said[key] = held
+    if "groundingMetadata" in said:
+        answer.grounding = said["groundingMetadata"]
+        answer.extra.pop(MODELLED + "groundingMetadata", None)
+    answer.extra |= said
+
+
+def _signature(spelled: str | UnsetType) -> tuple[Signature | None, Bundle | None]:
+    """The signature of a part; and what it carries beside, if it is one of ours."""
+    if spelled is UNSET or carriers.is_dummy(spelled):
+        return None, None
+    if carriers.is_tagged(spelled):
+        bundle = carriers.unpack(spelled)
+        return (Signature("dragoman", spelled), None) if bundle is None else (bundle.signature, bundle)
+    return Signature(FAMILY, spelled), None
+
+
+def _piece(call: FunctionCall) -> tuple[CallPiece, Extra]:
+    """A piece of a call as the wider reader gives it, and what is left of its extras."""
+    said = _said(call.extra)
+    leaves = said.pop("partialArgs", said.pop("partial_args", None))
+    continues = said.pop("willContinue", said.pop("will_continue", None))
+    piece = CallPiece(
+        call.name, call.args, call.id, will_continue=continues is not None and bytes(continues) == b"true"
+    )
+    if leaves is not None:
+        try:
+            spelled = [{camel_case(key): held for key, held in leaf.items()} for leaf in _decode_leaves(leaves)]
+            piece.partial_args = msgspec.json.decode(encode_json(spelled), type=list[PartialArgument])
+        except msgspec.DecodeError as error:
+            raise DecodeError(path="$..partialArgs", expected="leaves", got=str(error), source=SOURCE) from error
+    return piece, said
+
+
+def _with_arguments(call: _Call, seed: str) -> ToolCall:
+    arguments = read_arguments(call.text())
+    return structs.replace(call.part(seed), arguments=EMPTY_OBJECT if arguments is UNSET else arguments)
+
+
+def _is_repeated(call: _Call, piece: CallPiece) -> bool:
+    """Whether a complete call came once more, under the id it has."""
+    again = _Call(0)
+    again.take(piece)
+    told = hash(call.text()) if call.digest is None else call.digest
+    return not piece.name or (again.name == call.name and hash(again.text()) == told)
+
+
+def _items(payload: bytes) -> list[Raw]:
+    try:
+        return _decode_items(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(path="$", expected="a list of chunks", got=str(error), source=SOURCE) from error
+
+
+def _check_text(payload: bytes) -> None:
+    """The exact pieces we carry unparsed were not looked into, so the whole chunk is, here."""
+    try:
+        if not payload.isascii():
+            payload.decode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(path="$", expected="UTF-8 text", got=str(error), source=SOURCE) from error
