@@ -7,6 +7,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import structs
+
 from dragoman.codecs.assembly import Accumulator
 from dragoman.codecs.framing import Framing, Limits
 from dragoman.codecs.registry import codec, folder_of
@@ -76,18 +78,30 @@ class StreamDecoder:
             return []
         events: list[AnyEvent] = []
         try:
-            for payload in self._framing.close():
+            payloads = self._framing.close()
+        except DecodeError as error:
+            return self._broken_off(error)
+        try:
+            for payload in payloads:
                 events += self._decode(payload)
+        except DecodeError as error:
+            # What no end of an event followed, and does not read, was cut.
+            return events + self._broken_off(error, "truncated")
+        try:
             events += self._decoder.close()
         except DecodeError as error:
             events += self._broken_off(error)
         return events
 
-    def _broken_off(self, error: DecodeError) -> list[AnyEvent]:
-        """Ends for the parts that were open, then our own word on what went wrong."""
+    def _broken_off(self, error: DecodeError, kind: FailureKind = "server") -> list[AnyEvent]:
+        """The parts that were open or waiting come to an end, then our own word on what went wrong."""
         self._failed = True
-        kind: FailureKind = "too_large" if isinstance(error, LimitExceeded) else "server"
-        ends = [PartEnd(end.index, incomplete=True) for end in self._decoder.close() if isinstance(end, PartEnd)]
+        kind = "too_large" if isinstance(error, LimitExceeded) else kind
+        ends = [
+            structs.replace(event, signature=None, incomplete=True) if isinstance(event, PartEnd) else event
+            for event in self._decoder.close()
+            if isinstance(event, PartStart | PartDelta | PartEnd)
+        ]
         return [*ends, StreamFailed(Failure(kind, str(error), raw_type=type(error).__name__))]
 
 
