@@ -27,9 +27,10 @@ from dragoman.codecs.gemini.parts import (
 )
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.results import (
+    REFERENCE,
     ResultEncoder,
     decode_result,
-    has_reference,
+    is_plain_result,
     read_response,
     result_notes,
     write_response,
@@ -154,20 +155,19 @@ class MessageDecoder:
         if len(wires) > len(unanswered) or self._messages[-1].role == "tool":
             return False
         results: list[AnyPart] = []
-        for wire, call in zip(wires, unanswered, strict=False):
+        for call, wire in zip(unanswered, wires, strict=False):
             answer = wire.function_response
-            if answer is UNSET or not _is_plain_result(wire, answer) or answer.name != call.name:
+            if answer is UNSET or answer.name != call.name or not is_plain_result(wire, answer):
                 return False
-            if answer.id is UNSET:
-                if not call.invented_id:
-                    return False
-            elif answer.id != call.id:
+            call_id = call.id
+            if answer.id != call_id and (answer.id is not UNSET or not call.invented_id):
                 return False
             response: Raw = answer.response  # type: ignore[assignment]
-            kind, value = read_response(response)
-            if kind == "data" and has_reference(response):
+            data = bytes(response)
+            kind, value = read_response(response, data)
+            if kind == "data" and (data[:1] != b"{" or REFERENCE in data):
                 return False
-            results.append(ToolResult(call.id, call.name, kind, value))
+            results.append(ToolResult(call_id, call.name, kind, value))
         del unanswered[: len(wires)]
         self._messages.append(Message("tool", tuple(results)))
         return True
@@ -293,15 +293,6 @@ def _held(parts: list[AnyPart]) -> str | tuple[AnyPart, ...]:
     return tuple(parts)
 
 
-def _is_plain_result(wire: Part, answer: FunctionResponse) -> bool:
-    return (
-        wire.extra is wire.text is wire.thought is wire.thought_signature is wire.function_call is UNSET
-        and wire.inline_data is wire.file_data is answer.extra is answer.parts is UNSET
-        and type(answer.response) is Raw
-        and bytes(answer.response)[:1] == b"{"
-    )
-
-
 def _no_calls(parts: str | tuple[AnyPart, ...], content: Content) -> str | tuple[AnyPart, ...]:
     """A functionCall in a user content is nobody's call."""
     if type(parts) is str or content.parts is UNSET or all(wire.function_call is UNSET for wire in content.parts):
@@ -341,7 +332,7 @@ class MessageEncoder(PartEncoder):
         self._contents: list[WireValue] = []
         self.system: list[Message] = []
         self.places: list[int] = []
-        """At which wire part each part of the last encoded turn stands; -1 for those that did not cross."""
+        """In an answer: at which wire part each part of the last encoded turn stands, if it crossed."""
 
     def encode_contents(self, messages: Sequence[Message]) -> list[WireValue]:
         """The contents; system messages gather in `system`."""
@@ -408,6 +399,7 @@ class MessageEncoder(PartEncoder):
         if type(content) is str and notes is None:
             self.places = [0]
             return ContentOut(role, (TextOut(content),))
+        self.places = []
         wires = self._encode_parts(message.parts, index)
         if not wires and (notes is None or PARTS not in notes):
             if role == "model" or not content:
@@ -427,7 +419,6 @@ class MessageEncoder(PartEncoder):
 
     def _encode_parts(self, parts: Sequence[AnyPart], index: int) -> list[WireValue]:
         wires: list[WireValue] = []
-        places: list[int] = []
         for part in parts:
             kind = type(part)
             if kind is ToolCall:
@@ -443,14 +434,12 @@ class MessageEncoder(PartEncoder):
                 wire = TextOut(part.text)  # type: ignore[union-attr, arg-type]
             else:
                 wire = self.encode(part)
-            if wire is None:
-                places.append(-1)
-            else:
-                places.append(len(wires))
+            if self._carries:
+                self.places.append(len(wires))
+            if wire is not None:
                 wires.append(wire)
         if self.carried:
             self.finish(wires)
-        self.places = places
         return wires
 
     def _encode_call(self, call: ToolCall, index: int) -> WireValue:

@@ -76,9 +76,10 @@ def decode_plain(wires: Sequence[Part], seed: str | int, metadata: Metadata | No
     for wire in wires:
         call = wire.function_call
         if call is UNSET:
-            if not is_plain_text(wire):
+            text = wire.text
+            if text is UNSET or not is_plain_text(wire):
                 return None
-            parts.append(Text(wire.text))  # type: ignore[arg-type]
+            parts.append(Text(text))
             continue
         if not (
             wire.text

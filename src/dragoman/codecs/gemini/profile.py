@@ -52,7 +52,7 @@ _SINCE_3 = re.compile(r"gemini-(?:[3-9]|[1-9]\d|(?:pro|flash|flash-lite)-latest)
 
 class GeminiProfile(Profile, frozen=True, kw_only=True):
     path: str
-    """With {model} (its resource name) and {method}."""
+    """Before the model's resource name."""
     model_prefix: str
     """What a bare model name stands under."""
     other_publishers: str = ""
@@ -80,7 +80,7 @@ PROFILE = GeminiProfile(
     stop_limit=5,
     cache_marks=0,
     placeholder_signature_models=_SINCE_3,
-    path="/v1beta/{model}:{method}",
+    path="/v1beta/",
     model_prefix="models/",
     older_models=_BEFORE_3,
     single_answer_models=_SINCE_3,
@@ -92,7 +92,7 @@ VERTEX_PROFILE = structs.replace(
     PROFILE,
     name="vertex",
     sends_foreign_ids=False,
-    path="/v1beta1/{model}:{method}",
+    path="/v1beta1/",
     model_prefix="publishers/google/models/",
     other_publishers="publishers/{publisher}/models/{model}",
     server_calls_flag=False,

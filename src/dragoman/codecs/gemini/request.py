@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder, decode_system
@@ -66,15 +66,15 @@ def decode_request(body: bytes) -> Request:
         tools,
         choice,
         None,
-        _whole(config.max_output_tokens, "maxOutputTokens", said),
-        _real(config.temperature, "temperature", said),
-        _real(config.top_p, "topP", said),
-        _whole(config.top_k, "topK", said),
-        _decode_stop(config, said),
-        _whole(config.seed, "seed", said),
-        _real(config.presence_penalty, "presencePenalty", said),
-        _real(config.frequency_penalty, "frequencyPenalty", said),
-        _whole(config.candidate_count, "candidateCount", said),
+        None if config.max_output_tokens is UNSET else _whole(config.max_output_tokens, "maxOutputTokens", said),
+        None if config.temperature is UNSET else _real(config.temperature, "temperature", said),
+        None if config.top_p is UNSET else _real(config.top_p, "topP", said),
+        None if config.top_k is UNSET else _whole(config.top_k, "topK", said),
+        () if config.stop_sequences is UNSET else _decode_stop(config.stop_sequences, said),
+        None if config.seed is UNSET else _whole(config.seed, "seed", said),
+        None if config.presence_penalty is UNSET else _real(config.presence_penalty, "presencePenalty", said),
+        None if config.frequency_penalty is UNSET else _real(config.frequency_penalty, "frequencyPenalty", said),
+        None if config.candidate_count is UNSET else _whole(config.candidate_count, "candidateCount", said),
         None if config.thinking_config is UNSET else decode_thinking(config.thinking_config, said),
         decode_output(config, said),
         None,
@@ -94,10 +94,7 @@ def _decode_choice(wire: GenerateContentRequest, notes: Extra) -> ToolChoice | N
     return None if config.function_calling_config is UNSET else decode_tool_choice(config.function_calling_config)
 
 
-def _decode_stop(config: GenerationConfig, said: Extra) -> tuple[str, ...]:
-    stop = config.stop_sequences
-    if stop is UNSET:
-        return ()
+def _decode_stop(stop: list[str], said: Extra) -> tuple[str, ...]:
     if not stop:
         said["~stop"] = Raw(b"[]")
     return tuple(stop)
@@ -106,26 +103,22 @@ def _decode_stop(config: GenerationConfig, said: Extra) -> tuple[str, ...]:
 def _metadata(config: GenerationConfig, notes: Extra, said: Extra) -> dict[str, Extra] | None:
     if config.response_modalities is not UNSET:
         keep_whole(said, "responseModalities", config.response_modalities)
-    if said or config == _NO_CONFIG:
+    if said or (config.max_output_tokens is config.temperature is UNSET and config == _NO_CONFIG):
         notes[WITHIN + _CONFIG] = Raw(encode_json(said))
     return {FAMILY: notes} if notes else None
 
 
-def _whole(value: Number | UnsetType, key: str, said: Extra) -> int | None:
+def _whole(value: Number, key: str, said: Extra) -> int:
     if type(value) is int:
         return value
     number = _real(value, key, said)
-    if number is None:
-        return None
     said[_NUMBER + key] = Raw(encode_json(value))
     if not float(number).is_integer():
         raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="whole number", got=repr(value), source="gemini request")
     return int(number)
 
 
-def _real(value: Number | UnsetType, key: str, said: Extra) -> float | None:
-    if value is UNSET:
-        return None
+def _real(value: Number, key: str, said: Extra) -> float:
     if not isinstance(value, str):
         return value
     said[_NUMBER + key] = Raw(encode_json(value))
@@ -211,13 +204,16 @@ def _spelled(value: float | None, key: str, said: Extra | None) -> WireValue:
 
 def _path(request: Request, profile: GeminiProfile) -> str:
     method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
-    name = "{model}" if request.model is None else request.model.removeprefix("models/")
+    name = request.model or "{model}"
+    if "/" not in name:
+        return f"{profile.path}{profile.model_prefix}{name}:{method}"
+    name = name.removeprefix("models/")
     publisher, slash, bare = name.partition("/")
     if not slash:
         name = profile.model_prefix + name
     elif "/" not in bare and profile.other_publishers:
         name = profile.other_publishers.format(publisher=publisher, model=bare)
-    return profile.path.format(model=name, method=method)
+    return f"{profile.path}{name}:{method}"
 
 
 locate = locate_request

@@ -17,10 +17,12 @@ from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.wire import (
     ALIASES,
     Candidate,
+    CandidateOut,
     Content,
     GenerateContentResponse,
     ModalityCount,
     Number,
+    PlainUsage,
     UsageMetadata,
     keep_whole,
     overlaid,
@@ -105,9 +107,8 @@ def _calls(message: Message) -> bool:
 def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -> WireValue:
     if finish is None:
         return UNSET
-    notes = (finish.metadata or {}).get(FAMILY, {})
-    if "~word" in notes:
-        return notes["~word"]
+    if finish.metadata is not None and "~word" in finish.metadata.get(FAMILY, {}):
+        return finish.metadata[FAMILY]["~word"]
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
     raw, reason = finish.raw, finish.reason
@@ -126,10 +127,29 @@ _USAGE = "~usage"
 """Note: the usage object as it was written."""
 
 _usage_reader = WireReader(UsageMetadata, "gemini usageMetadata", aliases=ALIASES)
+_decode_plain_usage = msgspec.json.Decoder(PlainUsage).decode
 
 
 def decode_usage(held: Raw) -> Usage:
     """Thoughts are outside the candidates' count, the results of server tools outside the prompt's."""
+    try:
+        plain = _decode_plain_usage(held)
+    except msgspec.ValidationError:
+        return _decode_any_usage(held)
+    thoughts = plain.thoughts_token_count
+    return Usage(
+        plain.prompt_token_count + plain.tool_use_prompt_token_count,
+        plain.candidates_token_count if thoughts is None else plain.candidates_token_count + thoughts,
+        plain.cached_content_token_count,
+        None,
+        thoughts,
+        None,
+        plain.total_token_count,
+        {FAMILY: {_USAGE: held}},
+    )
+
+
+def _decode_any_usage(held: Raw) -> Usage:
     wire = _usage_reader.read(bytes(held))
     notes: Extra = {_USAGE: held}
     if wire.extra is not UNSET:
@@ -307,12 +327,12 @@ def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
 
 def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
     notes = None if completion.metadata is None else completion.metadata.get(FAMILY)
-    finishes = completion.finishes or (completion.finish,) * len(completion.messages)
     encoder = MessageEncoder(log, profile, to_client=True)
-    candidates: Any = [
-        _encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log)
-        for index, (message, finish) in enumerate(zip(completion.messages, finishes, strict=True))
-    ]
+    finishes = completion.finishes
+    candidates: Any = []
+    for index, message in enumerate(completion.messages):
+        finish = finishes[index] if finishes else completion.finish
+        candidates.append(_encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log))
     feedback: Any = UNSET
     if not candidates and notes is not None:
         candidates = [] if "~candidates" in notes else UNSET
@@ -332,32 +352,39 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
 def encode_time(created: int | None, notes: Extra | None) -> WireValue:
     if created is None or (notes is not None and says(notes, "createTime")):
         return UNSET
-    return dt.datetime.fromtimestamp(created, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return dt.datetime.fromtimestamp(created, dt.UTC)
 
 
 def _encode_candidate(
     encoder: MessageEncoder, message: Message, word: WireValue, index: int, log: LossLog
 ) -> WireValue:
-    notes = {} if message.metadata is None else message.metadata.get(FAMILY, {})
-    if word is UNSET and "~finish" not in notes:
+    notes = None if message.metadata is None else message.metadata.get(FAMILY)
+    if word is UNSET and (notes is None or "~finish" not in notes):
         word = "STOP"
         log.invent(message, "", "finish reason STOP", "clients of this API expect one")
-    content: Any = encoder.encode_turn(message)
+    content: WireValue = encoder.encode_turn(message)
+    if not notes:
+        grounding = _encode_citations(message, encoder.places, log)
+        return CandidateOut(Content("model") if content is None else content, word, index, grounding)
     if content is None:
         content = UNSET if "~content" in notes else Content("model")
-    place: Any = index
+    place: WireValue = index
     if "~index" in notes:
         place = UNSET if notes["~index"] == NULL else notes["~index"]
     extra = inner_extra(notes, "candidate") or {}
-    grounding: Any = UNSET
-    if not says(extra, "groundingMetadata"):
-        grounding = _encode_citations(message, encoder.places, log)
+    grounding = UNSET if says(extra, "groundingMetadata") else _encode_citations(message, encoder.places, log)
     wire = Candidate(content, word, place, grounding_metadata=grounding)
     return overlaid(wire, extra) if extra else wire
 
 
 def _encode_citations(message: Message, places: Sequence[int], log: LossLog) -> WireValue:
-    if not any(type(part) is Text and part.citations for part in message.parts):
+    content = content_held(message)
+    if type(content) is str:
+        return UNSET
+    for part in content:
+        if type(part) is Text and part.citations:
+            break
+    else:
         return UNSET
     held = carriers.write_grounding(message.parts, places, log)
     return UNSET if held is None else held

@@ -34,6 +34,23 @@ from dragoman.losses import LossLog
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def is_plain_result(wire: Part, answer: FunctionResponse) -> bool:
+    """Nothing but a response."""
+    return (
+        wire.extra
+        is wire.text
+        is wire.thought
+        is wire.thought_signature
+        is wire.function_call
+        is wire.inline_data
+        is wire.file_data
+        is answer.extra
+        is answer.parts
+        is UNSET
+        and answer.response is not UNSET
+    )
+
+
 def result_notes(wire: Part, answer: FunctionResponse) -> Extra:
     """What the part and its functionResponse say beyond what a result holds."""
     if wire.extra is wire.thought is wire.thought_signature is answer.extra is UNSET:
@@ -49,7 +66,7 @@ def decode_result(answer: FunctionResponse, call_id: str, name: str, notes: Extr
     if response is UNSET or bytes(response) == b"null":
         notes["~response"] = ABSENT if response is UNSET else NULL
         response = EMPTY_OBJECT
-    kind, value = read_response(response)
+    kind, value = read_response(response, bytes(response))
     if answer.parts is not UNSET:
         parts = _decode_parts(answer.parts, response, kind, value, notes)
         kind, value = "error" if kind == "error" else "multimodal", None
@@ -74,6 +91,13 @@ def _decode_parts(
     return (Text(compact_text(response)), *media)
 
 
+class _Text(Struct, frozen=True, forbid_unknown_fields=True):
+    output: str
+
+
+_decode_text = msgspec.json.Decoder(_Text).decode
+
+
 class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
     output: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
@@ -81,14 +105,17 @@ class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
 
 _decode_wrapped = msgspec.json.Decoder(_Wrapped).decode
 _WRAPPER = re.compile(rb'\{\s*"(?:output|error)"\s*:')
-_REFERENCE = b'"$ref"'
+_TEXT_WRAPPER = re.compile(rb'\{\s*"output"\s*:\s*"')
+REFERENCE = b'"$ref"'
 
 
-def read_response(response: Raw) -> tuple[ResultKind, Any]:
-    """Kind and value of a response object. Only what we would have wrapped ourselves is unwrapped."""
-    if _WRAPPER.match(bytes(response)) is None:
+def read_response(response: Raw, data: bytes) -> tuple[ResultKind, Any]:
+    """Kind and value of a response object (`data` is its bytes). Only what we would have wrapped is unwrapped."""
+    if _WRAPPER.match(data) is None:
         return "data", response
     try:
+        if _TEXT_WRAPPER.match(data) is not None:
+            return "text", _decode_text(data).output
         return _unwrapped(_decode_wrapped(response), response)
     except msgspec.DecodeError:
         return "data", response
@@ -108,7 +135,7 @@ def _unwrapped(wrapped: _Wrapped, response: Raw) -> tuple[ResultKind, Any]:
 
 def has_reference(value: Raw) -> bool:
     """Whether an object inside the value has a key "$ref" (or a string says so: then this errs on the safe side)."""
-    return _REFERENCE in bytes(value)
+    return REFERENCE in bytes(value)
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────

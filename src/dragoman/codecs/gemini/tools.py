@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.schemas import TYPED, json_schema_of, read_typed, typed_again
 from dragoman.codecs.gemini.wire import (
+    DeclarationOut,
     FunctionCallingConfig,
     FunctionDeclaration,
     GenerationConfig,
@@ -39,6 +40,8 @@ GROUPS = "~tools"
 
 def decode_tools(wires: Sequence[ToolObject], notes: Extra) -> tuple[Tool, ...]:
     """All tools in order; `notes` is told when they were not simply one list of functions, then each built-in alone."""
+    if len(wires) == 1 and wires[0].extra is UNSET and wires[0].function_declarations:
+        return tuple([_decode_declaration(declaration) for declaration in wires[0].function_declarations])
     tools: list[Tool] = []
     groups: list[dict[str, Any]] = []
     for wire in wires:
@@ -96,7 +99,12 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
     functions: list[WireValue] = []
     built_in: list[ProviderTool] = []
     for tool in tools:
-        if isinstance(tool, ProviderTool):
+        if type(tool) is ToolDefinition and tool.metadata is None and tool.cache is None and not names:
+            held = parameters_held(tool)
+            parameters: Any = UNSET if held is None or (type(held) is Raw and bytes(held) == b"null") else held
+            description: Any = UNSET if tool.description is None else tool.description
+            functions.append(DeclarationOut(tool.name, description, parameters))
+        elif isinstance(tool, ProviderTool):
             if tool.origin == FAMILY:
                 built_in.append(tool)
             else:
@@ -109,8 +117,11 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
         for tool in built_in:
             log.drop(tool, "", f"tool {tool.name!r}", "this model takes no built-in tool beside functions")
         built_in = []
-    groups = (request.metadata or {}).get(FAMILY, {}).get(GROUPS)
-    return _grouped(functions, built_in, None if groups is None else parse_json(groups))
+    notes = None if request.metadata is None else request.metadata.get(FAMILY)
+    if not built_in and (notes is None or GROUPS not in notes):
+        return [{"functionDeclarations": functions}] if functions else []
+    groups = None if notes is None or GROUPS not in notes else parse_json(notes[GROUPS])
+    return _grouped(functions, built_in, groups)
 
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -190,50 +201,59 @@ def decode_tool_choice(wire: FunctionCallingConfig) -> ToolChoice:
     return ToolChoice(mode, names, {FAMILY: notes} if notes else None)
 
 
-def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
+def encode_tool_config(request: Request, profile: GeminiProfile, log: LossLog) -> WireValue:
+    """The toolConfig, or UNSET."""
+    if request.parallel_tool_calls is False:
+        log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
+    functions = built_in = strict = False
+    for tool in request.tools:
+        if isinstance(tool, ProviderTool):
+            built_in = built_in or tool.origin == FAMILY
+        else:
+            functions = True
+            strict = strict or (type(tool) is ToolDefinition and tool.strict is True)
+    native = request.origin == FAMILY
+    config = encode_tool_choice(request, log, functions=functions, strict=strict)
+    notes = None if request.metadata is None else request.metadata.get(FAMILY)
+    inner = None if notes is None else inner_extra(notes, "toolConfig")
+    if functions and built_in and profile.server_calls_flag and not native and request.model is not None:
+        log.invent(request, "tools", "includeServerSideToolInvocations", "built-in tools beside functions need it")
+        inner = {"includeServerSideToolInvocations": Raw(b"true")}
+    if inner is not None:
+        return spliced(ToolConfig(config), inner)
+    return UNSET if config is UNSET else ToolConfig(config)
+
+
+def encode_tool_choice(request: Request, log: LossLog, *, functions: bool, strict: bool) -> WireValue:
     """The functionCallingConfig, or UNSET. Only for requests that declare functions (or came with it)."""
     choice = request.tool_choice
     if choice is None:
-        return FunctionCallingConfig("VALIDATED") if _is_strict(request) else UNSET
+        return _VALIDATED if strict else UNSET
     native = request.origin == FAMILY
-    if not native and not any(isinstance(tool, ToolDefinition | CustomTool) for tool in request.tools):
+    if not functions and not native:
         if choice.mode == "required" or choice.names:
             log.drop(request, "tool_choice", "tool choice", "there are no functions to choose from")
         return UNSET
-    notes = (choice.metadata or {}).get(FAMILY, {})
-    names: Any = list(choice.names) if choice.names or "~names" in notes else UNSET
+    notes = None if choice.metadata is None else choice.metadata.get(FAMILY)
+    if notes:
+        return _encode_noted_choice(choice, notes)
+    mode = _ENCODE_MODE[choice.mode]
+    if choice.mode == "auto" and not native:
+        # VALIDATED would let a forced choice answer in text; a set of names means fewer declarations, see encode_tools.
+        return _VALIDATED if strict else FunctionCallingConfig(mode)
+    return FunctionCallingConfig(mode, list(choice.names) if choice.names else UNSET)
+
+
+_VALIDATED = FunctionCallingConfig("VALIDATED")
+
+
+def _encode_noted_choice(choice: ToolChoice, notes: Extra) -> WireValue:
     mode: Any = _ENCODE_MODE[choice.mode]
     if "~mode" in notes:
         spelled = parse_json(notes["~mode"])
         mode = UNSET if spelled is None else spelled
-    elif choice.mode == "auto" and not native:
-        names = UNSET  # the tools themselves are filtered
-        mode = "VALIDATED" if _is_strict(request) else mode
-    return spliced(FunctionCallingConfig(mode, names), notes) if notes else FunctionCallingConfig(mode, names)
-
-
-def _is_strict(request: Request) -> bool:
-    return any(type(tool) is ToolDefinition and tool.strict for tool in request.tools)
-
-
-def encode_tool_config(request: Request, profile: GeminiProfile, log: LossLog) -> WireValue:
-    if request.parallel_tool_calls is False:
-        log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
-    config = encode_tool_choice(request, log)
-    inner = inner_extra((request.metadata or {}).get(FAMILY, {}), "toolConfig")
-    extra: Extra = dict(inner or {})
-    if _mixes(request) and profile.server_calls_flag and request.origin != FAMILY and request.model is not None:
-        log.invent(request, "tools", "includeServerSideToolInvocations", "built-in tools beside functions need it")
-        extra["includeServerSideToolInvocations"] = Raw(b"true")
-    if config is UNSET and inner is None and not extra:
-        return UNSET
-    return spliced(ToolConfig(config), extra) if extra else ToolConfig(config)
-
-
-def _mixes(request: Request) -> bool:
-    tools = request.tools
-    built_in = any(isinstance(tool, ProviderTool) and tool.origin == FAMILY for tool in tools)
-    return built_in and any(not isinstance(tool, ProviderTool) for tool in tools)
+    names: Any = list(choice.names) if choice.names or "~names" in notes else UNSET
+    return spliced(FunctionCallingConfig(mode, names), notes)
 
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
@@ -243,6 +263,14 @@ JSON = "application/json"
 
 def decode_output(config: GenerationConfig, notes: Extra) -> StructuredOutput | None:
     """What the settings say about the form of the answer. What is no JSON answer stays in `notes`, as it was."""
+    if (
+        config.response_mime_type
+        is config.response_json_schema
+        is config.response_schema
+        is config.response_format
+        is UNSET
+    ):
+        return None
     if config.response_format is not UNSET:
         output = _read_format(config.response_format)
         if output is not None and config.response_mime_type is UNSET:

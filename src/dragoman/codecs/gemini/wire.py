@@ -8,7 +8,7 @@ enums are typed for all their spellings.
 from __future__ import annotations
 
 import re
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -161,6 +161,26 @@ class UsageMetadata(GoogleWire, frozen=True):
     tool_use_prompt_tokens_details: list[ModalityCount] | UnsetType = UNSET
 
 
+class TextCount(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
+    modality: Literal["TEXT"]
+    token_count: int = 0
+
+
+class PlainUsage(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
+    """What most answers say: whole numbers, all of them text. The rest is read as `UsageMetadata`."""
+
+    prompt_token_count: int = 0
+    candidates_token_count: int = 0
+    total_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    thoughts_token_count: int | None = None
+    tool_use_prompt_token_count: int = 0
+    prompt_tokens_details: list[TextCount] = []
+    candidates_tokens_details: list[TextCount] = []
+    cache_tokens_details: list[TextCount] = []
+    tool_use_prompt_tokens_details: list[TextCount] = []
+
+
 class GenerateContentResponse(GoogleWire, frozen=True):
     candidates: list[Candidate] | UnsetType = UNSET
     prompt_feedback: Raw | UnsetType = UNSET
@@ -212,6 +232,19 @@ class FunctionResponseOut(Struct, frozen=True, gc=False):
 
 class ResultOut(Struct, frozen=True, gc=False, rename="camel"):
     function_response: Any
+
+
+class DeclarationOut(Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    description: str | UnsetType
+    parameters_json_schema: Any
+
+
+class CandidateOut(Struct, frozen=True, gc=False, rename="camel"):
+    content: Any
+    finish_reason: Any
+    index: int
+    grounding_metadata: Any = UNSET
 
 
 class Output(Struct, frozen=True, gc=False):
