@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from math import isinf
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -43,7 +44,14 @@ Metadata: TypeAlias = dict[str, dict[str, JsonEntry]]
 # A number too large for a double is read as a Decimal, and must be written as the number it was.
 encode_json = msgspec.json.Encoder(decimal_format="number").encode
 _decode_json = msgspec.json.Decoder().decode
-_decode_big_numbers = msgspec.json.Decoder(float_hook=Decimal).decode
+
+
+def _number(text: str) -> float | Decimal:
+    number = float(text)
+    return Decimal(text) if isinf(number) else number
+
+
+_decode_big_numbers = msgspec.json.Decoder(float_hook=_number).decode
 _decode_raw = msgspec.json.Decoder(Raw).decode
 
 

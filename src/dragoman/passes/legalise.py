@@ -14,6 +14,7 @@ from dragoman.ir import Request
 from dragoman.losses import LossLog
 from dragoman.passes.names import alias_names
 from dragoman.passes.pairing import pair_results
+from dragoman.passes.places import check_places
 from dragoman.passes.private import report_private
 from dragoman.passes.survey import needs_passes
 from dragoman.passes.turns import (
@@ -28,6 +29,7 @@ from dragoman.passes.turns import (
 Pass: TypeAlias = Callable[[Request, Profile, LossLog], Request]
 
 PASSES: tuple[Pass, ...] = (
+    check_places,
     report_private,
     pair_results,
     alias_names,

@@ -30,10 +30,11 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
         if not calls:
             paired.append(message)
             continue
-        answers = _answers(messages, index, {call.id for call in calls}, taken, log)
-        unique = {call.id: _unique_id(call.id, seen, profile) for call in calls}
-        paired.append(_renamed_calls(message, unique, log))
-        results = tuple(_answer(call, answers.get(call.id), unique[call.id], log) for call in calls)
+        answers = _answers(messages, index, {call.id for call in calls}, taken)
+        ids = [_unique_id(call.id, seen, profile) for call in calls]
+        paired.append(_renamed_calls(message, ids, log))
+        chosen = [_chosen(calls, place, answers, log) for place in range(len(calls))]
+        results = tuple(_answer(*row, log) for row in zip(calls, chosen, ids, strict=True))
         paired.append(Message("tool", results))
     return structs.replace(request, messages=tuple(paired))
 
@@ -52,23 +53,31 @@ def _merge_call_turns(messages: tuple[Message, ...], log: LossLog) -> list[Messa
     return merged
 
 
-def _answers(
-    messages: list[Message], start: int, wanted: set[str], taken: set[int], log: LossLog
-) -> dict[str, ToolResult]:
+def _answers(messages: list[Message], start: int, wanted: set[str], taken: set[int]) -> dict[str, list[ToolResult]]:
     """Results for these calls, from here up to the turn that uses one of the ids again."""
-    answers: dict[str, ToolResult] = {}
+    answers: dict[str, list[ToolResult]] = {}
     for message in messages[start + 1 :]:
         if message.role == "assistant" and any(call.id in wanted for call in message.tool_calls):
             break
         for result in message.tool_results:
-            if result.tool_call_id not in wanted or id(result) in taken:
-                continue
-            taken.add(id(result))
-            earlier = answers.get(result.tool_call_id)
-            if earlier is not None:
-                log.drop(earlier, "", "earlier result of the same call", "a call has one result; the last one counts")
-            answers[result.tool_call_id] = result
+            if result.tool_call_id in wanted and id(result) not in taken:
+                taken.add(id(result))
+                answers.setdefault(result.tool_call_id, []).append(result)
     return answers
+
+
+def _chosen(
+    calls: tuple[ToolCall, ...], place: int, answers: dict[str, list[ToolResult]], log: LossLog
+) -> ToolResult | None:
+    """Of several results with this call's id, its own: by order where calls share the id, else the last one."""
+    queue = answers.get(calls[place].id)
+    if not queue:
+        return None
+    if any(later.id == calls[place].id for later in calls[place + 1 :]):
+        return queue.pop(0)
+    for earlier in queue[:-1]:
+        log.drop(earlier, "", "earlier result of the same call", "a call has one result; the last one counts")
+    return queue[-1]
 
 
 def _answer(call: ToolCall, result: ToolResult | None, call_id: str, log: LossLog) -> ToolResult:
@@ -106,13 +115,15 @@ def _unique_id(call_id: str, seen: set[str], profile: Profile) -> str:
     return chosen
 
 
-def _renamed_calls(message: Message, unique: dict[str, str], log: LossLog) -> Message:
-    if all(old == new for old, new in unique.items()):
+def _renamed_calls(message: Message, ids: list[str], log: LossLog) -> Message:
+    if all(call.id == new for call, new in zip(message.tool_calls, ids, strict=True)):
         return message
+    remaining = iter(ids)
     parts: list[AnyPart] = []
     for part in message.parts:
-        if isinstance(part, ToolCall) and unique[part.id] != part.id:
-            renamed = structs.replace(part, id=unique[part.id])
+        new = next(remaining) if isinstance(part, ToolCall) else ""
+        if isinstance(part, ToolCall) and new != part.id:
+            renamed = structs.replace(part, id=new)
             log.replaced(renamed, part)
             parts.append(renamed)
         else:

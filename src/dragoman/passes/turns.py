@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from dragoman.codecs.profile import Profile
+from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, Message, Request, Text, ToolChoice, ToolDefinition
 from dragoman.losses import LossLog
 
@@ -87,6 +88,8 @@ def merge_model_turns(request: Request, profile: Profile, log: LossLog) -> Reque
 def ensure_turns(request: Request, profile: Profile, log: LossLog) -> Request:
     """At least one turn beside the system text; a first and a last turn the API accepts."""
     messages = list(request.messages)
+    if not messages:
+        raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
     if all(message.role == "system" for message in messages):
         messages = _system_as_user(messages, profile, log)
     first = next((index for index, message in enumerate(messages) if message.role != "system"), None)

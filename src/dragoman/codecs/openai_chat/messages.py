@@ -37,6 +37,8 @@ from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
     Audio,
+    Document,
+    Media,
     Message,
     Metadata,
     Opaque,
@@ -452,6 +454,8 @@ class MessageEncoder:
     def _encode_plain(self, message: Message) -> WireValue:
         content: Any = content_held(message)
         if not isinstance(content, str):
+            if not self._native:
+                content = [part for part in content if self._fits(part, message.role)]
             content = [wire for part in content if (wire := self._encode_part(part)) is not None]
             if not content and not self._native:
                 content = ""  # what could not cross is logged, and the API refuses an empty list
@@ -518,6 +522,15 @@ class MessageEncoder:
             return spliced(body, absent) if absent else body
         refusal = None if body.refusal is UNSET else body.refusal
         return AssistantMessage(body.content, body.tool_calls, refusal, body.name, NO_ANNOTATIONS)
+
+    def _fits(self, part: AnyPart, role: str) -> bool:
+        """Users send anything but the model's own words; a system message is text."""
+        if isinstance(part, Text | Opaque) or (isinstance(part, Document) and part.text is not None):
+            return True
+        if role == "user" and isinstance(part, Media):
+            return True
+        self._log.drop(part, "", type(part).__name__.lower(), f"a {role} message of this API cannot hold it")
+        return False
 
     def _encode_part(self, part: AnyPart) -> WireValue:
         if type(part) is Audio and not self._native and AUDIO_MODELS.search(self._model) is None:

@@ -19,6 +19,7 @@ from dragoman.codecs.openai_chat.tools import (
 )
 from dragoman.codecs.openai_chat.wire import ChatRequest
 from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, spliced
+from dragoman.errors import EncodeError
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -114,6 +115,8 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     effort = UNSET if request.reasoning is None else _encode_effort(request.reasoning, request, log)
     if not native and (request.stop or _samples(request)):
         request = _without_sampling(request, effort, log)
+    if not native and request.output is not None and request.output.kind == "json":
+        request = _announcing_json(request, log)
     maximum = request.max_output_tokens
     old_maximum = extra is not None and "~max_tokens" in extra
     stop: WireValue = request.stop
@@ -126,8 +129,11 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     tools = encode_tools(request.tools, log, native=native) if request.tools else None
     # The API refuses both switches when no tool is left.
     choice = request.tool_choice if tools or native else None
+    messages = MessageEncoder(log, native=native, model=request.model).encode(request.messages)
+    if not messages and not native:
+        raise EncodeError(path="$.messages", reason="no message says anything this API can hold", target="openai-chat")
     wire = ChatRequest(
-        MessageEncoder(log, native=native, model=request.model).encode(request.messages),
+        messages,
         request.model,
         tools or UNSET,
         UNSET if choice is None else encode_tool_choice(choice, request.tools),
@@ -148,6 +154,16 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         request.user,
     )
     return Encoded(encode_json(wire) if extra is None else bytes(spliced(wire, extra)), (), PATH)
+
+
+def _announcing_json(request: Request, log: LossLog) -> Request:
+    """JSON mode is refused unless the conversation says the word; no schema is needed for it elsewhere."""
+    if any("json" in message.text.lower() for message in request.messages):
+        return request
+    log.invent(request, "output", "the instruction to answer in JSON", "this API wants the word JSON in a message")
+    announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
+    log.replaced(announced, request)
+    return announced
 
 
 def _samples(request: Request) -> bool:

@@ -1,0 +1,25 @@
+"""Calls belong to the assistant, results to tool messages. Anything else is a mistake of whoever built the history."""
+
+from __future__ import annotations
+
+from dragoman.codecs.profile import Profile
+from dragoman.errors import EncodeError
+from dragoman.ir import Request, ToolCall, ToolResult
+from dragoman.losses import LossLog
+
+
+def check_places(request: Request, profile: Profile, log: LossLog) -> Request:
+    del log
+    if not request.messages:
+        raise EncodeError(path="$.messages", reason="a request needs at least one message", target=profile.name)
+    for index, message in enumerate(request.messages):
+        for place, part in enumerate(message.parts):
+            if isinstance(part, ToolResult) != (message.role == "tool"):
+                raise _misplaced(index, place, "results stand in tool messages, and nothing else does", profile)
+            if isinstance(part, ToolCall) and message.role != "assistant":
+                raise _misplaced(index, place, f"a message of role {message.role} makes no calls", profile)
+    return request
+
+
+def _misplaced(message_index: int, part_index: int, reason: str, profile: Profile) -> EncodeError:
+    return EncodeError(path=f"$.messages[{message_index}].parts[{part_index}]", reason=reason, target=profile.name)
