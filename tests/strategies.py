@@ -8,7 +8,7 @@ part in any message. Strategies are built once, as constants: building them is w
 import base64
 import string
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -16,7 +16,7 @@ from msgspec import Raw, structs
 
 from dragoman import ir
 from dragoman.codecs.arguments import read_arguments
-from dragoman.ir.values import encode_json
+from dragoman.ir.values import Value, encode_json
 from tests.support.formats import FAMILIES
 
 # ── scalars ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -547,14 +547,42 @@ UGLY_REQUESTS: SearchStrategy[ir.Request] = _requests(ugly_conversations(), odd=
 
 ANY_REQUESTS: SearchStrategy[ir.Request] = REQUESTS | UGLY_REQUESTS
 
+
+N = TypeVar("N", bound=Value)
+
+
+def public(request: ir.Request, family: str) -> ir.Request:
+    """The request without the keys and blocks we made up in the name of this family: its own API knows none of them."""
+    messages = tuple(_public_message(message, family) for message in request.messages)
+    tools = tuple(_public_node(tool, family) for tool in request.tools)
+    changed = structs.replace(request, messages=messages, tools=tools)
+    return _public_node(changed, family)
+
+
+def _public_message(message: ir.Message, family: str) -> ir.Message:
+    known = tuple(
+        ir.Text(part.kind) if isinstance(part, ir.Opaque) and part.origin == family else part for part in message.parts
+    )
+    changed = message if known == message.parts else structs.replace(message, parts=known)
+    return _public_node(changed, family)
+
+
+def _public_node(node: N, family: str) -> N:
+    mine = family in (getattr(node, "metadata", None) or {})
+    return structs.replace(node, metadata=None) if mine else node
+
+
 _ANY_PART: SearchStrategy[Any] = st.one_of(
-    TEXTS, CITED_TEXTS, IMAGES, DOCUMENTS, AUDIOS, OPAQUES, REASONINGS, CALLS, RESULTS, _REFUSALS
+    TEXTS, CITED_TEXTS, IMAGES, DOCUMENTS, AUDIOS, OPAQUES, REASONINGS, _REFUSALS
 )
-_WILD_MESSAGES: SearchStrategy[ir.Message] = st.builds(
-    ir.Message, st.sampled_from(("system", "user", "assistant", "tool")), _some(_ANY_PART, most=3)
+_ANY_ROLE = st.sampled_from(("system", "user", "assistant"))
+_WILD_MESSAGES: SearchStrategy[ir.Message] = st.one_of(
+    st.builds(ir.Message, _ANY_ROLE, _some(_ANY_PART, most=3)),
+    st.builds(ir.Message, st.just("assistant"), _some(CALLS | _ANY_PART)),
+    st.builds(ir.Message, st.just("tool"), _some(RESULTS)),
 )
-WILD_REQUESTS: SearchStrategy[ir.Request] = _requests(st.lists(_WILD_MESSAGES, max_size=4), odd=True)
-"""Any part in any message: nobody should build this, and still nothing may crash."""
+WILD_REQUESTS: SearchStrategy[ir.Request] = _requests(st.lists(_WILD_MESSAGES, min_size=1, max_size=4), odd=True)
+"""Any part in any message, calls and results at random: nobody should build this, and still nothing may crash."""
 
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,94 @@
+"""Law 3. What is encoded obeys the target's own rules, or is refused with a reason.
+
+The judge is dragoman.sim.rules, written from what the APIs refuse and without knowledge of the codecs.
+"""
+
+import pytest
+from hypothesis import given
+from msgspec import structs
+
+import dragoman
+from dragoman import ir
+from dragoman.errors import EncodeError
+from tests import strategies
+from tests.support.bodies import REQUESTS, RESPONSES, Sample
+from tests.support.formats import FAMILY, FORMATS, MODELS, complaints, refusals
+from tests.support.promises import promise
+
+pytestmark = promise("law:3-legality")
+
+# Models that refuse what others take: prefills, forced choices, sampling, unsigned calls, switching thought off.
+PICKY = (
+    ("openai-chat", "gpt-4.1"),
+    ("openai-chat", "gpt-5.1"),
+    ("openai-chat", "o3"),
+    ("anthropic-messages", "claude-sonnet-4-5"),
+    ("anthropic-messages", "claude-opus-4-8"),
+    ("anthropic-messages", "claude-opus-5-5"),
+    ("anthropic-messages", "claude-sonnet-5-5"),
+    ("gemini", "gemini-2.5-flash"),
+    ("gemini", "gemini-2.5-pro"),
+    ("gemini", "gemini-3-pro-preview"),
+    ("gemini", "gemini-3.6-flash"),
+    ("vertex", "gemini-2.5-flash"),
+    ("vertex", "gemini-3-pro-preview"),
+)
+
+
+def assert_legal(request: ir.Request, target: str, model: str) -> None:
+    sensible = structs.replace(strategies.public(request, FAMILY[target]), model=model)
+    try:
+        encoded = dragoman.encode_request(sensible, target)
+    except EncodeError as refused:
+        if not refused.reason or not refused.path.startswith("$") or refused.target != target:
+            raise
+        return
+    assert refusals(encoded, target, model=model) == ()
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(request=strategies.ANY_REQUESTS)
+def test_any_conversation_becomes_legal_everywhere(target: str, request: ir.Request) -> None:
+    assert_legal(request, target, "some-model")
+
+
+@pytest.mark.parametrize(("target", "model"), PICKY)
+@given(request=strategies.ANY_REQUESTS)
+def test_any_conversation_becomes_legal_for_models_with_rules_of_their_own(
+    target: str, model: str, request: ir.Request
+) -> None:
+    assert_legal(request, target, model)
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(request=strategies.WILD_REQUESTS)
+def test_even_a_senseless_history_becomes_legal_or_is_refused(target: str, request: ir.Request) -> None:
+    assert_legal(request, target, "some-model")
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(request=strategies.REQUESTS)
+def test_an_ordinary_conversation_is_never_refused(target: str, request: ir.Request) -> None:
+    dragoman.encode_request(request, target)
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(completion=strategies.COMPLETIONS)
+def test_answers_please_a_strict_client(target: str, completion: ir.Completion) -> None:
+    assert complaints(dragoman.encode_response(completion, target), target) == ()
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("sample", REQUESTS, ids=str)
+def test_sample_requests_cross_legally(sample: Sample, target: str) -> None:
+    encoded = dragoman.translate_request(sample.body, source=sample.format, target=target, model=MODELS[target])
+    if target != sample.format:
+        assert refusals(encoded, target, model=MODELS[target]) == ()
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("sample", RESPONSES, ids=str)
+def test_sample_answers_cross_legally(sample: Sample, target: str) -> None:
+    encoded = dragoman.translate_response(sample.body, source=sample.format, target=target)
+    if target != sample.format:
+        assert complaints(encoded, target) == ()

@@ -1,0 +1,184 @@
+"""Law 10. Bad input meets a typed error with path, expectation and finding; no crash.
+
+What no table can list is in tests/laws/test_fuzz.py.
+"""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman import ir
+from dragoman.errors import DecodeError, DragomanError, LimitExceeded, UnknownFormat
+from tests import strategies
+from tests.support.formats import FORMATS
+from tests.support.promises import promise
+
+pytestmark = promise("law:10-bad-input-good-words")
+
+DECODERS = (dragoman.decode_request, dragoman.decode_response, dragoman.decode_error)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("decode", DECODERS, ids=lambda decode: decode.__name__)
+@pytest.mark.parametrize(
+    ("body", "path", "words"),
+    [
+        pytest.param(b"", "$", "JSON", id="nothing"),
+        pytest.param(b"{", "$", "JSON", id="half an object"),
+        pytest.param(b'{"a":1}x', "$", "JSON", id="something behind it"),
+        pytest.param(b"\xff\xfe{}", "$", "UTF-8", id="not UTF-8"),
+        pytest.param("\ud800", "$", "UTF-8", id="a str that is no text"),
+        pytest.param(b'{"x":"\\ud800"}', "$", "surrogate", id="half a surrogate pair"),
+        pytest.param(b"[" * 100_000, "$", "", id="nesting without end"),
+        pytest.param(b'{"x":' * 100_000 + b"1" + b"}" * 100_000, "$", "", id="deep nesting"),
+        pytest.param(b"NaN", "$", "JSON", id="not a number"),
+        pytest.param({"x": object()}, "$", "JSON", id="a Python object"),
+        pytest.param({"x": {1, 2}.__iter__()}, "$", "JSON", id="an iterator"),
+    ],
+)
+def test_what_is_no_json(name: str, decode: Any, body: Any, path: str, words: str) -> None:
+    with pytest.raises(DecodeError) as raised:
+        decode(body, name)
+    assert raised.value.path == path
+    assert words in str(raised.value)
+    assert name in raised.value.source
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("decode", DECODERS, ids=lambda decode: decode.__name__)
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"1", b"true"], ids=bytes.decode)
+def test_json_that_is_no_body(name: str, decode: Any, body: bytes) -> None:
+    with pytest.raises(DecodeError) as raised:
+        decode(body, name)
+    assert raised.value.path == "$"
+    assert "object" in raised.value.expected
+
+
+# Where a value of the wrong kind stands, and what the error has to say: (path, expected, got).
+WRONG: dict[str, list[tuple[dict[str, Any], str, str, str]]] = {
+    "openai-chat": [
+        ({}, "$", "messages", "missing"),
+        ({"messages": "hi"}, "$.messages", "array", "str"),
+        ({"messages": [{"content": "hi"}]}, "$.messages[0]", "role", "missing"),
+        ({"messages": [{"role": "wizard", "content": "hi"}]}, "$.messages[0].role", "user", "wizard"),
+        ({"messages": [{"role": "user"}]}, "$.messages[0]", "content", "missing"),
+        ({"messages": [{"role": "user", "content": 5}]}, "$.messages[0].content", "str", "int"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "$.messages[0].content[0]", "text", ""),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+            "$.messages[0].content[0].image_url",
+            "url",
+            "",
+        ),
+        ({"messages": [], "temperature": "hot"}, "$.temperature", "float", "str"),
+        ({"messages": [], "tools": {}}, "$.tools", "array", "object"),
+        ({"messages": [], "tools": [{"type": "function"}]}, "$.tools[0]", "function", ""),
+        ({"messages": [], "tool_choice": "maybe"}, "$.tool_choice", "auto", "maybe"),
+        ({"messages": [], "tool_choice": {"type": "x"}}, "$.tool_choice", "function", "x"),
+        ({"messages": [], "stop": 5}, "$.stop", "str", "int"),
+        ({"messages": [], "stream_options": 5}, "$.stream_options", "object", "int"),
+    ],
+    "anthropic-messages": [
+        ({}, "$", "messages", "missing"),
+        ({"messages": "hi"}, "$.messages", "array", "str"),
+        ({"messages": [{"role": "wizard", "content": "hi"}]}, "$.messages[0].role", "user", "wizard"),
+        ({"messages": [{"role": "user", "content": 5}]}, "$.messages[0].content", "str", "int"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "$.messages[0].content[0]", "text", ""),
+        ({"messages": [], "max_tokens": "many"}, "$.max_tokens", "int", "str"),
+        ({"messages": [], "tools": {}}, "$.tools", "array", "object"),
+        ({"messages": [], "tool_choice": {"type": "maybe"}}, "$.tool_choice", "auto", "maybe"),
+    ],
+    "gemini": [
+        ({}, "$", "contents", "missing"),
+        ({"contents": "hi"}, "$.contents", "", "str"),
+        ({"contents": [{"role": "wizard", "parts": []}]}, "$.contents[0].role", "user", "wizard"),
+        ({"contents": [{"role": "user", "parts": [{"text": 5}]}]}, "$.contents[0].parts[0].text", "str", "int"),
+        ({"contents": [], "generationConfig": {"temperature": "hot"}}, "$.generationConfig.temperature", "", "str"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "path", "expected", "got"),
+    [pytest.param(name, *row, id=f"{name} {row[1]} {row[3]}") for name in WRONG for row in WRONG[name]],
+)
+def test_a_request_that_breaks_its_own_format(
+    name: str, body: dict[str, Any], path: str, expected: str, got: str
+) -> None:
+    with pytest.raises(DecodeError) as raised:
+        dragoman.decode_request(body, name)
+    assert raised.value.path == path
+    assert expected in str(raised.value)
+    assert got in str(raised.value)
+    assert f"at {path}" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_answer_without_its_essence(name: str) -> None:
+    with pytest.raises(DecodeError) as raised:
+        dragoman.decode_response({"hello": "world"}, name)
+    assert raised.value.path == "$"
+
+
+def test_a_format_nobody_knows() -> None:
+    with pytest.raises(UnknownFormat, match="unknown format 'klingon'; known formats: openai-chat, ") as raised:
+        dragoman.decode_request(b"{}", "klingon")
+    assert raised.value.known == dragoman.formats()
+    with pytest.raises(UnknownFormat):
+        dragoman.encode_request(ir.Request("m", ()), "klingon")
+    with pytest.raises(UnknownFormat):
+        dragoman.translate_error(b"{}", source="openai-chat", target="klingon")
+
+
+def test_a_body_beyond_all_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.codecs.reading.MAX_BODY_BYTES", 1000)
+    with pytest.raises(LimitExceeded, match="at most 1000 bytes"):
+        dragoman.decode_request(b" " * 1001, "openai-chat")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(request=strategies.WILD_REQUESTS)
+def test_a_senseless_value_meets_a_typed_error_or_none(name: str, request: ir.Request) -> None:
+    try:
+        dragoman.encode_request(request, name).body  # noqa: B018
+    except DragomanError as error:
+        assert str(error)
+
+
+NOT_TEXT = st.sampled_from(("\ud800", {"x": "\ud800"}, [float("nan")], {"x": float("inf")}))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(value=NOT_TEXT)
+def test_a_value_that_is_no_json_is_refused_by_name(name: str, value: Any) -> None:
+    """Lone surrogates have no UTF-8, and JSON has no infinity: better said than sent as null."""
+    result = ir.ToolResult("call_1", "f", "data", value)
+    call = ir.ToolCall("call_1", "f", {})
+    request = ir.Request(
+        "m", (ir.Message("user", "go"), ir.Message("assistant", (call,)), ir.Message("tool", (result,)))
+    )
+    with pytest.raises(DragomanError):
+        dragoman.encode_request(request, name)
+
+
+@pytest.mark.parametrize("status", [None, 400, 500])
+@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b"{}", b"[]", b'"down"', b"null"], ids=bytes.decode)
+@pytest.mark.parametrize("name", FORMATS)
+def test_error_bodies_that_are_no_error_bodies(name: str, body: bytes, status: int | None) -> None:
+    """A proxy's page instead of the provider's error: typed refusal or a failure with the status, never a crash."""
+    try:
+        failure = dragoman.decode_error(body, name, status=status)
+    except DecodeError as error:
+        assert error.path
+    else:
+        assert failure.status == status
+
+
+def test_errors_say_whose_fault_it_is() -> None:
+    error = DecodeError(path="$.a[0]", expected="str", got="int", source="gemini request")
+    assert str(error) == "gemini request: expected str, got int - at $.a[0]"
+    assert isinstance(error, ValueError)
+    assert issubclass(LimitExceeded, DecodeError)
