@@ -49,7 +49,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_arguments
-from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.framing import CR, LF, Limits, ServerSentEvents
 from dragoman.codecs.reading import Extra, WireReader
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -75,7 +75,7 @@ __all__ = ["EventEncoder", "PayloadDecoder"]
 
 SOURCE = "anthropic-messages stream"
 
-_events = msgspec.json.Decoder(WireEvent)
+_decode_event = msgspec.json.Decoder(WireEvent).decode
 _loose = msgspec.json.Decoder(LooseEvent)
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _openings = msgspec.json.Decoder(Opening)
@@ -112,6 +112,28 @@ MOVES: dict[tuple[str, str], str] = {
 }
 
 
+# ── framing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class NamedEvents(ServerSentEvents):
+    """Server-sent events that say their name first."""
+
+    def __init__(self, limits: Limits, source: str) -> None:
+        super().__init__(limits, source)
+        self._most = min(limits.event_bytes, limits.stream_bytes)
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        if self._clean and chunk[:33] == b"event: content_block_delta\ndata: " and chunk[-2:] == b"\n\n":
+            # The usual case: one chunk is one event, and nearly all events are of one kind.
+            payload = chunk[33:-2]
+            if LF not in payload and CR not in payload:
+                self._total = total = self._total + len(chunk)
+                if total < self._most:
+                    return [payload]
+                self._total -= len(chunk)
+        return super().feed(chunk)
+
+
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -132,8 +154,14 @@ class _Incoming:
 
     @property
     def begun(self) -> bool:
-        return bool(
-            self.pieces or self.changes or self.cited or (self.part_index >= 0 and self.kind is not ToolUseBlock)
+        started = self.part_index >= 0 and self.kind is not ToolUseBlock
+        return bool(self.pieces or self.changes or self.cited or started)
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing more can come, stopped or not: it came at once, or its signature is there and it says no more."""
+        return self.kind not in _FLOWING or (
+            self.kind is ThinkingBlock and self.part_index < 0 and bool(self.signature)
         )
 
 
@@ -161,18 +189,19 @@ class PayloadDecoder:
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
-        return ServerSentEvents(limits, SOURCE)
+        return NamedEvents(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         try:
-            event = _events.decode(payload)
+            event = _decode_event(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._decode_odd(payload, _not_an_event(error), error)
+            self._decode_odd(payload, error)
             return self._take()
         if type(event) is BlockDelta and event.index == self._flowing:
-            delta = event.delta
-            if type(delta) is self._flow_kind and delta.text:  # type: ignore[union-attr]
-                return [PartDelta(self._flow_part, delta.text)]  # type: ignore[union-attr]
+            delta: Any = event.delta
+            if type(delta) is self._flow_kind:
+                text = delta.text
+                return [PartDelta(self._flow_part, text)] if text else []
         if self._state is not ENDED:  # whatever comes after message_stop is nobody's business
             self._handle(event, payload)
         return self._take()
@@ -185,15 +214,16 @@ class PayloadDecoder:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _not_an_event(error) from error
 
-    def _decode_odd(self, payload: bytes, fault: DecodeError, error: Exception) -> None:
+    def _decode_odd(self, payload: bytes, error: Exception) -> None:
         """Events and deltas of tomorrow are no faults. Everything else that does not fit is one."""
         if self._state is ENDED or payload[:6] == b"[DONE]":
             return  # gateways that speak several formats send it here too
+        fault = _not_an_event(error)
         if not isinstance(error, msgspec.ValidationError):
             raise fault from error
         try:
             event = _loose.decode(payload)
-        except msgspec.ValidationError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise fault from error
         if event.type == BlockDelta.__struct_config__.tag and event.index is not None and event.delta is not None:
             self._on_other_delta(event.index, event.delta, fault)
@@ -315,7 +345,7 @@ class PayloadDecoder:
             if not running.begun and bytes(running.raw) == bytes(raw):
                 return  # the same start once more
             self._end_block(index)
-        for other in [key for key, block in self._blocks.items() if block.kind not in _FLOWING]:
+        for other in [key for key, block in self._blocks.items() if block.is_whole]:
             self._end_block(other)
         block = self._blocks[index] = _Incoming(_blocks.read(bytes(raw)), raw)
         if block.kind is ThinkingBlock:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages import carriers
@@ -51,6 +51,7 @@ _FRAGMENT_TAIL = b"}}\n\n"
 _MESSAGE_STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 _TEXT_START = Raw(b'{"type":"text","text":""}')
 _THINKING_START = Raw(b'{"type":"thinking","thinking":"","signature":""}')
+_NO_COUNTS = Raw(b'{"input_tokens":0,"output_tokens":0}')
 _CUSTOM_HEAD, _CUSTOM_TAIL = '{"input":"', '"}'
 _FLOWS: dict[type[AnyPart], bytes] = {
     Text: b'"text_delta","text":',
@@ -85,8 +86,7 @@ class EventEncoder:
     def __init__(self, log: LossLog) -> None:
         self._log = log
         self._parts_out = PartEncoder(log)
-        self._opening: StreamStart | None = StreamStart()
-        self._asked = False
+        self._begun = False
         self._native = False
         self._usage: Usage | None = None
         self._parts: dict[int, _Outgoing] = {}
@@ -108,8 +108,6 @@ class EventEncoder:
                     out += self._on_delta(event)
             else:
                 out += _HANDLERS[type(event)](self, event)
-        if self._asked:
-            out += self._begin()
         return b"".join(out)
 
     def close(self) -> bytes:
@@ -118,28 +116,30 @@ class EventEncoder:
     # ── the message ──
 
     def _on_start(self, event: StreamStart) -> list[bytes]:
-        """Written a moment later: counts that come with it stand in the same event."""
-        if self._opening is not None:
-            self._opening = event
-            self._asked = True
-        return []
-
-    def _begin(self) -> list[bytes]:
-        start, self._opening, self._asked = self._opening, None, False
-        if start is None:
+        if self._begun:
             return []
-        notes = None if start.metadata is None else start.metadata.get(FAMILY)
+        self._begun = True
+        notes = None if event.metadata is None else event.metadata.get(FAMILY)
         self._native = notes is not None
-        if start.model is None:
-            self._log.invent(start, "model", "empty model name", "an answer of this API names its model")
-        if start.created is not None:
-            self._log.drop(start, "created", "time of creation", "an answer of this API does not tell it")
-        given = start.id if self._native else message_id(start.id)
-        usage = encode_usage(self._usage or Usage())
-        message: WireValue = MessageResponse(
-            [], given, "message", "assistant", start.model or "", None, None, NULL, Raw(encode_json(usage))
+        if event.model is None:
+            self._log.invent(event, "model", "empty model name", "an answer of this API names its model")
+        if event.created is not None:
+            self._log.drop(event, "created", "time of creation", "an answer of this API does not tell it")
+        message = MessageResponse(
+            [],
+            event.id if self._native else message_id(event.id),
+            "message",
+            "assistant",
+            event.model or "",
+            None,
+            None,
+            UNSET if self._native else NULL,
+            _NO_COUNTS if self._native else Raw(encode_json(encode_usage(self._usage or Usage()))),
         )
         return [_event("message_start", message=spliced(message, notes) if notes else message)]
+
+    def _begin(self) -> list[bytes]:
+        return [] if self._begun else self._on_start(StreamStart())
 
     def _on_usage(self, event: UsageUpdate) -> list[bytes]:
         self._usage = event.usage
@@ -154,19 +154,18 @@ class EventEncoder:
             part.end = part.end or PartEnd(part.index)
         out += self._advance()
         completion = Completion((Message("assistant", tuple(self._seen)),))
-        source = FAMILY if self._native else None
-        word, matched = encode_finish(event.finish, source, self._log, completion)
-        details = own(event.finish.metadata)
+        word, matched = encode_finish(event.finish, FAMILY if self._native else None, self._log, completion)
         if self._usage is None:
             self._log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+        details, late = own(event.finish.metadata), dict(own(event.metadata))
         delta = {
             "stop_reason": word,
             "stop_sequence": matched,
-            "stop_details": details.get("stop_details", details.get("~stop_details", NULL)),
+            "stop_details": details.get("stop_details", details.get("~stop_details", UNSET if self._native else NULL)),
+            "container": late.pop("container", UNSET),
         }
-        out.append(_event("message_delta", delta=delta, usage=encode_usage(self._usage or Usage())))
-        out.append(_MESSAGE_STOP)
-        return out
+        usage = encode_usage(self._usage or Usage())
+        return [*out, _event("message_delta", delta=_given(delta), usage=usage, **late), _MESSAGE_STOP]
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
         """What is open stays open: nothing after this says that it was whole."""
@@ -417,3 +416,7 @@ _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
 def _event(kind: str, **fields: Any) -> bytes:
     body = single_line(Raw(encode_json({"type": kind, **fields})))
     return b"event: " + kind.encode() + b"\ndata: " + bytes(body) + b"\n\n"
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value is not UNSET}
