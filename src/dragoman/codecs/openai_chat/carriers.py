@@ -41,7 +41,7 @@ _FORMAT_FAMILY = {
     "xai-responses-v1": "xai",
 }
 _FAMILY_FORMAT = {family: name for name, family in _FORMAT_FAMILY.items()}
-_TEXT_AT = "text@"
+TEXT_AT = "text@"
 
 _details = WireReader(list[ReasoningDetail], "openai-chat reasoning_details")
 
@@ -54,7 +54,7 @@ def read_reasoning(extra: Extra) -> list[AnyPart]:
     held = extra.get("reasoning_details")
     details = _details.read(bytes(held)) if held is not None and bytes(held).startswith(b"[{") else []
     for detail, raw in zip(details, _raw_items(held), strict=True) if details else ():
-        if isinstance(detail.id, str) and detail.id.startswith(_TEXT_AT):
+        if isinstance(detail.id, str) and detail.id.startswith(TEXT_AT):
             continue
         parts.append(structs.replace(reasoning_of(detail), metadata={FAMILY: {"~detail": raw}}))
     if parts:
@@ -157,11 +157,11 @@ def restore_text_signatures(parts: list[AnyPart], extra: Extra) -> None:
     """Signatures of text parts: split the content where they began, so that each returns to its own part."""
     held = extra.get(MODELLED + "reasoning_details") or extra.get("reasoning_details")
     marks: dict[int, Signature] = {}
-    if held is not None and _TEXT_AT.encode() in bytes(held):
+    if held is not None and TEXT_AT.encode() in bytes(held):
         for detail in _details.read(bytes(held)):
-            if isinstance(detail.id, str) and detail.id.startswith(_TEXT_AT) and isinstance(detail.data, str):
+            if isinstance(detail.id, str) and detail.id.startswith(TEXT_AT) and isinstance(detail.data, str):
                 family = _FORMAT_FAMILY.get(detail.format or "", "") if detail.format is not UNSET else ""
-                marks[int(detail.id.removeprefix(_TEXT_AT) or 0)] = Signature(family, detail.data)
+                marks[_start_of(detail.id)] = Signature(family, detail.data)
         extra[MODELLED + "reasoning_details"] = held
         extra.pop("reasoning_details", None)
     if marks:
@@ -204,14 +204,20 @@ def text_signature_details(parts: Sequence[AnyPart]) -> list[ReasoningDetail]:
         if type(part) is not Text:
             continue
         if part.signature is not None:
-            details.append(text_signature_detail(part.signature, start))
+            details.append(text_signature_detail(part.signature, start, len(part.text)))
         start += len(part.text)
     return details
 
 
-def text_signature_detail(signature: Signature, start: int) -> ReasoningDetail:
+def _start_of(place: str) -> int:
+    digits = place.removeprefix(TEXT_AT).partition("+")[0]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def text_signature_detail(signature: Signature, start: int, length: int) -> ReasoningDetail:
+    """`text@5+3`: the signed text is the three characters from the fifth on; `+0` is an empty part that carries only it."""
     spelled = _FAMILY_FORMAT.get(signature.family, signature.family)
-    return ReasoningDetail("reasoning.encrypted", data=signature.data, format=spelled, id=f"{_TEXT_AT}{start}")
+    return ReasoningDetail("reasoning.encrypted", data=signature.data, format=spelled, id=f"{TEXT_AT}{start}+{length}")
 
 
 # ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────

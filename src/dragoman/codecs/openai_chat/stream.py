@@ -171,6 +171,7 @@ class PayloadDecoder:
         self._by_index: dict[tuple[int, int], _Call] = {}
         self._finishes: dict[int, str] = {}
         self._refused: set[int] = set()
+        self._thought: list[str] = []
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -252,7 +253,7 @@ class PayloadDecoder:
             for citation in carriers.citations_in(delta.annotations):
                 lane.cite(citation)
         if delta.extra_content is not UNSET:
-            self._sign_text(lane, delta.extra_content)
+            self._sign_text(lane, carriers.signature_in(delta.extra_content))
 
     def close(self) -> list[AnyEvent]:
         """End of bytes: several servers never send [DONE], so a finish reason is what counts."""
@@ -315,22 +316,33 @@ class PayloadDecoder:
     def _reasoning(self, lane: Lane, delta: VendorDelta) -> None:
         text = delta.reasoning_content or delta.reasoning
         if text:
-            lane.flow(REASONING, text)
+            self._think(lane, text)
         for detail in delta.reasoning_details or ():
+            if isinstance(detail.id, str) and detail.id.startswith(carriers.TEXT_AT):
+                if detail.id.endswith("+0"):
+                    lane.end_flow()
+                self._sign_text(lane, carriers.reasoning_of(detail).signature)
+                continue
             part = carriers.reasoning_of(detail)
             if part.redacted:
                 lane.whole(part)
                 continue
-            if part.text and not text:
-                lane.flow(REASONING, part.text)
+            # The text may come fragment by fragment, beside plain `reasoning`, or once more as a whole at the end.
+            if part.text and not text and not (lane.flow_kind is Reasoning and part.text == "".join(self._thought)):
+                self._think(lane, part.text)
             if part.signature is not None:
                 if lane.flow_kind is Reasoning:
                     lane.end_flow(part.signature)
                 else:
                     lane.whole(part)
 
-    def _sign_text(self, lane: Lane, held: Raw) -> None:
-        signature = carriers.signature_in(held)
+    def _think(self, lane: Lane, text: str) -> None:
+        if lane.flow_kind is not Reasoning:
+            self._thought = []
+        self._thought.append(text)
+        lane.flow(REASONING, text)
+
+    def _sign_text(self, lane: Lane, signature: Signature | None) -> None:
         if signature is not None:
             if lane.flow_kind is Text:
                 lane.end_flow(signature)
@@ -576,7 +588,7 @@ class EventEncoder:
         if part.number >= 0:
             entry = {"index": part.number, **carriers.write_call_signature(ToolCall("", "", signature=signature))}
             return [self._chunk(b'"tool_calls":[' + encode_json(entry) + b"]")]
-        return [self._detail(carriers.text_signature_detail(signature, part.start))]
+        return [self._detail(carriers.text_signature_detail(signature, part.start, self._characters - part.start))]
 
     def _reasoning_details(self, part: _Outgoing, signature: Signature | None) -> list[bytes]:
         if signature is None or part.reasoning is None:
