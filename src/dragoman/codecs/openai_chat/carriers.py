@@ -156,12 +156,12 @@ def write_call_signature(call: ToolCall) -> Extra:
 def restore_text_signatures(parts: list[AnyPart], extra: Extra) -> None:
     """Signatures of text parts: split the content where they began, so that each returns to its own part."""
     held = extra.get(MODELLED + "reasoning_details") or extra.get("reasoning_details")
-    marks: dict[int, Signature] = {}
+    marks: list[tuple[int, int, Signature]] = []
     if held is not None and TEXT_AT.encode() in bytes(held):
         for detail in _details.read(bytes(held)):
             if isinstance(detail.id, str) and detail.id.startswith(TEXT_AT) and isinstance(detail.data, str):
                 family = _FORMAT_FAMILY.get(detail.format or "", "") if detail.format is not UNSET else ""
-                marks[_start_of(detail.id)] = Signature(family, detail.data)
+                marks.append((*_place_of(detail.id), Signature(family, detail.data)))
         extra[MODELLED + "reasoning_details"] = held
         extra.pop("reasoning_details", None)
     if marks:
@@ -170,18 +170,22 @@ def restore_text_signatures(parts: list[AnyPart], extra: Extra) -> None:
         _sign_last_text(parts, extra)
 
 
-def _split_text(parts: list[AnyPart], marks: dict[int, Signature]) -> list[AnyPart]:
+def _split_text(parts: list[AnyPart], marks: list[tuple[int, int, Signature]]) -> list[AnyPart]:
+    """The first text, cut into the signed pieces and what stands between them."""
     split: list[AnyPart] = []
     for part in parts:
         if type(part) is not Text or not marks:
             split.append(part)
             continue
-        starts = sorted({0, *(min(start, len(part.text)) for start in marks)})
-        for start, end in zip(starts, [*starts[1:], len(part.text)], strict=True):
-            signature = marks.get(start)
-            if end > start or signature is not None:
-                split.append(Text(part.text[start:end], signature=signature))
-        marks = {}
+        place = 0
+        for start, length, signature in sorted(marks, key=lambda mark: mark[:2]):
+            if place < start:
+                split.append(Text(part.text[place:start]))
+            split.append(Text(part.text[start : start + length], signature=signature))
+            place = max(place, start + length)
+        if place < len(part.text):
+            split.append(Text(part.text[place:]))
+        marks = []
     return split
 
 
@@ -209,13 +213,13 @@ def text_signature_details(parts: Sequence[AnyPart]) -> list[ReasoningDetail]:
     return details
 
 
-def _start_of(place: str) -> int:
-    digits = place.removeprefix(TEXT_AT).partition("+")[0]
-    return int(digits) if digits.isdecimal() else 0
+def _place_of(place: str) -> tuple[int, int]:
+    start, _, length = place.removeprefix(TEXT_AT).partition("+")
+    return (int(start) if start.isdecimal() else 0, int(length) if length.isdecimal() else 0)
 
 
 def text_signature_detail(signature: Signature, start: int, length: int) -> ReasoningDetail:
-    """`text@5+3`: the signed text is the three characters from the fifth on; `+0` is an empty part that carries only it."""
+    """`text@5+3`: the signed text is three characters from the fifth on; `+0` is an empty part that carries only it."""
     spelled = _FAMILY_FORMAT.get(signature.family, signature.family)
     return ReasoningDetail("reasoning.encrypted", data=signature.data, format=spelled, id=f"{TEXT_AT}{start}+{length}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
+from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
 from dragoman.codecs.openai_chat.request import locate_part
@@ -163,8 +164,11 @@ def decode_response(body: bytes) -> Completion:
     finishes = []
     for position, choice in enumerate(wire.choices):
         message = _decode_choice(choice, position, f"{wire.id or ''} {position}" if position else wire.id or "")
+        finish = decode_finish(choice.finish_reason, message)
+        if finish is not None and finish.reason == "length" and message.tool_calls:
+            message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
         messages.append(message)
-        finishes.append(decode_finish(choice.finish_reason, message))
+        finishes.append(finish)
     return Completion(
         tuple(messages),
         finishes[0] if finishes else None,
