@@ -10,7 +10,7 @@ from msgspec import structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import body_bytes
 from dragoman.codecs.registry import Codec, codec
-from dragoman.errors import LossRefused
+from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
 from dragoman.losses import Locator, LossLog, intermediate_path
 from dragoman.passes.answers import legalise_answer
@@ -91,7 +91,10 @@ def translate_error(
 
 def _encode_request(request: Request, outgoing: Codec, locate: Locator, *, strict: bool) -> Encoded:
     log = LossLog()
-    encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
+    try:
+        encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
+    except UnicodeEncodeError as error:
+        raise _not_text(error, outgoing) from error
     return _with_losses(encoded, log, request, outgoing, locate, strict=strict) if log.entries else encoded
 
 
@@ -100,8 +103,17 @@ def _encode_response(
 ) -> Encoded:
     log = LossLog()
     legal = legalise_answer(completion, outgoing.profile, request, log)
-    encoded = outgoing.encode_response(legal, log)
+    try:
+        encoded = outgoing.encode_response(legal, log)
+    except UnicodeEncodeError as error:
+        raise _not_text(error, outgoing) from error
     return _with_losses(encoded, log, completion, outgoing, locate, strict=strict) if log.entries else encoded
+
+
+def _not_text(error: UnicodeEncodeError, outgoing: Codec) -> EncodeError:
+    """Half a surrogate pair in a Python string is no character, so no bytes can say it."""
+    around = ascii(error.object[max(0, error.start - 10) : error.end + 10])
+    return EncodeError(path="$", reason=f"half a surrogate pair in {around} has no UTF-8", target=outgoing.name)
 
 
 def _with_losses(

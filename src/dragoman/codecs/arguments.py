@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType, structs
 
-from dragoman.ir import ToolCall
+from dragoman.ir import AnyPart, FinishReason, ToolCall
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import compact_text, encode_json, exact_json, exact_object, to_raw
 
@@ -40,6 +40,14 @@ def arguments_as_object(call: ToolCall) -> Raw:
     if held is UNSET:
         return Raw(encode_json({UNPARSED_KEY: call.arguments_text or ""}))
     return to_raw(held)
+
+
+def cut_short(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[AnyPart, ...]:
+    """An answer that ran into its token limit inside a call: that call, the last part, is incomplete."""
+    last = parts[-1] if parts and reason == "length" else None
+    if type(last) is not ToolCall or last.parsed:
+        return parts
+    return (*parts[:-1], structs.replace(last, incomplete=True))
 
 
 def unwrap_arguments(held: Raw) -> tuple[Raw | UnsetType, str | None]:

@@ -8,13 +8,15 @@ and what nobody looks at is never parsed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from math import isinf
+from math import isfinite, isinf
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from dragoman.errors import EncodeError
 
 if TYPE_CHECKING:
     # What type checkers see: fields that take exact bytes or a Python value, and read as the Python value.
@@ -79,7 +81,23 @@ def exact_object(text: str | bytes) -> Raw | None:
 
 def to_raw(value: Any) -> Raw:
     """Exact bytes of a JSON value, whichever way it is held."""
-    return value if type(value) is Raw else Raw(encode_json(value))
+    return value if type(value) is Raw else Raw(_encode_finite(value))
+
+
+def _encode_finite(value: Any) -> bytes:
+    """JSON has no NaN and no infinity: the encoder would write null, and a value would change in silence."""
+    data = encode_json(value)
+    if b"null" in data and not _is_finite(value):
+        raise EncodeError(path="$", reason="NaN and infinity cannot be said in JSON", target="json")
+    return data
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    return not isinstance(value, list | tuple) or all(map(_is_finite, value))
 
 
 def single_line(raw: Raw) -> Raw:
@@ -92,7 +110,7 @@ def compact_text(value: Any) -> str:
     """JSON text as the design asks for it: compact, non-ASCII unescaped, key order kept."""
     if type(value) is Raw:
         return msgspec.json.format(bytes(value), indent=-1).decode()
-    return encode_json(value).decode()
+    return _encode_finite(value).decode()
 
 
 class Value(Struct, frozen=True, gc=False, omit_defaults=True):
