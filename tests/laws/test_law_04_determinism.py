@@ -86,7 +86,7 @@ def test_other_processes_with_other_hash_seeds_give_the_same_bytes() -> None:
 def test_key_order_of_the_source_does_not_shuffle_the_target(sample: Sample) -> None:
     """Tools and schema keys leave in the order in which they came; the order of top-level keys is nobody's business."""
     turned = dict(reversed(sample.body.items()))
-    for target in FORMATS:
+    for target in (name for name in FORMATS if name != sample.format):
         straight = dragoman.translate_request(sample.body, source=sample.format, target=target)
         assert dragoman.translate_request(turned, source=sample.format, target=target).json() == straight.json()
 
