@@ -179,7 +179,7 @@ class PayloadDecoder:
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         if payload[:1] == b"[" and payload.startswith(b"[DONE]"):
-            return self._end()
+            return self.close()
         try:
             chunk = self._reader.decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
