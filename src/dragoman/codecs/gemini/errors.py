@@ -16,7 +16,7 @@ from dragoman.codecs.reading import Extra, WireReader, inner_extra, keep, splice
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.values import encode_json, held
 
-_reader = WireReader(ErrorResponse, "gemini error", aliases=ALIASES)
+_reader = WireReader(ErrorResponse, "gemini/vertex error", aliases=ALIASES)
 
 _KIND_OF_WORD: dict[str, FailureKind] = {
     "INVALID_ARGUMENT": "invalid_request",
@@ -91,7 +91,7 @@ def _seconds(delay: str | None) -> float | None:
 def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
     stripped = body.strip()
     # Streams without SSE, and some front ends, wrap the body in an array.
-    wrapped = stripped.startswith(b"[") and stripped.endswith(b"]")
+    wrapped = stripped.startswith(b"[") and stripped.endswith(b"]") and len(stripped) > len("[]")
     wire = _reader.read(stripped[1:-1] if wrapped else body)
     error = wire.error if isinstance(wire.error, Status) else Status(UNSET, wire.error)
     details = _details(error.details)

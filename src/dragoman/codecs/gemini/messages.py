@@ -81,6 +81,7 @@ JOINED = "~joined"
 """This user message shared its content with the results before it."""
 ORDER = "~order"
 """These results were not in call order, on purpose or not."""
+NOT_SENT = "[This message held nothing that can be shown here.]"
 TAGGED_MEDIA: Metadata = {FAMILY: {"~tagged": TRUE}}
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -182,7 +183,10 @@ class MessageDecoder:
             notes[ROLE] = NULL if role is UNSET else Raw(encode_json(role))
             if lowered not in _ROLES:
                 raise DecodeError(
-                    path=f"$.contents[{index}].role", expected="user or model", got=repr(role), source="gemini request"
+                    path=f"$.contents[{index}].role",
+                    expected="user or model",
+                    got=repr(role),
+                    source="gemini/vertex request",
                 )
         path = f"$.contents[{index}]"
         if lowered == "model":
@@ -404,7 +408,8 @@ class MessageEncoder(PartEncoder):
         if not wires and (notes is None or PARTS not in notes):
             if role == "model" or not content:
                 return None
-            wires = [TextOut("")]  # the turn stays, though nothing of it crossed
+            self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+            wires = [TextOut(NOT_SENT)]
         if not notes:
             return ContentOut(role, wires)
         spelled = note(message.metadata, FAMILY, ROLE)

@@ -219,7 +219,7 @@ class PartDecoder:
         if bytes(held)[:1] != b"{":
             path = f"{self._path}.parts[{len(self.parts)}].functionCall.args"
             raise DecodeError(
-                path=path, expected="object", got=bytes(held)[:40].decode("utf-8", "replace"), source="gemini"
+                path=path, expected="object", got=bytes(held)[:40].decode("utf-8", "replace"), source="gemini/vertex"
             )
         return unwrap_arguments(held)
 

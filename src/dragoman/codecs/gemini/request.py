@@ -22,12 +22,14 @@ from dragoman.codecs.gemini.tools import (
 )
 from dragoman.codecs.gemini.wire import ALIASES, GenerateContentRequest, GenerationConfig, Number, keep_whole, overlaid
 from dragoman.codecs.reading import WITHIN, Extra, WireReader, WireValue, inner_extra
-from dragoman.errors import DecodeError
+from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import Request, ToolChoice
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(GenerateContentRequest, "gemini request", aliases=ALIASES)
+SOURCE = "gemini/vertex request"
+
+_reader = WireReader(GenerateContentRequest, SOURCE, aliases=ALIASES)
 
 _CONFIG = "generationConfig"
 _NO_CONFIG = GenerationConfig()
@@ -114,8 +116,12 @@ def _whole(value: Number, key: str, said: Extra) -> int:
     number = _real(value, key, said)
     said[_NUMBER + key] = Raw(encode_json(value))
     if not float(number).is_integer():
-        raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="whole number", got=repr(value), source="gemini request")
+        raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="whole number", got=_said(value), source=SOURCE)
     return int(number)
+
+
+def _said(value: Number) -> str:
+    return f"{type(value).__name__} {value!r}"
 
 
 def _real(value: Number, key: str, said: Extra) -> float:
@@ -125,9 +131,7 @@ def _real(value: Number, key: str, said: Extra) -> float:
     try:
         return float(value)
     except ValueError:
-        raise DecodeError(
-            path=f"$.{_CONFIG}.{key}", expected="number", got=repr(value), source="gemini request"
-        ) from None
+        raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="number", got=_said(value), source=SOURCE) from None
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -137,6 +141,8 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     notes = None if request.metadata is None else request.metadata.get(FAMILY)
     encoder = MessageEncoder(log, profile, model=request.model, native=request.origin == FAMILY)
     contents = encoder.encode_contents(request.messages)
+    if not contents and request.origin != FAMILY:
+        raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
     if request.user is not None:
         log.drop(request, "user", "end user's id", "this API has no such field")
     if request.cache is not None:

@@ -36,7 +36,9 @@ from dragoman.ir.messages import content_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(GenerateContentResponse, "gemini response", aliases=ALIASES)
+SOURCE = "gemini/vertex response"
+
+_reader = WireReader(GenerateContentResponse, SOURCE, aliases=ALIASES)
 
 NULL = Raw(b"null")
 
@@ -126,7 +128,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 _USAGE = "~usage"
 """Note: the usage object as it was written."""
 
-_usage_reader = WireReader(UsageMetadata, "gemini usageMetadata", aliases=ALIASES)
+_usage_reader = WireReader(UsageMetadata, "gemini/vertex usageMetadata", aliases=ALIASES)
 _decode_plain_usage = msgspec.json.Decoder(PlainUsage).decode
 
 
@@ -175,9 +177,7 @@ def _number(value: Number | UnsetType) -> int | None:
     try:
         return int(float(value))
     except (ValueError, OverflowError):
-        raise DecodeError(
-            path="$.usageMetadata", expected="token counts", got=repr(value), source="gemini response"
-        ) from None
+        raise DecodeError(path="$.usageMetadata", expected="token counts", got=repr(value), source=SOURCE) from None
 
 
 _TEXT = frozenset({"TEXT", 1})
@@ -248,6 +248,8 @@ def decode_response(body: bytes) -> Completion:
     messages: list[Message] = []
     finishes: list[Finish | None] = []
     if candidates is UNSET or not candidates:
+        if candidates is wire.prompt_feedback is wire.usage_metadata is wire.model_version is UNSET:
+            raise DecodeError(path="$", expected="candidates or promptFeedback", got="neither", source=SOURCE)
         finishes.append(_decode_silence(wire, notes))
     else:
         seed = body.decode("utf-8", "replace") if wire.response_id is UNSET else wire.response_id

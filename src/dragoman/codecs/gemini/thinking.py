@@ -13,7 +13,7 @@ from dragoman.errors import DecodeError
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.losses import LossLog
 
-_reader = WireReader(ThinkingConfig, "gemini thinkingConfig", aliases=ALIASES)
+_reader = WireReader(ThinkingConfig, "gemini/vertex thinkingConfig", aliases=ALIASES)
 
 _CONFIG = "~config"
 """Note: the whole thinkingConfig as it was written."""
@@ -42,7 +42,7 @@ def _settings(wire: ThinkingConfig) -> ReasoningSettings:
         except (ValueError, OverflowError):
             path = "$.generationConfig.thinkingConfig.thinkingBudget"
             got = repr(wire.thinking_budget)
-            raise DecodeError(path=path, expected="whole number", got=got, source="gemini request") from None
+            raise DecodeError(path=path, expected="whole number", got=got, source="gemini/vertex request") from None
         mode = {0: "off", _DYNAMIC: "adaptive"}.get(tokens, "on")
     return ReasoningSettings(
         mode,

@@ -216,12 +216,16 @@ def encode_tool_config(request: Request, profile: GeminiProfile, log: LossLog) -
     config = encode_tool_choice(request, log, functions=functions, strict=strict)
     notes = None if request.metadata is None else request.metadata.get(FAMILY)
     inner = None if notes is None else inner_extra(notes, "toolConfig")
-    if functions and built_in and profile.server_calls_flag and not native and request.model is not None:
+    if functions and built_in and not native and _needs_flag(request.model, profile):
         log.invent(request, "tools", "includeServerSideToolInvocations", "built-in tools beside functions need it")
         inner = {"includeServerSideToolInvocations": Raw(b"true")}
     if inner is not None:
         return spliced(ToolConfig(config), inner)
     return UNSET if config is UNSET else ToolConfig(config)
+
+
+def _needs_flag(model: str | None, profile: GeminiProfile) -> bool:
+    return profile.server_calls_flag and model is not None and profile.older_models.search(model) is None
 
 
 def encode_tool_choice(request: Request, log: LossLog, *, functions: bool, strict: bool) -> WireValue:
