@@ -20,7 +20,17 @@ TYPE_OF_KEYWORD: dict[str, str] = {
         "object",
     ),
 }
+_ANNOTATIONS = ("description", "title", "default", "example", "examples")
+_STEPPED = frozenset(
+    {"$ref", "ref", "allOf", "anyOf", "oneOf", "const", "enum", "prefixItems", "exclusiveMinimum", "exclusiveMaximum"}
+)
 _LARGEST_LIMIT = 2**63
+
+
+def is_normal(node: Node) -> bool:
+    """Most nodes are: they use nothing that a step, or the inlining of references, would look at."""
+    plain = isinstance(node.get("type"), str) and not isinstance(node.get("items"), list)
+    return plain and node.keys().isdisjoint(_STEPPED)
 
 
 def is_object(node: Node) -> bool:
@@ -35,14 +45,14 @@ def main_type(node: Node) -> str:
 def merge_all_of(walk: Walk, node: Node) -> Node:
     if "allOf" not in node:
         return node
-    members = [walk.normal(member) for member in walk.schemas(node, "allOf") if isinstance(member, dict)]
+    members = [member for member in walk.schemas(node, "allOf") if isinstance(member, dict)]
     # An object in allOf that has to be closed would forbid what the other members declare.
-    if walk.dialect.accepts("allOf") and not any("$ref" in member or is_object(member) for member in members):
+    if walk.dialect.accepts("allOf") and not any("$ref" in x or is_object(x) for x in map(walk.normal, members)):
         return node
     rest = walk.source.without(node, "allOf")
     if len(members) == len(node["allOf"]) == 1 and rest.keys().isdisjoint(members[0]):
         walk.note(node, "allOf", "rewritten", "its only schema stands in its place", exact=True)
-        return walk.inline(walk.merge(rest, members[0]))
+        return merge_all_of(walk, walk.inline(walk.merge(rest, members[0])))
     return walk.flat(node)
 
 
@@ -68,6 +78,8 @@ def tuple_to_items(walk: Walk, node: Node) -> Node:
     positions = walk.schemas(node, keyword)
     following = node.get("items" if keyword == "prefixItems" else "additionalItems")
     rest = walk.source.without(node, "items", "prefixItems", "additionalItems")
+    if "additionalItems" in node:
+        walk.note(node, "additionalItems", "rewritten", "said as items", exact=walk.dialect.accepts("prefixItems"))
     if walk.dialect.accepts("prefixItems"):
         walk.note(node, "items", "rewritten", "a list of schemas is said as prefixItems", exact=True)
         tail = {} if following is None else {"items": following}
@@ -91,27 +103,34 @@ def one_type(walk: Walk, node: Node) -> Node:
     null = len(others) < len(names) and (values is None or None in values)
     if len(others) > 1:
         return _split_types(walk, node, others, null=null)
-    remaining = None if values is None else [value for value in values if value is not None]
-    if remaining == [] and null:
+    remaining = [value for value in values or () if value is not None]
+    if values is not None and null and not remaining:
         others = []
     single = node | {"type": others[0] if others else "null"} | ({"nullable": True} if others and null else {})
-    if remaining:
+    if remaining and others:
         single["enum"] = remaining
-    elif remaining == []:
+    elif values is not None:
         del single["enum"]
     if single == node:
         return node
-    keyword = "enum" if single["type"] == node.get("type") else "type"
-    meaning_kept = (not others or remaining != []) and not (null and "anyOf" in node)
-    walk.note(node, keyword, "rewritten", "said as one type, with nullable for null", exact=meaning_kept)
+    # An enum that its type forbids would be refused whatever the value; null beside anyOf depends on its schemas.
+    meaning_kept = ("enum" in single or values is None or null) and not (null and "anyOf" in node)
+    for keyword in ("type", "enum"):
+        if single.get(keyword) != node.get(keyword):
+            walk.note(node, keyword, "rewritten", "said as one type, with nullable for null", exact=meaning_kept)
     return walk.source.derive(single, node)
 
 
 def _split_types(walk: Walk, node: Node, names: list[str], *, null: bool) -> Node:
+    if "anyOf" in node and "type" not in node:
+        return node
     if "anyOf" in node:
         walk.note(node, "type", "dropped", "only one type may be named, and the alternatives beside it name theirs")
-        return walk.source.without(node, "type")
+        return one_type(walk, walk.source.without(node, "type"))
     kinds = {name.lower() for name in names}
+    if "enum" in node and not any(_is_a(value, kind, kinds) for value in node["enum"] for kind in kinds):
+        walk.drop(node, "enum", "none of its values has one of the types")
+        node = walk.source.without(node, "enum")
     rest = {key: value for key, value in node.items() if key not in ("type", "enum") and not _speaks_of(key, kinds)}
     branches = []
     for name in names:
@@ -153,6 +172,10 @@ def null_to_nullable(walk: Walk, node: Node) -> Node:
         return rest
     if len(others) == 1 and len(branches) > 1:
         walk.note(node, "anyOf", "rewritten", "null among its schemas is said by nullable", exact=True)
+        for branch in branches:
+            for keyword in _ANNOTATIONS if branch is not others[0] else ():
+                if keyword in branch:
+                    walk.drop(branch, keyword, "said of null alone")
         merged = walk.merge(rest, others[0])
         # Beside a type that is not nullable, null never was among the alternatives.
         nullable = {"nullable": True} if "type" not in rest or rest.get("nullable") is True else {}
@@ -180,16 +203,21 @@ def any_of_alone(walk: Walk, node: Node) -> Node:
     if "anyOf" not in node or not beside or not walk.dialect.any_of_alone:
         return node
     branches = walk.schemas(node, "anyOf")
-    nullable = beside.pop("nullable", False) is True
+    nullable = beside.pop("nullable", None)
+    if nullable is False:
+        walk.drop(node, "nullable", "nothing may stand beside anyOf")
     if nullable and len(branches) > 1:
+        walk.note(node, "nullable", "rewritten", "said by a schema of null", exact=True)
+    if nullable and len(branches) > 1 and not any(_is_null(branch) for branch in branches):
         branches.append(walk.source.derive({"type": "null"}, node))
     moved = walk.source.derive(beside, node)
+    only_null = all(_is_null(branch) for branch in branches)
     joined: list[Node] = []
     for branch in branches:
         walk.source.charge(node, "anyOf", moved)
-        if not _is_null(branch):
+        if not _is_null(branch) or only_null:
             joined.append(walk.normal(walk.merge(moved, branch)))
-        elif "type" not in beside:  # beside a type, null never was among the alternatives
+        elif nullable or "type" not in beside:  # beside a type, null never was among the alternatives
             joined.append(branch)
     walk.note(node, "anyOf", "rewritten", "it must stand alone: what is beside it moves into it", exact=bool(joined))
     rest = walk.source.without(node, "anyOf", *may_move)

@@ -11,7 +11,7 @@ from dragoman.passes.schema.dialects import ROOT_COMBINATORS, SchemaDialect
 from dragoman.passes.schema.keywords import CHECKS, INERT, NEUTRAL, RULES, VISITS
 from dragoman.passes.schema.root import object_root, without_alternatives
 from dragoman.passes.schema.source import Json, Node, SchemaError, SchemaSource, json_type
-from dragoman.passes.schema.steps import STEPS, is_object
+from dragoman.passes.schema.steps import STEPS, is_normal, is_object
 
 MAX_SCHEMA_DEPTH = 64
 """Schemas within schemas, references followed. Leaves room on the interpreter's stack for whoever calls us."""
@@ -92,10 +92,14 @@ class Walk:
             others = (node for node in nodes if node is not closed)
             if closed.get("additionalProperties", True) is not True and any(map(is_object, others)):
                 # {a, closed} and {b, closed} have no common object; merged they have, and that is what is meant.
-                self.note(closed, "additionalProperties", "rewritten", "it now spares the properties of all that is merged")
-        if merged.get("nullable") is True and any("type" in node and not node.get("nullable") for node in nodes):
-            return self.source.without(merged, "nullable")
-        return merged
+                self.note(
+                    closed, "additionalProperties", "rewritten", "it now spares the properties of all that is merged"
+                )
+        forbidden = self.dialect.single_type and any("type" in node and not node.get("nullable") for node in nodes)
+        if not forbidden or merged.get("nullable") is not True:
+            return merged
+        self.note(merged, "nullable", "dropped", "another schema that applies here forbids null", exact=True)
+        return self.source.without(merged, "nullable")
 
     def schemas(self, node: Node, keyword: str) -> list[Json]:
         if not isinstance(node[keyword], list):
@@ -105,7 +109,7 @@ class Walk:
     def adapt(self, schema: Json, holder: Node, place: str = "") -> Json:
         """Whatever stands where a schema should; `place` says where in its holder that is."""
         if isinstance(schema, dict):
-            return self._members(self.normal(schema))
+            return self._members(schema if is_normal(schema) else self.normal(schema))
         if not isinstance(schema, bool):
             raise self.error(holder, place, "a schema", json_type(schema))
         if self.dialect.boolean_schemas:
