@@ -116,22 +116,34 @@ MOVES: dict[tuple[str, str], str] = {
 
 
 class NamedEvents(ServerSentEvents):
-    """Server-sent events that say their name first."""
+    """Server-sent events that say their name first. The usual ones are cut without a look at each line."""
 
     def __init__(self, limits: Limits, source: str) -> None:
         super().__init__(limits, source)
-        self._most = min(limits.event_bytes, limits.stream_bytes)
+        self._most = min(limits.event_bytes, limits.stream_bytes)  # below it, no limit can be in the way
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        if self._clean and chunk[:33] == b"event: content_block_delta\ndata: " and chunk[-2:] == b"\n\n":
-            # The usual case: one chunk is one event, and nearly all events are of one kind.
-            payload = chunk[33:-2]
-            if LF not in payload and CR not in payload:
-                self._total = total = self._total + len(chunk)
-                if total < self._most:
+        if self._clean:
+            total = self._total + len(chunk)
+            if chunk[:33] == b"event: content_block_delta\ndata: " and chunk[-2:] == b"\n\n" and total < self._most:
+                payload = chunk[33:-2]
+                if LF not in payload and CR not in payload and payload:
+                    self._total = total
                     return [payload]
-                self._total -= len(chunk)
+            if chunk[:7] == b"event: " and CR not in chunk and total < self._most:
+                return self._feed_several(chunk)
         return super().feed(chunk)
+
+    def _feed_several(self, chunk: bytes) -> list[bytes]:
+        whole, blank, rest = chunk.rpartition(b"\n\n")
+        payloads = []
+        for event in whole.split(b"\n\n"):
+            name, _, payload = event.partition(b"\ndata: ")
+            if name[:7] != b"event: " or LF in name or LF in payload or payload[:1] != b"{":
+                return super().feed(chunk)  # legal, but not the usual form
+            payloads.append(payload)
+        self._total += len(whole) + len(blank)
+        return payloads + super().feed(rest) if rest else payloads
 
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
