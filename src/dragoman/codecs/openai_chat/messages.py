@@ -559,8 +559,12 @@ class MessageEncoder:
 
     def _report_text(self, part: Text) -> None:
         for citation in part.citations:
-            if citation.url is None and FAMILY not in (citation.metadata or {}):
+            if FAMILY in (citation.metadata or {}):
+                continue
+            if citation.url is None:
                 self._log.drop(part, "citations", "citation of a document", "chat annotations cite web pages only")
+            elif citation.cited_text is not None:
+                self._log.degrade(part, "citations", "text of a citation", "chat annotations tell the page only")
         if part.cache is not None:
             self._log.drop(part, "cache", "cache mark", "an assistant message takes no cache breakpoint")
 

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.openai_chat.carriers import TAGGED
 from dragoman.codecs.openai_chat.messages import FAMILY, MessageEncoder, decode_messages
 from dragoman.codecs.openai_chat.profile import REASONING_MODELS, SAMPLING
 from dragoman.codecs.openai_chat.tools import (
@@ -240,10 +241,22 @@ def locate(request: Request, message_index: int | None, part_index: int | None, 
     """Where in the wire body a node of the request came from."""
     if message_index is None:
         return _locate_setting(request, field) if part_index is None else _locate_tool(request, part_index, field)
-    path = f"$.messages[{message_index}]"
+    path = f"$.messages[{message_index + _media_turns(request.messages[:message_index])}]"
     if part_index is None:
         return f"{path}.{field}" if field else path
     return path + locate_part(request.messages[message_index], part_index, field)
+
+
+def _media_turns(messages: tuple[Message, ...]) -> int:
+    """How many tagged user turns stood among these messages, before their media went back into the results."""
+    turns = 0
+    waiting = False
+    for message in messages:
+        if waiting and message.role != "tool":
+            turns += 1
+            waiting = False
+        waiting = waiting or any(TAGGED in (part.metadata or {}).get(FAMILY, {}) for part in message.tool_results)
+    return turns + waiting
 
 
 def _locate_setting(request: Request, field: str) -> str:

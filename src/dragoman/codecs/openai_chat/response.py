@@ -210,10 +210,12 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     native = completion.metadata is not None and FAMILY in completion.metadata
     extra = (completion.metadata or {}).get(FAMILY)
     encoder = MessageEncoder(log, to_client=True)
-    words = _encode_finishes(completion, log, native=native)
+    # A prompt that was blocked has no answer; this API says so in a choice that says nothing.
+    messages = completion.messages if completion.messages or native else (Message("assistant", ()),)
+    words = _encode_finishes(completion, len(messages), log, native=native)
     choices = [
         _encode_choice(message, encoder, words[position], position, native=native)
-        for position, message in enumerate(completion.messages)
+        for position, message in enumerate(messages)
     ]
     wire = ChatResponse(
         choices,
@@ -226,8 +228,8 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(bytes(spliced(wire, extra)) if extra else encode_json(wire))
 
 
-def _encode_finishes(completion: Completion, log: LossLog, *, native: bool) -> list[str | None]:
-    finishes = completion.finishes or (completion.finish,) * len(completion.messages)
+def _encode_finishes(completion: Completion, count: int, log: LossLog, *, native: bool) -> list[str | None]:
+    finishes = completion.finishes or (completion.finish,) * count
     return [encode_finish(finish, FAMILY if native else None, log, completion) for finish in finishes]
 
 

@@ -534,7 +534,9 @@ class EventEncoder:
     def _open(self, index: int, part: AnyPart) -> list[bytes]:
         tail = self._tail
         if isinstance(part, Text):
-            self._parts[index] = _Outgoing(self._head + b'"content":', tail, counts=True, start=self._characters)
+            outgoing = _Outgoing(self._head + b'"content":', tail, counts=True, start=self._characters)
+            outgoing.signature = part.signature
+            self._parts[index] = outgoing
             return self._plain(index, part.text)
         if isinstance(part, Refusal):
             self._parts[index] = _Outgoing(self._head + b'"refusal":', tail)
@@ -555,6 +557,8 @@ class EventEncoder:
         part = self._parts[index]
         if part.silent:
             return b""
+        if text:
+            part.sent = True
         if part.keep:
             part.pieces.append(text)
         if part.counts:
@@ -580,8 +584,15 @@ class EventEncoder:
 
     def _on_part_end(self, event: PartEnd) -> list[bytes]:
         part = self._parts.pop(event.index)
-        signature = event.signature
-        if signature is None or part.silent or event.incomplete:
+        signature = event.signature or part.signature
+        if part.number >= 0 and not part.sent and not event.incomplete:
+            # A call without arguments: clients parse the text, and nothing is not JSON.
+            nothing = b'""' if part.head.endswith(b'"input":') else b'"{}"'
+            return [part.head + nothing + part.tail, *self._sign(part, signature)]
+        return [] if part.silent or event.incomplete else self._sign(part, signature)
+
+    def _sign(self, part: _Outgoing, signature: Signature | None) -> list[bytes]:
+        if signature is None:
             return []
         if part.reasoning is not None:
             return self._reasoning_details(part, signature)
@@ -630,7 +641,19 @@ class EventEncoder:
 class _Outgoing:
     """One part on its way out: the bytes around each of its fragments."""
 
-    __slots__ = ("counts", "head", "keep", "number", "pieces", "reasoning", "silent", "start", "tail")
+    __slots__ = (
+        "counts",
+        "head",
+        "keep",
+        "number",
+        "pieces",
+        "reasoning",
+        "sent",
+        "signature",
+        "silent",
+        "start",
+        "tail",
+    )
 
     def __init__(  # noqa: PLR0913
         self,
@@ -651,6 +674,8 @@ class _Outgoing:
         self.number = number
         self.pieces: list[str] = []
         self.reasoning = reasoning
+        self.sent = False
+        self.signature: Signature | None = None
         self.silent = silent
         self.start = start
 
