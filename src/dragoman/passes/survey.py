@@ -59,12 +59,15 @@ class Surveyor:
                 return True
             content = content_held(message)
             if role == "tool":
+                if not content:
+                    return True
                 for part in content:
                     if (
                         type(part) is not ToolResult
                         or not waiting
                         or part.tool_call_id != waiting.pop(0)
                         or not part.name
+                        or part.parts
                     ):
                         return True
                     if part.metadata is not None and says_more(part.metadata, family):
@@ -86,13 +89,20 @@ class Surveyor:
                 kind = type(part)
                 if kind is ToolCall:
                     call_id, name = part.id, part.name  # type: ignore[union-attr]
-                    if call_id in seen or (call_id not in good_ids and not self._is_good_id(call_id)):
+                    if (
+                        role != "assistant"
+                        or call_id in seen
+                        or (call_id not in good_ids and not self._is_good_id(call_id))
+                    ):
                         return True
                     if name not in good_names and not self._is_good_name(name):
                         return True
                     seen.add(call_id)
                     waiting.append(call_id)
-                elif kind is Text and not blank_text and (not part.text or part.text.isspace()):  # type: ignore[union-attr]
+                elif kind is Text:
+                    if part.citations or (not blank_text and (not part.text or part.text.isspace())):  # type: ignore[union-attr]
+                        return True
+                elif kind is ToolResult:
                     return True
                 metadata = getattr(part, "metadata", None)
                 if metadata is not None and says_more(metadata, family):
