@@ -18,7 +18,6 @@ from tests.support.promises import promise
 
 pytestmark = promise("law:10-bad-input-good-words")
 
-CODEC_OF = {"vertex": "gemini"}  # one codec, two profiles
 DECODERS = (dragoman.decode_request, dragoman.decode_response, dragoman.decode_error)
 
 
@@ -45,7 +44,7 @@ def test_what_is_no_json(name: str, decode: Any, body: Any, path: str, words: st
         decode(body, name)
     assert raised.value.path == path
     assert words in str(raised.value)
-    assert raised.value.source.split()[0] in {name, CODEC_OF.get(name)}
+    assert name in raised.value.source
 
 
 @pytest.mark.parametrize("name", FORMATS)
