@@ -25,6 +25,8 @@ from dragoman.codecs.anthropic_messages.wire import (
     TextBlock,
     TextSource,
     ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
     UrlSource,
 )
 from dragoman.codecs.reading import MODELLED, Extra, Unmodelled, Wire, WireValue, inner_extra, keep, spliced
@@ -194,6 +196,11 @@ def _notes(wire: Wire, **within: Extra | UnsetType) -> Extra:
     return (keep(FAMILY, wire.extra, **within) or {FAMILY: {}})[FAMILY]
 
 
+def _decode_misplaced(wire: ToolResultBlock | ToolUseBlock) -> Opaque:
+    """A call or result where the API takes none; kept whole, for the API itself to refuse."""
+    return Opaque(FAMILY, "misplaced", spliced(wire, wire.extra or {}))
+
+
 _DECODE: dict[type[Wire], Callable[[Any], AnyPart]] = {
     TextBlock: decode_text,
     ImageBlock: _decode_image,
@@ -201,6 +208,8 @@ _DECODE: dict[type[Wire], Callable[[Any], AnyPart]] = {
     ThinkingBlock: _decode_thinking,
     RedactedThinkingBlock: _decode_redacted,
     Unmodelled: _decode_unmodelled,
+    ToolResultBlock: _decode_misplaced,
+    ToolUseBlock: _decode_misplaced,
 }
 
 
