@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import DragomanError
-from dragoman.passes.schema import (
+from dragoman.schema import (
     ANTHROPIC_FORMAT,
     ANTHROPIC_INPUT,
     ANTHROPIC_STRICT,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import event, example, given, note
 from hypothesis import strategies as st
 
-from dragoman.passes.schema import (
+from dragoman.schema import (
     ANTHROPIC_FORMAT,
     ANTHROPIC_INPUT,
     ANTHROPIC_STRICT,
@@ -19,7 +19,7 @@ from dragoman.passes.schema import (
     needs_adaptation,
     violations,
 )
-from dragoman.passes.schema.walk import Walk
+from dragoman.schema.walk import Walk
 from tests.passes.schema_judge import (
     accepts,
     anthropic_strict_refuses,

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
 
 from dragoman.errors import DecodeError, LimitExceeded
+from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, Extra
 from dragoman.ir.values import Metadata, encode_json
 
 # These two names live only between lifting and decoding. No body may be able to say them, so nobody can guess them.
@@ -27,18 +28,6 @@ _SECRET = os.urandom(8).hex()
 EXTRA = f"~extra-{_SECRET}"
 UNKNOWN = f"~unknown-{_SECRET}"
 """Tag of the struct that stands for every block type a union does not name."""
-
-RENAMED = "~as:"
-"""Note: this key was spelled otherwise (`~as:inlineData` -> "inline_data")."""
-
-SINGLE = "~single:"
-"""Note: this list was given as its single element."""
-
-WITHIN = "~in:"
-"""Note: the extras of an inner wire object that has no node of its own (`~in:function`)."""
-
-MODELLED = "~raw:"
-"""Note: the wire's own spelling of something the node also says in its fields (`~raw:annotations`)."""
 
 if TYPE_CHECKING:
     MaybeStr: TypeAlias = str | None
@@ -52,8 +41,6 @@ else:
     MaybeInt = int
     MaybeNumber = int | float
     MaybeBool = bool
-
-Extra: TypeAlias = dict[str, Raw]
 
 WireValue: TypeAlias = Any
 """Something an encoder puts on the wire: a wire struct, or the exact bytes that stand for one."""
@@ -192,12 +179,6 @@ def keep(family: str, extra: Extra | UnsetType, **within: Extra | UnsetType) -> 
         if inner is not UNSET:
             kept[WITHIN + name] = Raw(encode_json(inner))
     return {family: kept} if kept else None
-
-
-def inner_extra(extra: Mapping[str, Any], name: str) -> Extra | None:
-    """The extras of an inner object, as `keep` stored them."""
-    held = extra.get(WITHIN + name)
-    return None if held is None else _entries(held)
 
 
 class _Lift:

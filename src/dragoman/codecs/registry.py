@@ -13,9 +13,9 @@ from dragoman.errors import UnknownFormat
 
 if TYPE_CHECKING:
     from dragoman.codecs.encoded import Encoded
-    from dragoman.codecs.profile import Profile
     from dragoman.ir import Completion, Failure, Request
     from dragoman.losses import LossLog
+    from dragoman.profile import Profile
 
 _FORMATS: dict[str, tuple[str, str]] = {
     "openai-chat": ("openai_chat", "PROFILE"),

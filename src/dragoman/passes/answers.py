@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import UNSET, structs
 
-from dragoman.codecs.profile import STRICTEST_NAMES, Profile
 from dragoman.ir import AnyEvent, AnyPart, Completion, CustomTool, Message, PartStart, Request, ToolCall
 from dragoman.ir.parts import arguments_held
 from dragoman.losses import LossLog
 from dragoman.passes.names import name_alias
 from dragoman.passes.private import report_private_answer
+from dragoman.profile import STRICTEST_NAMES, Profile
 
 
 def legalise_answer(completion: Completion, profile: Profile, request: Request | None, log: LossLog) -> Completion:

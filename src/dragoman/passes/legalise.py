@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from dragoman.codecs.profile import Profile
 from dragoman.ir import Request
 from dragoman.losses import LossLog
 from dragoman.passes.names import alias_names
@@ -25,6 +24,7 @@ from dragoman.passes.turns import (
     legal_settings,
     merge_model_turns,
 )
+from dragoman.profile import Profile
 
 Pass: TypeAlias = Callable[[Request, Profile, LossLog], Request]
 

@@ -10,9 +10,9 @@ import re
 
 from msgspec import structs
 
-from dragoman.codecs.profile import Profile
 from dragoman.ir import AnyPart, Message, Request, ToolCall, ToolResult
 from dragoman.losses import LossLog
+from dragoman.profile import Profile
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_]")
 _KEPT = 48

@@ -10,9 +10,9 @@ import hashlib
 
 from msgspec import structs
 
-from dragoman.codecs.profile import Profile
 from dragoman.ir import AnyPart, Message, Request, ToolCall, ToolResult
 from dragoman.losses import LossLog
+from dragoman.profile import Profile
 
 NO_RESULT = "No result was recorded for this call."
 

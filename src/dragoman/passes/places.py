@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dragoman.codecs.profile import Profile
 from dragoman.errors import EncodeError
 from dragoman.ir import Request, ToolCall, ToolResult
 from dragoman.losses import LossLog
+from dragoman.profile import Profile
 
 
 def check_places(request: Request, profile: Profile, log: LossLog) -> Request:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dragoman.codecs.profile import Profile
-from dragoman.codecs.reading import WITHIN, inner_extra
 from dragoman.ir import AnyPart, Completion, Message, Metadata, Request, Text, ToolResult
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import WITHIN, inner_extra
 from dragoman.ir.values import Value
 from dragoman.losses import LossLog
+from dragoman.profile import Profile
 
 _SAYS_NOTHING = frozenset({b"null", b"[]", b"{}"})
 

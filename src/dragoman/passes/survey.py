@@ -5,10 +5,10 @@ Conservative: True may be a false alarm, False never is. The passes themselves d
 
 from __future__ import annotations
 
-from dragoman.codecs.profile import Profile
 from dragoman.ir import Message, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.passes.private import says_more
+from dragoman.profile import Profile
 
 _MEMORY = 8192
 

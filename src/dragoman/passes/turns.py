@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from dragoman.codecs.profile import Profile
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, Message, Request, Text, ToolChoice, ToolDefinition
 from dragoman.losses import LossLog
+from dragoman.profile import Profile
 
 CONTINUE = "Continue."
 

@@ -12,8 +12,9 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.wire import ErrorBody, ErrorResponse
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of
-from dragoman.codecs.reading import Extra, WireReader, inner_extra, keep, spliced
+from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.ir import Failure, FailureKind
+from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.values import encode_json
 
 _reader = WireReader(ErrorResponse, "anthropic-messages error")

@@ -27,7 +27,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.reading import MODELLED, Extra, WireValue, spliced
+from dragoman.codecs.reading import WireValue, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -42,6 +42,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 

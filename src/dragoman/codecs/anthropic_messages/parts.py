@@ -29,7 +29,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
     UrlSource,
 )
-from dragoman.codecs.reading import MODELLED, Extra, Unmodelled, Wire, WireValue, inner_extra, keep, spliced
+from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -49,6 +49,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog

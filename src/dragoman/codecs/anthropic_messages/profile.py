@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.codecs.profile import Profile
+from dragoman.profile import Profile
 
 PROFILE = Profile(
     name="anthropic-messages",

@@ -29,10 +29,11 @@ from dragoman.codecs.anthropic_messages.wire import (
     TextBlock,
 )
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.reading import MODELLED, Extra, Unmodelled, WireReader, WireValue, spliced
+from dragoman.codecs.reading import Unmodelled, WireReader, WireValue, spliced
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, Message, Request, StructuredOutput, Text, ToolCall
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 

@@ -11,9 +11,10 @@ from dragoman.codecs.anthropic_messages.parts import own
 from dragoman.codecs.anthropic_messages.wire import MessageResponse, OutputDetails, TextBlock, UsageWire
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
-from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Refusal, ToolCall, Usage
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 

@@ -50,7 +50,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_arguments
 from dragoman.codecs.framing import CR, LF, Limits, ServerSentEvents
-from dragoman.codecs.reading import Extra, WireReader
+from dragoman.codecs.reading import WireReader
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -69,6 +69,7 @@ from dragoman.ir import (
     Text,
     UsageUpdate,
 )
+from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json, exact_json
 
 __all__ = ["EventEncoder", "PayloadDecoder"]

@@ -12,16 +12,17 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_ma
 from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ToolChoiceWire, ToolWire
-from dragoman.codecs.reading import Extra, WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.notes import Extra
 from dragoman.ir.requests import definition_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
 if TYPE_CHECKING:
-    from dragoman.passes.schema import SchemaNote
+    from dragoman.schema import SchemaNote
 
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -126,7 +127,7 @@ class _Adapted(Struct, frozen=True):
 def _adapted(schema: bytes, dialect_name: str) -> _Adapted:
     """An agent sends the same schemas on every turn: what had to be done about one is remembered."""
     # Imported here: most schemas need nothing, and then the package is never loaded.
-    from dragoman.passes import schema as schemas  # noqa: PLC0415
+    from dragoman import schema as schemas  # noqa: PLC0415
 
     dialect: schemas.SchemaDialect = getattr(schemas, dialect_name)
     if not schemas.needs_adaptation(schema, dialect):

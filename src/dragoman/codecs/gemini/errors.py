@@ -12,8 +12,9 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
 from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.gemini.wire import ALIASES, ErrorResponse, Status
-from dragoman.codecs.reading import Extra, WireReader, inner_extra, keep, spliced
+from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.ir import Failure, FailureKind
+from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.values import encode_json, held
 
 _reader = WireReader(ErrorResponse, "gemini/vertex error", aliases=ALIASES)

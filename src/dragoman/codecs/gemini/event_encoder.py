@@ -16,7 +16,7 @@ from dragoman.codecs.gemini.parts import TRUE, PartEncoder
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.response import encode_finish, encode_time, encode_usage
 from dragoman.codecs.gemini.wire import Candidate, Content, GenerateContentResponse, Part, TextOut, overlaid
-from dragoman.codecs.reading import MODELLED, Extra, WireValue, inner_extra, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -36,6 +36,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json, single_line
 from dragoman.losses import LossLog
 

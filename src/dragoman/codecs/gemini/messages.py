@@ -47,7 +47,7 @@ from dragoman.codecs.gemini.wire import (
     TextOut,
 )
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.reading import Extra, WireValue, spliced
+from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_media import is_media_tag, rejoin_media
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -62,6 +62,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import Extra
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog

@@ -25,7 +25,7 @@ from dragoman.codecs.gemini.wire import (
     snake_case,
 )
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.reading import MODELLED, Extra, Wire, WireValue, inner_extra, keep, spliced
+from dragoman.codecs.reading import Wire, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -43,6 +43,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog

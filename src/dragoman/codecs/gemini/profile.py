@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from dragoman.codecs.profile import NEVER, Profile
+from dragoman.profile import NEVER, Profile
 
 FAMILY = "google"
 

@@ -21,9 +21,10 @@ from dragoman.codecs.gemini.tools import (
     encode_tools,
 )
 from dragoman.codecs.gemini.wire import ALIASES, GenerateContentRequest, GenerationConfig, Number, keep_whole, overlaid
-from dragoman.codecs.reading import WITHIN, Extra, WireReader, WireValue, inner_extra
+from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import Request, ToolChoice
+from dragoman.ir.notes import WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 

@@ -29,10 +29,11 @@ from dragoman.codecs.gemini.wire import (
     restored,
     says,
 )
-from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, inner_extra, keep
+from dragoman.codecs.reading import WireReader, WireValue, keep
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Message, Text, ToolCall, Usage
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 

@@ -24,9 +24,10 @@ from dragoman.codecs.gemini.wire import (
     ResultOut,
     TextOut,
 )
-from dragoman.codecs.reading import Extra, WireValue, inner_extra, spliced
+from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_media import media_placeholder, media_tag
 from dragoman.ir import Opaque, ResultKind, Text, ToolResult
+from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, note, parse_json, to_raw
 from dragoman.losses import LossLog

@@ -40,7 +40,7 @@ from dragoman.codecs.gemini.wire import (
     camel_case,
 )
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.reading import MODELLED, Extra, WireReader, keep
+from dragoman.codecs.reading import WireReader, keep
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -61,6 +61,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import compact_text, encode_json, parse_json
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]

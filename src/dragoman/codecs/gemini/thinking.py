@@ -8,9 +8,10 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.gemini.profile import BUDGET_OF_EFFORT, FAMILY, LEVEL_OF_EFFORT, GeminiProfile, ThinkingRule
 from dragoman.codecs.gemini.wire import ALIASES, ThinkingConfig, keep_whole
-from dragoman.codecs.reading import Extra, WireReader, WireValue
+from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.errors import DecodeError
 from dragoman.ir import ReasoningSettings, Request
+from dragoman.ir.notes import Extra
 from dragoman.losses import LossLog
 
 _reader = WireReader(ThinkingConfig, "gemini/vertex thinkingConfig", aliases=ALIASES)

@@ -23,9 +23,10 @@ from dragoman.codecs.gemini.wire import (
     ToolObject,
     keep_whole,
 )
-from dragoman.codecs.reading import MODELLED, Extra, WireValue, inner_extra, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, Metadata, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog

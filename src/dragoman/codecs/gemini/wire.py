@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import MODELLED, RENAMED, Extra, Wire, spliced
+from dragoman.codecs.reading import Wire, spliced
+from dragoman.ir.notes import MODELLED, RENAMED, Extra
 from dragoman.ir.values import encode_json
 
 Number: TypeAlias = int | float | str

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.openai_chat.wire import ContentPart, ReasoningDetail, TextPart
-from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue
+from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.ir import (
     AnyPart,
     Citation,
@@ -30,6 +30,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import compact_text, encode_json, parse_json
 
 FAMILY = "openai"

@@ -10,8 +10,9 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
 from dragoman.codecs.openai_chat.wire import ErrorBody, ErrorResponse
-from dragoman.codecs.reading import Extra, WireReader, inner_extra, keep, spliced
+from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.ir import Failure, FailureKind
+from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.values import encode_json
 
 FAMILY = "openai"

@@ -32,7 +32,7 @@ from dragoman.codecs.openai_chat.wire import (
     UnknownMessage,
     UserMessage,
 )
-from dragoman.codecs.reading import MODELLED, Extra, Wire, WireValue, inner_extra, keep, spliced
+from dragoman.codecs.reading import Wire, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -51,6 +51,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog

@@ -21,7 +21,7 @@ from dragoman.codecs.openai_chat.wire import (
     TextPart,
     ThinkingPart,
 )
-from dragoman.codecs.reading import MODELLED, Extra, Unmodelled, Wire, WireValue, inner_extra, keep, spliced
+from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -38,6 +38,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.codecs.profile import Profile
+from dragoman.profile import Profile
 
 PROFILE = Profile(
     name="openai-chat",

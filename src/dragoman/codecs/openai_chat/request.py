@@ -19,7 +19,7 @@ from dragoman.codecs.openai_chat.tools import (
     encode_tools,
 )
 from dragoman.codecs.openai_chat.wire import ChatRequest
-from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.errors import EncodeError
 from dragoman.ir import (
     AnyPart,
@@ -38,6 +38,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 

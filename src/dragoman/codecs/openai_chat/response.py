@@ -15,9 +15,10 @@ from dragoman.codecs.openai_chat.wire import (
     PromptDetails,
     UsageWire,
 )
-from dragoman.codecs.reading import MODELLED, Extra, WireReader, WireValue, inner_extra, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.ir import Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 

@@ -20,14 +20,15 @@ from dragoman.codecs.openai_chat.wire import (
     ResponseFormat,
 )
 from dragoman.codecs.openai_chat.wire import CustomTool as CustomToolWire
-from dragoman.codecs.reading import WireValue, inner_extra, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.notes import inner_extra
 from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
-from dragoman.passes.schema import OPENAI_STRICT, violations
+from dragoman.schema import OPENAI_STRICT, violations
 
 FAMILY = "openai"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dragoman.passes.schema.dialects import (
+from dragoman.schema.dialects import (
     ANTHROPIC_FORMAT,
     ANTHROPIC_INPUT,
     ANTHROPIC_STRICT,
@@ -23,8 +23,8 @@ from dragoman.passes.schema.dialects import (
     VERTEX_TYPED,
     SchemaDialect,
 )
-from dragoman.passes.schema.source import Json, SchemaError
-from dragoman.passes.schema.walk import SchemaNote, Walk
+from dragoman.schema.source import Json, SchemaError
+from dragoman.schema.walk import SchemaNote, Walk
 
 __all__ = [
     "ANTHROPIC_FORMAT",

@@ -7,11 +7,11 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from dragoman.passes.schema.dialects import ROOT_COMBINATORS, SchemaDialect
-from dragoman.passes.schema.keywords import CHECKS, INERT, NEUTRAL, RULES, VISITS
-from dragoman.passes.schema.root import object_root, without_alternatives
-from dragoman.passes.schema.source import Json, Node, SchemaError, SchemaSource, json_type
-from dragoman.passes.schema.steps import STEPS, is_normal, is_object
+from dragoman.schema.dialects import ROOT_COMBINATORS, SchemaDialect
+from dragoman.schema.keywords import CHECKS, INERT, NEUTRAL, RULES, VISITS
+from dragoman.schema.root import object_root, without_alternatives
+from dragoman.schema.source import Json, Node, SchemaError, SchemaSource, json_type
+from dragoman.schema.steps import STEPS, is_normal, is_object
 
 MAX_SCHEMA_DEPTH = 64
 """Schemas within schemas, references followed. Leaves room on the interpreter's stack for whoever calls us."""

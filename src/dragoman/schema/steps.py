@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.passes.schema.source import Json, Node, json_type, step_into, type_names
+from dragoman.schema.source import Json, Node, json_type, step_into, type_names
 
 if TYPE_CHECKING:
-    from dragoman.passes.schema.walk import Walk
+    from dragoman.schema.walk import Walk
 
 TYPE_OF_KEYWORD: dict[str, str] = {
     **dict.fromkeys(("minLength", "maxLength", "pattern"), "string"),

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from dragoman.passes.schema.source import Json, Node, json_type, step_into, type_names
-from dragoman.passes.schema.steps import TYPE_OF_KEYWORD, is_object, main_type
+from dragoman.schema.source import Json, Node, json_type, step_into, type_names
+from dragoman.schema.steps import TYPE_OF_KEYWORD, is_object, main_type
 
 if TYPE_CHECKING:
-    from dragoman.passes.schema.walk import Walk
+    from dragoman.schema.walk import Walk
 
 Handler: TypeAlias = Callable[["Walk", Node, str, Json], Json]
 Rule: TypeAlias = Callable[["Walk", Node, Node], None]

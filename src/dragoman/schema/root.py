@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.passes.schema.source import Json, Node, json_type, type_names
+from dragoman.schema.source import Json, Node, json_type, type_names
 
 if TYPE_CHECKING:
-    from dragoman.passes.schema.walk import Walk
+    from dragoman.schema.walk import Walk
 
 _UNITED = ("type", "properties", "required", "additionalProperties")
 

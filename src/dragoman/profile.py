@@ -51,6 +51,5 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Models that refuse a turn whose first call is unsigned (Gemini 3 and later)."""
 
 
-
 STRICTEST_NAMES = Profile(name="aliases", family="")
 """Aliases of names are made against the narrowest rule, so that they can be undone without knowing the target."""

@@ -1,0 +1,34 @@
+"""Keys of metadata that are notes, not wire keys: how a body spelled what the intermediate format says.
+
+They start with `~` and never reach a wire under that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+Extra: TypeAlias = dict[str, Raw]
+
+RENAMED = "~as:"
+"""Note: this key was spelled otherwise (`~as:inlineData` -> "inline_data")."""
+
+SINGLE = "~single:"
+"""Note: this list was given as its single element."""
+
+WITHIN = "~in:"
+"""Note: the extras of an inner wire object that has no node of its own (`~in:function`)."""
+
+MODELLED = "~raw:"
+"""Note: the wire's own spelling of something the node also says in its fields (`~raw:annotations`)."""
+
+_entries = msgspec.json.Decoder(Extra).decode
+
+
+def inner_extra(extra: Mapping[str, Any], name: str) -> Extra | None:
+    """The extras of an inner object, as `keep` stored them."""
+    held = extra.get(WITHIN + name)
+    return None if held is None else _entries(held)
