@@ -1,4 +1,4 @@
-"""Which format is this body? Decided by the keys each format alone has; what could be several, or is none, is None.
+"""Which format is this body or stream? Decided by the keys each format alone has; what could be several is None.
 
 The module is not called `detect`: as a name of the package that would be this module for whoever imports it first.
 """
@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from dragoman.codecs.framing import BOM, Limits, SniffedJson
 from dragoman.codecs.reading import body_bytes
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.values import parse_json
@@ -158,3 +159,71 @@ def _blocks(messages: list[Any]) -> Iterable[Mapping[str, Any]]:
 def _word(value: Any) -> str:
     """Keys that hold a word may hold anything: this is a body nobody has checked yet."""
     return value if isinstance(value, str) else ""
+
+
+# ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+"""How a line of server-sent events begins. No JSON does."""
+_MESSAGES_EVENTS = frozenset({"message_start", "message_delta", "message_stop", "ping"}) | {
+    f"content_block_{step}" for step in ("start", "delta", "stop")
+}
+_CHUNK = "chat.completion.chunk"
+
+
+def is_event_stream(start: bytes) -> bool:
+    """Whether these are server-sent events, by how they begin."""
+    return start.removeprefix(BOM).lstrip().startswith(_FIELDS)
+
+
+def detect_stream(start: bytes, *, certain: bool = False) -> str | None:
+    """The format of a stream by its first event, or None when that is of none we know or not yet whole.
+
+    Events may come as server-sent events, as lines or as a JSON array. `certain` leaves out what could as well be whole
+    bodies: a chunk of Gemini and an answer of Gemini, one per line, look the same.
+    """
+    data = first_event(start)
+    found = None if data is None else _event(data)
+    if data is None or found is None or (certain and not _only_streamed(start, data, found)):
+        return None
+    return found.format
+
+
+def first_event(start: bytes) -> Mapping[str, Any] | None:
+    """The first object that says anything, once it is there as a whole."""
+    for payload in _first_payloads(start):
+        try:
+            data = parse_json(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue  # the last one may be cut, and `[DONE]` is no JSON
+        if isinstance(data, Mapping) and data:
+            return data
+    return None
+
+
+def _first_payloads(start: bytes) -> Iterable[bytes]:
+    framing = SniffedJson(Limits(), "stream")
+    try:
+        yield from framing.feed(start)
+        yield from framing.close()
+    except DecodeError:
+        return
+
+
+def _event(data: Mapping[str, Any]) -> Detected | None:
+    if _word(data.get("type")) in _MESSAGES_EVENTS:
+        return Detected("anthropic-messages", "response")
+    if _word(data.get("object")) == _CHUNK:
+        return Detected("openai-chat", "response")
+    found = _gemini(data) or _answer(data)
+    return None if found is None or found.kind == "request" or data.get("type") == "message" else found
+
+
+def _only_streamed(start: bytes, data: Mapping[str, Any], found: Detected) -> bool:
+    return (
+        is_event_stream(start)
+        or _word(data.get("type")) in _MESSAGES_EVENTS
+        or _word(data.get("object")) == _CHUNK
+        or any("delta" in choice for choice in _mappings(data.get("choices")))
+        or (found.kind == "response" and start.removeprefix(BOM).lstrip().startswith(b"["))
+    )

@@ -16,7 +16,7 @@ from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, CommandError
 from dragoman.cli.report import Crossing, Report, Style, counted, report_for
 from dragoman.codecs.encoded import Encoded
-from dragoman.detection import Kind, detect
+from dragoman.detection import Kind, detect, detect_stream, is_event_stream
 from dragoman.errors import DragomanError, EncodeError
 from dragoman.ir.values import encode_json, single_line
 
@@ -75,6 +75,11 @@ def convert(options: Options) -> int:
         return REFUSED if run.refusals else OK
 
 
+def _hint(document: Document) -> str:
+    streamed = is_event_stream(document.content) or detect_stream(document.content, certain=True) is not None
+    return "; is it a recorded stream? then say --stream" if streamed else ""
+
+
 class _Run:
     """One run of the command over all documents."""
 
@@ -95,9 +100,11 @@ class _Run:
             understood = understand(document.content, self._source, self._options.kind)
             crossed = {target: self._cross(document, understood, target) for target in self._targets}
         except DragomanError as error:
-            raise self._documents.problem(document, error) from error
+            problem = self._documents.problem(document, error)
+            raise CommandError(f"{problem}{_hint(document)}", problem.exit_code) from error
         except CommandError as error:
-            raise CommandError(f"{self._documents.name}:{document.line}: {error}", error.exit_code) from error
+            place = f"{self._documents.name}:{document.line}"
+            raise CommandError(f"{place}: {error}{_hint(document)}", error.exit_code) from error
         if self._documents.several:
             return self._line(crossed)
         return self._sections(crossed) if self._side_by_side else self._single(crossed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-SUMMARY = "convert requests and responses between formats"
+SUMMARY = "convert requests, responses and recorded streams between formats"
 DESCRIPTION = """\
 Converts a body (JSON) or many bodies (JSON Lines, one per line) from one format
 to another. Which of the two the input is, which format it has, and whether it
@@ -13,6 +13,11 @@ holds requests, responses or errors is found out by looking, unless you say it.
 Output appears when the whole input has been converted, so nothing is ever
 half-written. What did not cross is counted in one line on stderr; --report
 tells what and why.
+
+--stream converts one recorded stream instead: server-sent events, JSON Lines or
+a JSON array, as they were saved. The output is what the target sends on its
+wire. A stream that broke off or ended in an error is converted as far as it
+came; one line on stderr says so, and the exit code is 4.
 """
 EXAMPLES = """\
 examples:
@@ -20,16 +25,19 @@ examples:
   dragoman convert --to gemini --report < chat.json > gemini.json
   dragoman convert history.jsonl --to openai-chat --report json -o converted.jsonl 2> losses.jsonl
   dragoman convert chat.json --to all
+  curl -sN ... | dragoman convert --stream --to anthropic-messages > answer.sse
 
 exit codes:
   0  converted
   2  bad input, or the command line was not understood
   3  refused: the target cannot say it, or --strict and something would be lost
+  4  --stream, and the stream broke off or ended in an error: converted up to there
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="JSON or JSON Lines; - or nothing: stdin")
+    parser.add_argument("--stream", action="store_true", help="FILE is one recorded stream")
     parser.add_argument("--from", dest="source", default="auto", metavar="FORMAT", help="default: auto")
     parser.add_argument("--to", dest="target", required=True, metavar="FORMAT", help="a format, or all: side by side")
     parser.add_argument(
@@ -53,4 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.conversion import Options, convert
 
-    return convert(Options(**{name: getattr(arguments, name) for name in Options._fields}))
+    options = Options(**{name: getattr(arguments, name) for name in Options._fields})
+    if not arguments.stream:
+        return convert(options)
+
+    from dragoman.cli.streaming import convert_stream
+
+    return convert_stream(options)

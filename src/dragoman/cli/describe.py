@@ -126,11 +126,11 @@ def describe_completion(completion: Completion, format_name: str) -> Node:
         for index, (message, finish) in enumerate(zip(completion.messages, finishes, strict=True)):
             candidate = root.add(Node(f"candidate {index}", style="cyan"))
             candidate.add(_message(index, message, pairs))
-            candidate.children += _finish(finish)
+            candidate.children += describe_finish(finish)
     else:
         _add_messages(root, completion.messages, pairs)
-        root.children += _finish(completion.finish)
-    root.children += _usage(completion.usage)
+        root.children += describe_finish(completion.finish)
+    root.children += describe_usage(completion.usage)
     _add_metadata(root, completion.metadata)
     return root
 
@@ -227,6 +227,11 @@ def _message(index: int, message: Message, pairs: Pairs) -> Node:
     if not node.children:
         node.add(Node("empty", style="dim"))
     return node
+
+
+def describe_part(part: AnyPart) -> Node:
+    """A part of an answer by itself."""
+    return _part(part, Pairs((), answer=True))
 
 
 def _part(part: AnyPart, pairs: Pairs) -> Node:
@@ -352,7 +357,7 @@ _DESCRIBED: dict[type, Callable[[Any], Node]] = {
 # ── how it ended ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _finish(finish: Finish | None) -> Iterable[Node]:
+def describe_finish(finish: Finish | None) -> Iterable[Node]:
     if finish is None:
         return
     stopped = f"at {finish.stop_sequence!r}" if finish.stop_sequence is not None else ""
@@ -360,7 +365,7 @@ def _finish(finish: Finish | None) -> Iterable[Node]:
     yield Node("finish", finish.reason, _joined(raw, stopped, _private(finish.metadata)), style="cyan")
 
 
-def _usage(usage: Usage | None) -> Iterable[Node]:
+def describe_usage(usage: Usage | None) -> Iterable[Node]:
     if usage is None:
         return
     inside = _joined(*(_tokens(usage, name) for name in ("cached", "cache_written")))

@@ -7,19 +7,17 @@ closed. Only one document at a time is in memory, so the size of the input does 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
-from dragoman.cli.problems import BAD_INPUT, REFUSED, CommandError, system_reason
+from dragoman.cli.inputs import ByLine, input_lines, open_input
+from dragoman.cli.problems import BAD_INPUT, REFUSED, CommandError
 from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.ir.values import exact_json
 
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_UTF8_MARK = b"\xef\xbb\xbf"
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _BRACKET = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
 _STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
@@ -53,23 +51,11 @@ class Documents(NamedTuple):
 @contextmanager
 def open_documents(name: str) -> Iterator[Documents]:
     """The documents of a file, or of stdin for `-`."""
-    if name == "-":
-        if sys.stdin is None:  # started with `<&-`
-            raise CommandError("cannot read stdin: it is closed")
-        if sys.stdin.isatty():
-            print("dragoman: reading from the terminal, Ctrl-D ends the input", file=sys.stderr)
-        yield read_documents(sys.stdin.buffer, "stdin")
-        return
-    try:
-        stream = open(name, "rb")  # noqa: PTH123, SIM115  # a name may be anything the shell knows
-    except (OSError, ValueError) as error:
-        reason = system_reason(error) if isinstance(error, OSError) else str(error)
-        raise CommandError(f"cannot read {name}: {reason}") from error
-    with stream:
-        yield read_documents(stream, name)
+    with open_input(name) as given:
+        yield read_documents(given.stream, given.name)
 
 
-def read_documents(stream: BinaryIO, name: str) -> Documents:
+def read_documents(stream: ByLine, name: str) -> Documents:
     items = _documents(_filled_lines(stream, name), name)
     first = next(items, None)
     if first is None:
@@ -80,25 +66,12 @@ def read_documents(stream: BinaryIO, name: str) -> Documents:
     return Documents(name, several=True, items=chain((first, second), items))
 
 
-def _filled_lines(stream: BinaryIO, name: str) -> Iterator[Document]:
-    number = 0
-    try:
-        while line := stream.readline(MAX_BODY_BYTES + 1):
-            number += 1
-            if number == 1:
-                line = _without_mark(line, name)
-            if len(line) > MAX_BODY_BYTES:
-                raise _too_large(name, number)
-            if line.strip():
-                yield Document(line.rstrip(b"\r\n"), number)
-    except OSError as error:
-        raise CommandError(f"cannot read {name}: {system_reason(error)}") from error
-
-
-def _without_mark(line: bytes, name: str) -> bytes:
-    if line.startswith(_UTF16_MARKS):
-        raise CommandError(f"{name}:1: expected UTF-8 text, got UTF-16")
-    return line.removeprefix(_UTF8_MARK)
+def _filled_lines(stream: ByLine, name: str) -> Iterator[Document]:
+    for number, line in input_lines(stream, name, longest=MAX_BODY_BYTES + 1):
+        if len(line) > MAX_BODY_BYTES:
+            raise _too_large(name, number)
+        if line.strip():
+            yield Document(line.rstrip(b"\r\n"), number)
 
 
 def _too_large(name: str, line: int) -> CommandError:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 
-SUMMARY = "show what a body is: its turns, calls and results as a tree"
+SUMMARY = "show what a body or a recorded stream is: its turns, calls and results as a tree"
 DESCRIPTION = """\
 Shows what a body is (format, kind, model, settings) and what is in it: turns,
 calls with their results, reasoning, media, tools, usage. Long texts are
 shortened to the width of the terminal; in a pipe to COLUMNS, or 100.
+
+A recorded stream is recognised (answers of Gemini, one per line, need --stream)
+and shown as a timeline: its parts in the order in which they became complete,
+with the lines of the file they came from, then the answer they make.
 """
 EXAMPLES = """\
 examples:
   dragoman inspect chat.json
   dragoman inspect history.jsonl | less
   dragoman inspect answer.json --from gemini --full
+  dragoman inspect answer.sse
 """
 
 
@@ -24,10 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kind", choices=("auto", "request", "response", "error"), default="auto", help="default: %(default)s"
     )
+    parser.add_argument("--stream", action="store_true", help="FILE is one recorded stream, however it looks")
     parser.add_argument("--full", action="store_true", help="do not shorten long texts")
 
 
 def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.inspection import inspect
 
-    return inspect(arguments.file, arguments.source, arguments.kind, full=arguments.full)
+    return inspect(arguments.file, arguments.source, arguments.kind, full=arguments.full, stream=arguments.stream)

@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from dragoman import translate
 from dragoman.cli.conversion import Understood, understand
 from dragoman.cli.describe import describe_completion, describe_failure, describe_request
-from dragoman.cli.documents import Document, Documents, open_documents
+from dragoman.cli.documents import Document, Documents, read_documents
+from dragoman.cli.inputs import Input, open_input
 from dragoman.cli.names import source_format
 from dragoman.cli.problems import OK, CommandError
+from dragoman.cli.recorded import looked_at, read_recording
 from dragoman.cli.terminal import stdout, terminal_of
+from dragoman.cli.timeline import describe_stream
 from dragoman.cli.tree import Node, render
-from dragoman.detection import Kind
+from dragoman.detection import Kind, detect_stream
 from dragoman.errors import DragomanError
 
 
-def inspect(file: str, source: str, kind: Kind | Literal["auto"], *, full: bool) -> int:
+def inspect(file: str, source: str, kind: Kind | Literal["auto"], *, full: bool, stream: bool = False) -> int:
     asked = source_format(source)
-    stream = stdout()
-    terminal = terminal_of(stream)
-    with open_documents(file) as documents:
-        for number, document in enumerate(documents.items):
-            tree = _tree(documents, document, asked, kind)
-            if documents.several:
-                tree.head = f"line {document.line}: {tree.head}"
+    if stream and kind != "auto":
+        raise CommandError("--kind is for bodies, it does not go with --stream")
+    screen = stdout()
+    terminal = terminal_of(screen)
+    with open_input(file) as given:
+        for number, tree in enumerate(_trees(given, asked, kind, stream=stream)):
             if number:
-                print(file=stream)
+                print(file=screen)
             for line in render(tree, terminal, full=full):
-                print(line, file=stream)
+                print(line, file=screen)
     return OK
+
+
+def _trees(given: Input, source: str | None, kind: Kind | Literal["auto"], *, stream: bool) -> Iterator[Node]:
+    if not stream and kind == "auto":
+        start, given = looked_at(given, stream=False)
+        stream = detect_stream(start, certain=True) is not None
+    if stream:
+        yield describe_stream(read_recording(given, source))
+        return
+    documents = read_documents(given.stream, given.name)
+    for document in documents.items:
+        tree = _tree(documents, document, source, kind)
+        if documents.several:
+            tree.head = f"line {document.line}: {tree.head}"
+        yield tree
 
 
 def _tree(documents: Documents, document: Document, source: str | None, kind: Kind | Literal["auto"]) -> Node:

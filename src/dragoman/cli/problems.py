@@ -9,6 +9,8 @@ BAD_INPUT = 2
 """What came in is not what it should be, or the command was not understood (argparse uses the same number)."""
 REFUSED = 3
 """The target cannot say it: a strict conversion would lose something, or the target's own rules forbid it."""
+STREAM_FAILED = 4
+"""The recorded stream broke off or ended in an error: what came was converted, but it is no whole answer."""
 INTERRUPTED = 130
 """As shells report a command ended by Ctrl-C (128 + SIGINT)."""
 PIPE_CLOSED = 141

@@ -25,7 +25,10 @@ _MOST_ROWS = 200
 class Crossing(
     Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"source": "from", "target": "to", "path": "send_to"}
 ):
-    """One conversion, as `--report json` tells it. `path` and `headers` say where and how the body would be sent."""
+    """One conversion, as `--report json` tells it. `path` and `headers` say where and how the body would be sent.
+
+    `failed` is the end of a stream that broke off or ended in an error.
+    """
 
     line: int | None = None
     source: str
@@ -34,6 +37,7 @@ class Crossing(
     path: str = ""
     headers: dict[str, str] = {}
     refused: str | None = None
+    failed: str | None = None
     losses: tuple[Loss, ...]
 
 

@@ -1,0 +1,136 @@
+"""A recorded stream from a file or stdin: server-sent events, JSON Lines or a JSON array, told apart by looking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import chain
+from typing import NamedTuple
+
+from dragoman.cli.inputs import ByLine, Input, Reread, input_lines
+from dragoman.cli.problems import CommandError, system_reason
+from dragoman.codecs.framing import BOM, Framing, JsonArray, Limits, Lines, ServerSentEvents
+from dragoman.codecs.registry import folder_of
+from dragoman.detection import detect_stream, first_event, is_event_stream
+from dragoman.errors import DecodeError
+from dragoman.ir import Completion, Failure
+from dragoman.ir.values import exact_json
+
+_READ_BYTES = 1 << 16
+_FIRST_EVENT_BYTES = 1 << 20
+"""How far to look for an event in what may be no stream; in what is said to be one, it may have its full size."""
+_OUR_FAULTS = frozenset({"DecodeError", "IllegalEvent", "LimitExceeded"})
+"""How `StreamDecoder` names what it could not read; every other failure was told by the stream itself."""
+
+
+class Piece(NamedTuple):
+    """Bytes of the stream, and the line of the file that they came from."""
+
+    content: bytes
+    line: int
+
+
+class Recording(NamedTuple):
+    """One stream. Its pieces are framed the way its format is on the wire."""
+
+    name: str
+    format: str
+    pieces: Iterator[Piece]
+
+
+def looked_at(given: Input, *, stream: bool) -> tuple[bytes, Input]:
+    """What an input begins with, up to the first event if there is one; and the input, not yet read."""
+    most = Limits().event_bytes if stream else _FIRST_EVENT_BYTES
+    try:
+        start = _beginning(given.stream, most)
+    except OSError as error:
+        raise CommandError(f"cannot read {given.name}: {system_reason(error)}") from error
+    return start, Input(Reread(start, given.stream), given.name)
+
+
+def _beginning(stream: ByLine, most: int) -> bytes:
+    start, looked = bytearray(), 0
+    while len(start) < most and (line := stream.readline(_READ_BYTES)):
+        start += line
+        # Looking again only at twice the length keeps the whole search linear.
+        if line.endswith(b"\n") and len(start) >= 2 * looked:
+            looked = len(start)
+            if first_event(bytes(start)) is not None:
+                break
+    return bytes(start)
+
+
+def read_recording(given: Input, source: str | None) -> Recording:
+    """The recording in an input that is said to be one. `source` None: the format is looked for."""
+    start, given = looked_at(given, stream=True)
+    if not start.strip():
+        raise CommandError(f"{given.name}: empty input, expected a recorded stream")
+    pieces = _pieces(given)
+    first = next(pieces)  # what is no UTF-8 says so before it is of no known format
+    found = source or detect_stream(start)
+    if found is None:
+        raise CommandError(
+            f"{given.name}:1: cannot tell which format this stream has, say it with --from (see: dragoman formats)"
+        )
+    framing = _unframed(start, found)
+    read = chain((first,), pieces)
+    return Recording(given.name, found, read if framing is None else _framed(read, framing, given.name))
+
+
+def _unframed(start: bytes, format: str) -> Framing | None:
+    """How to cut what is no stream on the wire, such as events saved one per line; None: the format reads it itself."""
+    framing: Framing = import_module(f"dragoman.codecs.{folder_of(format)}.stream").PayloadDecoder.framing(Limits())
+    if type(framing) is not ServerSentEvents or is_event_stream(start) or first_event(start) is None:
+        return None
+    head = start.removeprefix(BOM).lstrip()
+    by_line = head.startswith(b"{") and exact_json(head.partition(b"\n")[0]) is not None
+    return (Lines if by_line else JsonArray)(Limits(), f"{format} stream")
+
+
+def _pieces(given: Input) -> Iterator[Piece]:
+    """An event is told by the blank line behind it, and belongs to the line before."""
+    filled = 1
+    for number, line in input_lines(given.stream, given.name, longest=_READ_BYTES):
+        if not line.isspace():
+            filled = number
+        yield Piece(line, filled)
+
+
+def _framed(pieces: Iterator[Piece], framing: Framing, name: str) -> Iterator[Piece]:
+    line = 1
+    try:
+        for content, line in pieces:
+            yield Piece(_events(framing.feed(content)), line)
+        yield Piece(_events(framing.close()), line)
+    except DecodeError as error:
+        raise CommandError(f"{name}:{line}: {error}") from error
+
+
+def _events(payloads: list[bytes]) -> bytes:
+    """As server-sent events. A line break in JSON stands between tokens, where a blank does as well."""
+    return b"".join(b"data: " + b" ".join(payload.splitlines()) + b"\n\n" for payload in payloads)
+
+
+# ── how it ended ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def refuse_if_none(recording: Recording, failure: Failure, completion: Completion, line: int) -> None:
+    """What never became a stream of that format is bad input, and no stream that failed."""
+    if _says_anything(completion):
+        return
+    if failure.raw_type in _OUR_FAULTS:
+        raise CommandError(f"{recording.name}:{line}: {failure.message}")
+    if failure.kind == "truncated":
+        raise CommandError(f"{recording.name}: expected the events of a stream in {recording.format}, got none")
+
+
+def _says_anything(completion: Completion) -> bool:
+    known = (completion.id, completion.model, completion.usage)
+    return any(message.parts for message in completion.messages) or any(value is not None for value in known)
+
+
+def told(failure: Failure) -> str:
+    """The end of a stream that has none, in one sentence."""
+    if failure.kind == "truncated":
+        return f"the stream ended early: {failure.message}"
+    return f"the stream failed ({failure.kind}): {failure.message}"

@@ -1,0 +1,90 @@
+"""The work behind `dragoman convert --stream`: one recorded stream in, the same stream of another format out."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, closing
+
+from dragoman.cli.conversion import Options
+from dragoman.cli.inputs import open_input
+from dragoman.cli.names import ALL, source_format, target_formats
+from dragoman.cli.output import Output
+from dragoman.cli.problems import OK, REFUSED, STREAM_FAILED, CommandError, one_line
+from dragoman.cli.recorded import Recording, read_recording, refuse_if_none, told
+from dragoman.cli.report import Crossing, Style, report_for
+from dragoman.errors import DragomanError
+from dragoman.streams import StreamTranslator
+
+_ONLY_FOR_BODIES = {"kind": "auto", "model": None, "layout": "auto"}
+"""Options that say nothing about a stream, and what they are when nobody asked for them."""
+
+
+def convert_stream(options: Options) -> int:
+    """Runs the command; the answer is its exit code."""
+    source, target = source_format(options.source), _target(options)
+    style: Style = "table" if options.strict and options.report == "none" else options.report
+    with ExitStack() as stack:
+        given = stack.enter_context(open_input(options.file))
+        recording = read_recording(given, source)
+        output = stack.enter_context(Output(options.output))
+        report = stack.enter_context(closing(report_for(style, several=False)))
+        run = _Run(recording, target)
+        run.convert(output)
+        report.add(run.crossing())
+        if options.strict and run.translator.losses:
+            report.publish()
+            return REFUSED
+        output.commit()
+        if not (options.strict and options.report == "none"):
+            report.publish()
+        if run.failed and options.report != "json":  # there it stands in the report
+            print(one_line(f"dragoman: {run.failed}; what came before is converted"), file=sys.stderr)
+        return STREAM_FAILED if run.failed else OK
+
+
+def _target(options: Options) -> str:
+    for name, unasked in _ONLY_FOR_BODIES.items():
+        asked = getattr(options, name)
+        if asked != unasked:
+            option = asked if name == "layout" else name
+            raise CommandError(f"--{option} is for bodies, it does not go with --stream")
+    if options.target == ALL:
+        raise CommandError("--to all is for bodies: with --stream, name one format")
+    (target,) = target_formats(options.target)
+    return target
+
+
+class _Run:
+    """One run of the command."""
+
+    def __init__(self, recording: Recording, target: str) -> None:
+        self._recording = recording
+        self._target = target
+        self.translator = StreamTranslator(source=recording.format, target=target)
+        self.failed: str | None = None
+
+    def convert(self, output: Output) -> None:
+        line, translator = 1, self.translator
+        try:
+            for content, line in self._recording.pieces:
+                output.write(translator.feed(content))
+                self._look(line)
+            output.write(translator.close())
+            self._look(line)
+        except DragomanError as error:
+            raise CommandError(f"{self._recording.name}:{line}: {error}", REFUSED) from error
+
+    def _look(self, line: int) -> None:
+        failure = self.translator.failure
+        if failure is not None and self.failed is None:
+            refuse_if_none(self._recording, failure, self.translator.completion, line)
+            self.failed = f"{self._recording.name}:{line}: {told(failure)}"
+
+    def crossing(self) -> Crossing:
+        return Crossing(
+            source=self._recording.format,
+            target=self._target,
+            kind="stream",
+            failed=self.failed,
+            losses=self.translator.losses,
+        )

@@ -1,0 +1,140 @@
+"""A recorded stream as a tree: what happened in it, in order, and the answer that came of it."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from dragoman.cli.describe import describe_completion, describe_finish, describe_part, describe_usage
+from dragoman.cli.recorded import Recording, refuse_if_none, told
+from dragoman.cli.tree import Node
+from dragoman.codecs.assembly import Accumulator
+from dragoman.ir import AnyEvent, Finished, PartDelta, PartEnd, PartStart, StreamFailed, StreamStart, UsageUpdate
+from dragoman.streams import StreamDecoder
+
+
+def describe_stream(recording: Recording) -> Node:
+    timeline = _Timeline(recording)
+    timeline.read()
+    return timeline.tree()
+
+
+class _Group:
+    """What belongs together: the events of one part, or one event of another kind."""
+
+    def __init__(self, line: int) -> None:
+        self.first = self.last = line
+        self.events: list[AnyEvent] = []
+        self.pieces = 0
+        self.node = Node("")
+
+    def add(self, event: AnyEvent, line: int) -> None:
+        self.events.append(event)
+        self.pieces += isinstance(event, PartDelta)
+        if not isinstance(event, PartEnd):  # on some wires parts end only with the answer
+            self.last = line
+
+    @property
+    def place(self) -> str:
+        return f"line {self.last}" if self.first == self.last else f"lines {self.first}-{self.last}"
+
+
+class _Timeline:
+    """Hears every event, and keeps a line for each group, in the order in which the groups were complete."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._answer = Accumulator()
+        self._parts: dict[int, _Group] = {}
+        self._usage: _Group | None = None
+        self._groups: list[_Group] = []
+        self._end = "no end"
+        self._line = 1
+
+    def read(self) -> None:
+        decoder = StreamDecoder(self._recording.format)
+        for content, line in self._recording.pieces:
+            self._line = line
+            self._hear(decoder.feed(content))
+        self._hear(decoder.close())
+
+    def tree(self) -> Node:
+        name = self._recording.format
+        root = Node(f"{name} stream", self._end, style="bold")
+        width = max((len(group.place) for group in self._groups), default=0)
+        for group in self._groups:
+            group.node.head = f"{group.place:{width}}  {group.node.head}"
+            root.add(group.node)
+        answer = root.add(describe_completion(self._answer.completion(), name))
+        answer.head = "the answer"
+        return root
+
+    def _hear(self, events: list[AnyEvent]) -> None:
+        self._answer.add(events)
+        for event in events:
+            if isinstance(event, PartStart | PartDelta | PartEnd):
+                self._part(event)
+            elif isinstance(event, UsageUpdate):
+                self._count(event)
+            elif isinstance(event, StreamStart):
+                names = (f"model {event.model}" if event.model else "", event.id or "")
+                self._tell(Node("start", ", ".join(name for name in names if name), style="cyan"))
+            elif isinstance(event, Finished):
+                self._finish(event)
+            else:
+                self._fail(event)
+
+    def _tell(self, node: Node, group: _Group | None = None) -> None:
+        group = group or _Group(self._line)
+        group.node = node
+        self._groups.append(group)
+
+    def _part(self, event: PartStart | PartDelta | PartEnd) -> None:
+        group = self._parts.setdefault(event.index, _Group(self._line))
+        group.add(event, self._line)
+        if isinstance(event, PartEnd):
+            self._tell(_described(self._parts.pop(event.index).events, group.pieces, cut=event.incomplete), group)
+
+    def _count(self, event: UsageUpdate) -> None:
+        """Some services repeat it with every chunk. Only the last one counts, so only that is shown."""
+        group = self._usage or _Group(self._line)
+        group.add(event, self._line)
+        if self._usage is not None:
+            self._groups.remove(group)
+        (node,) = describe_usage(event.usage)
+        if len(group.events) > 1:
+            node.remark = f"told {len(group.events)} times" + (f", {node.remark}" if node.remark else "")
+        self._usage = group
+        self._tell(node, group)
+
+    def _finish(self, event: Finished) -> None:
+        self._end = f"finished: {event.finish.reason}"
+        for finish in (event.finish, *event.others):
+            for node in describe_finish(finish):
+                self._tell(node)
+
+    def _fail(self, event: StreamFailed) -> None:
+        failure = event.failure
+        refuse_if_none(self._recording, failure, self._answer.completion(), self._line)
+        self._end = told(failure)
+        self._tell(Node("end", "", "", self._end, style="red"))
+
+
+def _described(events: list[AnyEvent], pieces: int, *, cut: bool) -> Node:
+    """The part as it is when its end is there."""
+    answer = Accumulator()
+    candidate = 0
+    for event in events:
+        if isinstance(event, PartStart) and event.candidate:
+            candidate = event.candidate
+            answer.add((structs.replace(event, candidate=0),))
+        else:
+            answer.add((event,))
+    (part,) = answer.completion().messages[0].parts
+    node = describe_part(part)
+    if candidate:
+        node.head = f"candidate {candidate}: {node.head}"
+    notes = (node.remark, f"{pieces} pieces" if pieces > 1 else "")
+    node.remark = ", ".join(note for note in notes if note)
+    if cut and "cut off" not in node.warning:
+        node.warning = "cut off"
+    return node
