@@ -59,7 +59,7 @@ def decode_tools(wires: Sequence[ToolObject], notes: Extra) -> tuple[Tool, ...]:
         if spelling:
             group["spelling"] = spelling
         groups.append(group)
-    if groups != _usual_groups(tools):
+    if not wires or groups != _usual_groups(tools):
         notes[GROUPS] = Raw(encode_json(groups))
     return tuple(tools)
 
