@@ -10,15 +10,7 @@ import dragoman
 from dragoman.codecs.registry import codec
 
 
-def _is_ready(name: str) -> bool:
-    try:
-        codec(name)
-    except Exception:
-        return False
-    return True
-
-
-FORMATS: tuple[str, ...] = tuple(name for name in dragoman.formats() if _is_ready(name))
+FORMATS: tuple[str, ...] = dragoman.formats()
 PAIRS: tuple[tuple[str, str], ...] = tuple(product(FORMATS, FORMATS))
 CROSSINGS: tuple[tuple[str, str], ...] = tuple((source, target) for source, target in PAIRS if source != target)
 

@@ -1,0 +1,291 @@
+"""Law 6. Opaque vendor data returns to its own family, on its own part, and reaches nobody else.
+
+An answer of one vendor is translated for a client of another format; the client echoes it in its next request; that
+request is translated back. What the vendor minted must be there again, on the part it came on. And when the same
+request goes to a third vendor, none of it may be in the bytes.
+"""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+import dragoman
+from dragoman import ir
+from tests import strategies
+from tests.support.clients import CONTINUE, OPENING
+from tests.support.formats import FAMILY, FORMATS
+from tests.support.promises import promise
+from tests.support.trees import strings
+
+pytestmark = promise("law:6-owed-back")
+
+SECRET = "c2VjcmV0LXNpZ25hdHVyZS0"  # base64 of nothing that occurs elsewhere
+THINKING = "aGlkZGVuLXRoaW5raW5nLTI"
+VENDORS = tuple(FORMATS)
+TRIPS = tuple((vendor, client) for vendor in VENDORS for client in FORMATS if FAMILY[vendor] != FAMILY[client])
+
+# What each vendor really signs, as its own answers spell it.
+ANSWERS: dict[str, dict[str, dict[str, Any]]] = {
+    "anthropic-messages": {
+        "thinking before a call": {
+            "content": [
+                {"type": "thinking", "thinking": "let me see", "signature": SECRET},
+                {"type": "text", "text": "I look it up."},
+                {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"n": 1}},
+            ]
+        },
+        "thinking that is not shown": {
+            "content": [
+                {"type": "thinking", "thinking": "", "signature": SECRET},
+                {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}},
+            ]
+        },
+        "redacted thinking in its place": {
+            "content": [
+                {"type": "redacted_thinking", "data": SECRET},
+                {"type": "thinking", "thinking": "second", "signature": THINKING},
+                {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}},
+            ]
+        },
+        "several thoughts": {
+            "content": [
+                {"type": "thinking", "thinking": "one", "signature": SECRET},
+                {"type": "thinking", "thinking": "two", "signature": THINKING},
+                {"type": "text", "text": "Done."},
+            ]
+        },
+    },
+    "gemini": {
+        "on the first of two calls": {
+            "parts": [
+                {"functionCall": {"name": "f", "args": {"n": 1}}, "thoughtSignature": SECRET},
+                {"functionCall": {"name": "g", "args": {}}},
+            ]
+        },
+        "on a call with an id": {
+            "parts": [{"functionCall": {"id": "abc12345", "name": "f", "args": {}}, "thoughtSignature": SECRET}]
+        },
+        "on text": {"parts": [{"text": "Hello", "thoughtSignature": SECRET}]},
+        "on an empty last part": {"parts": [{"text": "Hello"}, {"text": "", "thoughtSignature": SECRET}]},
+        "on the part after the thought": {
+            "parts": [{"text": "hm", "thought": True}, {"text": "Hello", "thoughtSignature": SECRET}]
+        },
+        "on text and on a call": {
+            "parts": [
+                {"text": "Let me see.", "thoughtSignature": THINKING},
+                {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": SECRET},
+            ]
+        },
+    },
+    "openai-chat": {
+        "encrypted reasoning": {
+            "message": {
+                "role": "assistant",
+                "content": "Hello",
+                "reasoning_details": [
+                    {
+                        "type": "reasoning.encrypted",
+                        "data": SECRET,
+                        "id": "rs_1",
+                        "format": "openai-responses-v1",
+                        "index": 0,
+                    }
+                ],
+            }
+        },
+    },
+}
+ANSWERS["vertex"] = ANSWERS["gemini"]
+
+
+def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:
+    if vendor == "anthropic-messages":
+        calls = any(block["type"] == "tool_use" for block in said["content"])
+        return {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "stop_reason": "tool_use" if calls else "end_turn",
+            "stop_sequence": None,
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+            **said,
+        }
+    if vendor == "openai-chat":
+        choice = {"index": 0, "finish_reason": "stop", **said}
+        return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    content = {"role": "model", **said}
+    return {"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": "m", "responseId": "r"}
+
+
+def trip(vendor: str, client: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """The next request of the client, as its own format spells it."""
+    seen = dragoman.translate_response(answer, source=vendor, target=client).body
+    return CONTINUE[client](OPENING[client], seen)
+
+
+def spelled(vendor: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of the assistant's turn in a request to this vendor."""
+    if vendor == "anthropic-messages":
+        return list(body["messages"][1]["content"])
+    if vendor == "openai-chat":
+        return [body["messages"][1]]
+    return list(body["contents"][1]["parts"])
+
+
+def owed(parts: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """(what the part is, what it carries), for parts that carry something."""
+    found = []
+    for part in parts:
+        kind = next((name for name in ("functionCall", "type", "text") if name in part), "")
+        label = str(part.get("type") or (part["functionCall"]["name"] if kind == "functionCall" else part.get("text")))
+        found += [(label, str(part[key])) for key in ("signature", "data", "thoughtSignature") if part.get(key)]
+        found += [("detail", detail["data"]) for detail in part.get("reasoning_details") or () if "data" in detail]
+    return found
+
+
+CASES = [
+    pytest.param(vendor, client, said, id=f"{vendor}, {name}, behind {client}")
+    for vendor, client in TRIPS
+    for name, said in ANSWERS[vendor].items()
+]
+
+
+@promise("report:25", "report:29", "report:34", "report:36", "report:38", "report:41", "report:35")
+@pytest.mark.parametrize(("vendor", "client", "said"), CASES)
+def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, said: dict[str, Any]) -> None:
+    answer = answer_body(vendor, said)
+    request = trip(vendor, client, answer)
+    back = dragoman.translate_request(request, source=client, target=vendor, model="some-model").body
+    original = said.get("content") or said.get("parts") or [said["message"]]
+    assert owed(spelled(vendor, back)) == owed(original)
+
+
+@promise("report:35", "report:39")
+@pytest.mark.parametrize(("vendor", "client", "said"), CASES)
+def test_and_reaches_nobody_else(vendor: str, client: str, said: dict[str, Any]) -> None:
+    request = trip(vendor, client, answer_body(vendor, said))
+    for stranger in FORMATS:
+        if FAMILY[stranger] == FAMILY[vendor]:
+            continue
+        sent = dragoman.translate_request(request, source=client, target=stranger, model="some-model")
+        if stranger == client:
+            continue  # what the client itself wrote is its own business; the gateway knows where it came from
+        assert not leaks(sent.json())
+
+
+def leaks(body: bytes) -> bool:
+    """Whether one of the secrets is in these bytes, plain or within base64 or JSON text."""
+    return any(_holds(text) for text in strings(json.loads(body)))
+
+
+def _holds(text: str) -> bool:
+    if SECRET in text or THINKING in text:
+        return True
+    try:
+        inner = base64.b64decode(text, validate=True).decode()
+    except ValueError:
+        return False
+    return SECRET in inner or THINKING in inner
+
+
+@promise("report:35")
+@pytest.mark.parametrize(("source", "target"), [("gemini", "vertex"), ("vertex", "gemini")])
+def test_gemini_and_vertex_are_one_family(source: str, target: str) -> None:
+    request = CONTINUE[source](OPENING[source], answer_body(source, ANSWERS[source]["on the first of two calls"]))
+    there = dragoman.translate_request(request, source=source, target=target, model="gemini-3-pro-preview").body
+    assert there["contents"][1]["parts"][0]["thoughtSignature"] == SECRET
+    assert "thoughtSignature" not in there["contents"][1]["parts"][1]
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(request=strategies.REQUESTS)
+def test_generated_signatures_reach_their_own_family_only(target: str, request: ir.Request) -> None:
+    body = dragoman.encode_request(request, target).json().decode()
+    for message in request.messages:
+        for part in message.parts:
+            signature = getattr(part, "signature", None)
+            if signature is not None and signature.family != FAMILY[target]:
+                assert signature.data not in body
+                assert base64.b64encode(signature.data.encode()).decode()[:-4] not in body
+
+
+_SIGNED_BY = {"anthropic-messages": "anthropic", "gemini": "google", "vertex": "google"}
+
+
+def _as_vendors_do(part: Any) -> Any:
+    """Only Google signs calls."""
+    if isinstance(part, ir.Text):
+        return structs.replace(part, citations=())
+    signed_by_others = (
+        isinstance(part, ir.ToolCall) and part.signature is not None and part.signature.family != "google"
+    )
+    return structs.replace(part, signature=None) if signed_by_others else part
+
+
+@st.composite
+def signed_answers(draw: st.DrawFn) -> ir.Completion:
+    """An answer as a vendor gives it: reasoning first, then text, then calls, some of them signed."""
+    message = draw(strategies.answers())
+    parts = [part for part in message.parts if isinstance(part, ir.Reasoning | ir.Text | ir.ToolCall)]
+    ranked = sorted(parts, key=lambda part: ("Reasoning", "Text", "ToolCall").index(type(part).__name__))
+    kept = tuple(_as_vendors_do(part) for part in ranked)
+    return ir.Completion((ir.Message("assistant", kept or "hi"),), ir.Finish("stop"), ir.Usage(), "r", "m", 1)
+
+
+def minted(message: ir.Message, family: str) -> list[tuple[str, str]]:
+    return [
+        (type(part).__name__, part.signature.data)
+        for part in message.parts
+        if isinstance(part, ir.Reasoning | ir.ToolCall | ir.Text)
+        and part.signature is not None
+        and part.signature.family == family
+    ]
+
+
+@pytest.mark.parametrize(("vendor", "client"), [trip for trip in TRIPS if trip[0] in _SIGNED_BY])
+@given(completion=signed_answers())
+def test_generated_answers_keep_what_is_owed(vendor: str, client: str, completion: ir.Completion) -> None:
+    native = dragoman.encode_response(completion, vendor).body
+    known = dragoman.decode_response(native, vendor).messages[0]
+    back = dragoman.translate_request(trip(vendor, client, native), source=client, target=vendor, model="some-model")
+    family = _SIGNED_BY[vendor]
+    found = dragoman.decode_request(back.json(), vendor).messages[1]
+    assert minted(found, family) == minted(known, family)
+
+
+@promise("report:39")
+@pytest.mark.parametrize("target", FORMATS)
+@given(request=strategies.REQUESTS)
+def test_no_key_of_our_own_is_on_the_wire(target: str, request: ir.Request) -> None:
+    body = dragoman.encode_request(request, target)
+    own = [text for text in strings(body.body) if text.startswith(("~", "_dragoman", "_provider"))]
+    assert own == []
+
+
+@promise("report:33")
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("family", ["anthropic", "google"])
+def test_no_empty_signature_is_ever_sent(target: str, family: str) -> None:
+    parts = (
+        ir.Reasoning("hm", ir.Signature(family, "")),
+        ir.Text("hi", signature=ir.Signature(family, "")),
+        ir.ToolCall("call_1", "f", {}, signature=ir.Signature(family, "")),
+    )
+    result = ir.ToolResult("call_1", "f", "text", "ok")
+    request = ir.Request(
+        "some-model",
+        (ir.Message("user", "go"), ir.Message("assistant", parts), ir.Message("tool", (result,))),
+        (ir.ToolDefinition("f"),),
+    )
+    completion = ir.Completion((ir.Message("assistant", parts),), ir.Finish("tool_calls"), ir.Usage(), "r", "m", 1)
+    for encoded in (dragoman.encode_request(request, target), dragoman.encode_response(completion, target)):
+        text = encoded.json().decode()
+        assert '"signature":""' not in text
+        assert '"thoughtSignature":""' not in text
+        assert '"thought_signature":""' not in text

@@ -1,0 +1,89 @@
+"""Clients as they are: each takes an answer into its history in its own format, answers the calls, and asks again.
+
+They echo what they were given, extra keys included, and understand none of it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Body = dict[str, Any]
+
+
+def _chat(request: Body, answer: Body) -> Body:
+    message = answer["choices"][0]["message"]
+    results = [
+        {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()
+    ]
+    follow: list[Body] = results or [{"role": "user", "content": "go on"}]
+    return {**request, "messages": [*request["messages"], message, *follow]}
+
+
+def _messages(request: Body, answer: Body) -> Body:
+    blocks = answer["content"]
+    results = [
+        {"type": "tool_result", "tool_use_id": block["id"], "content": "done"}
+        for block in blocks
+        if block["type"] == "tool_use"
+    ]
+    follow: Any = results or "go on"
+    turns = [{"role": "assistant", "content": blocks}, {"role": "user", "content": follow}]
+    return {**request, "messages": [*request["messages"], *turns]}
+
+
+def _gemini(request: Body, answer: Body) -> Body:
+    content = answer["candidates"][0]["content"]
+    results = [
+        {"functionResponse": {**_identity(part["functionCall"]), "response": {"output": "done"}}}
+        for part in content["parts"]
+        if "functionCall" in part
+    ]
+    parts: list[Body] = results or [{"text": "go on"}]
+    follow = {"role": "user", "parts": parts}
+    return {**request, "contents": [*request["contents"], content, follow]}
+
+
+def _identity(call: Body) -> Body:
+    return {key: call[key] for key in ("id", "name") if key in call}
+
+
+CONTINUE: Mapping[str, Callable[[Body, Body], Body]] = {
+    "openai-chat": _chat,
+    "anthropic-messages": _messages,
+    "gemini": _gemini,
+    "vertex": _gemini,
+}
+
+OPENING: Mapping[str, Body] = {
+    "openai-chat": {
+        "model": "some-model",
+        "messages": [{"role": "user", "content": "go"}],
+        "tools": [
+            {
+                "type": "function",
+                "function": {"name": name, "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+            }
+            for name in ("f", "g")
+        ],
+    },
+    "anthropic-messages": {
+        "model": "some-model",
+        "max_tokens": 1000,
+        "messages": [{"role": "user", "content": "go"}],
+        "tools": [
+            {"name": name, "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+            for name in ("f", "g")
+        ],
+    },
+    "gemini": {
+        "contents": [{"role": "user", "parts": [{"text": "go"}]}],
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {"name": name, "parametersJsonSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+                    for name in ("f", "g")
+                ]
+            }
+        ],
+    },
+}
+OPENING = {**OPENING, "vertex": OPENING["gemini"]}
