@@ -103,7 +103,7 @@ def write_reasoning(parts: Sequence[AnyPart], *, to_client: bool) -> Extra:
             keys[key] = keys.get(key, "") + part.text
         elif to_client and "~thinking" not in notes:
             text.append(part.text)
-            if part.signature is not None:
+            if part.signature is not None and part.signature.data:
                 details.append(detail_for(part, part.signature, len(details)))
     fields: Extra = {key: Raw(encode_json(value)) for key, value in keys.items()}
     if any(text):
@@ -149,7 +149,7 @@ def _google_signature(content: WireValue) -> str | None:
 
 
 def write_call_signature(call: ToolCall) -> Extra:
-    if call.signature is None:
+    if call.signature is None or not call.signature.data:
         return {}
     return {"extra_content": Raw(encode_json({call.signature.family: {"thought_signature": call.signature.data}}))}
 
@@ -208,7 +208,7 @@ def text_signature_details(parts: Sequence[AnyPart]) -> list[ReasoningDetail]:
     for part in parts:
         if type(part) is not Text:
             continue
-        if part.signature is not None:
+        if part.signature is not None and part.signature.data:
             details.append(text_signature_detail(part.signature, start, len(part.text)))
         start += len(part.text)
     return details
