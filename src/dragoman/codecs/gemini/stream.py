@@ -542,6 +542,8 @@ class PayloadDecoder:
     def _thought(self, answer: _Answer, text: str, spelled: str | UnsetType) -> None:
         signature, bundle = _signature(spelled)
         lane = answer.lane
+        if bundle is not None and not bundle.last:
+            self._restore(answer, bundle.reasoning)
         if text:
             if lane.flow_kind is Text:
                 self._leave(answer)
@@ -549,14 +551,16 @@ class PayloadDecoder:
                 self._flush(answer)
             lane.flow(NATIVE, text)
             answer.pieces.append(text)
-        if bundle is not None:
+        if bundle is not None and bundle.last:
             self._restore(answer, bundle.reasoning)
         elif signature is not None:
-            self._leave(answer, signature if text else None)
-            if not text:
+            if text or (bundle is not None and lane.flow_kind is Reasoning):
+                self._leave(answer, signature)
+            else:
+                self._leave(answer)
                 self._flush(answer)
                 lane.whole(Reasoning("", signature, metadata=NATIVE_THOUGHT))
-        elif not text and lane.flow_kind is Reasoning:
+        elif not text and bundle is None and lane.flow_kind is Reasoning:
             # An empty thought parts two thoughts. What comes next may bring the signatures of both.
             answer.shown.append((lane.flow_index, sum(map(len, answer.pieces))))
             answer.pieces = []
@@ -565,19 +569,18 @@ class PayloadDecoder:
     def _restore(self, answer: _Answer, carried: Sequence[Reasoning]) -> None:
         """Reasoning of another family: the thoughts just told were its text, here come its signatures."""
         lane = answer.lane
-        shown, answer.shown = answer.shown, []
-        if lane.flow_kind is Reasoning:
-            shown.append((lane.flow_index, sum(map(len, answer.pieces))))
-            answer.pieces = []
-            lane.flow_kind = None
+        shown = answer.shown
         unseen = []
         for reasoning in carried:
-            if reasoning.text and shown and shown[0][1] == len(reasoning.text):
+            length = len(reasoning.text)
+            if length and shown and shown[0][1] == length:
                 index, _ = shown.pop(0)
-                self._book.events.append(PartEnd(index, reasoning.signature, metadata=reasoning.metadata))
+            elif length and not shown and lane.flow_kind is Reasoning and sum(map(len, answer.pieces)) == length:
+                index, lane.flow_kind, answer.pieces = lane.flow_index, None, []
             else:
                 unseen.append(reasoning)
-        answer.shown = shown
+                continue
+            self._book.events.append(PartEnd(index, reasoning.signature, metadata=reasoning.metadata))
         if unseen:
             self._leave(answer)
             self._flush(answer)
