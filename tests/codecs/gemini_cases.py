@@ -176,6 +176,28 @@ CONTENTS: dict[str, tuple[list[Json], list[ir.Message]]] = {
             )
         ],
     ),
+    "picture of no type": (
+        [user({"inlineData": {"data": "QQ=="}})],
+        [from_user(ir.Document(None, "QQ==", metadata=noted(_mime="absent")))],
+    ),
+    "call that a user makes": (
+        [user({"function_call": {"name": "f"}, "thoughtSignature": "Cg+/="})],
+        [
+            from_user(
+                ir.Opaque(
+                    FAMILY, "function_call", {"thoughtSignature": "Cg+/=", "function_call": {"name": "f"}}, SIGNED
+                )
+            )
+        ],
+    ),
+    "result of a call without name": (
+        [HELLO, model({"functionCall": {"args": {}, "id": "a1b2c3d4"}}), responds({"output": "22"})],
+        [
+            GREETING,
+            from_model(ir.ToolCall("a1b2c3d4", "", {}, metadata=noted(_name="absent"))),
+            answered("text", "22"),
+        ],
+    ),
     "member of tomorrow": (
         [user({"hologram": {"x": 1}})],
         [from_user(ir.Opaque(FAMILY, "hologram", {"hologram": {"x": 1}}))],
@@ -723,6 +745,10 @@ ANSWERS: dict[str, tuple[Json, ir.Completion]] = {
             ended("content_filter", "SAFETY"),
             metadata=noted(_candidates=[], promptFeedback=BLOCKED | {"safetyRatings": []}),
         ),
+    ),
+    "nothing but counts": (
+        {"usageMetadata": COUNTS},
+        ir.Completion((), None, USAGE, metadata=noted(_candidates=None)),
     ),
     "two candidates": (
         {

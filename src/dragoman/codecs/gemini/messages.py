@@ -54,7 +54,6 @@ from dragoman.ir import (
     AnyPart,
     Message,
     Metadata,
-    Opaque,
     Role,
     ServerToolResult,
     Text,
@@ -232,14 +231,14 @@ class MessageDecoder:
     def _decode_user(self, content: Content, notes: Extra, path: str) -> None:
         wires = content.parts
         if wires is UNSET or not any(wire.function_response is not UNSET for wire in wires):
-            parts = _decode_body(content, notes, PartDecoder(path, path))
+            parts = _decode_body(content, notes, PartDecoder(path, path, makes_calls=False))
             if type(parts) is tuple and parts and type(parts[0]) is Text and is_media_tag(parts[0].text):
                 self._tagged = True
-            self._messages.append(Message("user", _no_calls(parts, content), None, {FAMILY: notes} if notes else None))
+            self._messages.append(Message("user", parts, None, {FAMILY: notes} if notes else None))
             return
         if self._messages and self._messages[-1].role == "tool":
             notes[APART] = TRUE
-        results: list[AnyPart] = []
+        results: list[ToolResult] = []
         others: list[Part] = []
         places: list[int] = []
         for index, wire in enumerate(wires):
@@ -254,13 +253,13 @@ class MessageDecoder:
             notes[PLACES] = Raw(encode_json(places))
         self._messages.append(Message("tool", tuple(results), None, {FAMILY: notes} if notes else None))
         if others:
-            rest = Content(parts=others)
-            parts = _no_calls(tuple(PartDecoder(path, path).decode(others)), rest)
-            self._messages.append(Message("user", parts, None, {FAMILY: {JOINED: TRUE}}))
+            rest = PartDecoder(path, path, makes_calls=False).decode(others)
+            self._messages.append(Message("user", tuple(rest), None, {FAMILY: {JOINED: TRUE}}))
 
-    def _in_call_order(self, results: Sequence[AnyPart]) -> bool:
+    def _in_call_order(self, results: Sequence[ToolResult]) -> bool:
         calls = self._calls
-        places = [calls[part.tool_call_id][0] for part in results if part.tool_call_id in calls]  # type: ignore[union-attr]
+        last = len(calls)
+        places = [calls[result.tool_call_id][0] if result.tool_call_id in calls else last for result in results]
         return places == sorted(places)
 
     def _decode_result(self, wire: Part, answer: FunctionResponse, path: str) -> ToolResult:
@@ -296,17 +295,6 @@ def _held(parts: list[AnyPart]) -> str | tuple[AnyPart, ...]:
     if len(parts) == 1 and type(parts[0]) is Text:
         return parts[0].text
     return tuple(parts)
-
-
-def _no_calls(parts: str | tuple[AnyPart, ...], content: Content) -> str | tuple[AnyPart, ...]:
-    """A functionCall in a user content is nobody's call."""
-    if type(parts) is str or content.parts is UNSET or all(wire.function_call is UNSET for wire in content.parts):
-        return parts
-    return tuple(
-        Opaque(FAMILY, "functionCall", server_call(part).block, part.signature) if isinstance(part, ToolCall) else part
-        for part in parts
-        if not isinstance(part, str)
-    )
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -535,6 +523,7 @@ class MessageEncoder(PartEncoder):
         known = self._calls.get(call_id)
         if known is not None:
             _, name, sends = known
+            name = name or result.name
         else:
             name, sends = result.name, self._sends_ids and not is_invented(call_id)
         if result.metadata is None and result.cache is None and not result.parts:

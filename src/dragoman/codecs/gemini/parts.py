@@ -128,11 +128,12 @@ def _decode_plain_call(
 class PartDecoder:
     """Decodes the parts of one content, in order. `seed` names its place, for ids the wire does not give."""
 
-    def __init__(self, seed: str, path: str, *, marks_ids: bool = False) -> None:
+    def __init__(self, seed: str, path: str, *, marks_ids: bool = False, makes_calls: bool = True) -> None:
         self.parts: list[AnyPart] = []
         self._seed = seed
         self._path = path
         self._marks_ids = marks_ids
+        self._makes_calls = makes_calls
         self._calls = 0
         self._server_calls = 0
 
@@ -171,7 +172,7 @@ class PartDecoder:
         members = (wire.text, wire.function_call, wire.inline_data, wire.file_data, wire.function_response)
         given = sum(member is not UNSET for member in members)
         server = _server_member(wire.extra)
-        if given + (server is not None) != 1:
+        if given + (server is not None) != 1 or (wire.function_call is not UNSET and not self._makes_calls):
             return self._decode_odd(wire)
         if server is not None:
             return self._decode_server(wire, server)
@@ -184,7 +185,7 @@ class PartDecoder:
         return decode_media(wire)
 
     def _decode_odd(self, wire: Part) -> AnyPart:
-        """A part that holds nothing we know, or several things at once."""
+        """A part that holds nothing we know, several things at once, or a call that users do not make."""
         if wire.thought_signature is not UNSET and restored(structs.replace(wire, thought_signature=UNSET)) == Raw(
             b"{}"
         ):
@@ -263,7 +264,9 @@ def _served_call(parts: Sequence[AnyPart], call_id: str | UnsetType, name: str) 
 
 def server_call(call: ToolCall) -> ServerToolCall:
     """A call that turned out to be answered by the server."""
-    block = Raw(encode_json({"functionCall": call_body(call, {}, sends_id=not call.invented_id)}))
+    notes = notes_of(call)
+    sends_id = not call.invented_id or notes.get("~id") == TRUE
+    block = Raw(encode_json({"functionCall": call_body(call, notes, sends_id=sends_id)}))
     return ServerToolCall(call.id, call.name, FAMILY, block, call.signature, None, call.metadata)
 
 
@@ -330,6 +333,8 @@ def decode_media(wire: Part | ResponsePart) -> Image | Audio | Document | Opaque
     signature = read_signature(wire, notes) if isinstance(wire, Part) else None
     if blob is not UNSET and file is UNSET and blob.data is not UNSET:
         media_type = None if blob.mime_type is UNSET else blob.mime_type
+        if media_type is None:
+            notes["~mime"] = ABSENT
         notes |= (keep(FAMILY, UNSET, inlineData=blob.extra) or {FAMILY: {}})[FAMILY]
         return _media(media_type, blob.data, None, signature, {FAMILY: notes} if notes else None)
     if file is not UNSET and blob is UNSET and file.file_uri is not UNSET:
@@ -503,7 +508,7 @@ class PartEncoder:
         body: Any
         if part.data is not None:
             media_type = part.media_type
-            if media_type is None and FAMILY not in (part.metadata or {}):
+            if media_type is None and "~mime" not in notes:
                 media_type = "image/png" if isinstance(part, Image) else "application/octet-stream"
                 self._log.invent(part, "media_type", f"media type {media_type}", "this API wants one")
             body = Blob(UNSET if media_type is None else media_type, part.data)

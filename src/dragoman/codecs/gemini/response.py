@@ -282,6 +282,8 @@ def _decode_silence(wire: GenerateContentResponse, notes: Extra) -> Finish | Non
     """No candidates: the prompt was blocked."""
     if wire.candidates is not UNSET:
         notes["~candidates"] = Raw(b"[]")
+    elif wire.prompt_feedback is UNSET:
+        notes["~candidates"] = NULL
     if wire.prompt_feedback is UNSET:
         return None
     feedback = parse_json(wire.prompt_feedback)
@@ -338,7 +340,8 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
         candidates.append(_encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log))
     feedback: Any = UNSET
     if not candidates and notes is not None:
-        candidates = [] if "~candidates" in notes else UNSET
+        candidates = notes.get("~candidates", UNSET)
+        candidates = UNSET if candidates == NULL else candidates
     elif not candidates and completion.finish is not None and completion.finish.reason == "content_filter":
         candidates, feedback = UNSET, Raw(b'{"blockReason":"OTHER"}')
     wire = GenerateContentResponse(
