@@ -179,7 +179,7 @@ def told_at_all(path: str, losses: tuple[Loss, ...]) -> bool:
 
 def _names_every_tool(request: ir.Request) -> bool:
     chosen = request.tool_choice.names if request.tool_choice is not None else ()
-    return {tool.name for tool in request.tools} <= set(chosen)
+    return {tool.name for tool in request.tools if not isinstance(tool, ir.ProviderTool)} <= set(chosen)
 
 
 def says(encoded: dragoman.Encoded) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ def _messages(request: Body, answer: Body) -> Body:
 
 def _gemini(request: Body, answer: Body) -> Body:
     content = answer["candidates"][0]["content"]
-    results = [
+    results: list[Body] = [
         {"functionResponse": {**_identity(part["functionCall"]), "response": {"output": "done"}}}
         for part in content["parts"]
         if "functionCall" in part

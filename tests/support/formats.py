@@ -9,7 +9,6 @@ from typing import Any
 import dragoman
 from dragoman.codecs.registry import codec
 
-
 FORMATS: tuple[str, ...] = dragoman.formats()
 PAIRS: tuple[tuple[str, str], ...] = tuple(product(FORMATS, FORMATS))
 CROSSINGS: tuple[tuple[str, str], ...] = tuple((source, target) for source, target in PAIRS if source != target)
