@@ -94,7 +94,8 @@ def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
     if isinstance(wire.stop, str):
         extra["~stop"] = Raw(b'"string"')
     if wire.stream_options is not UNSET:
-        only_usage = (parse_json(wire.stream_options) or {}).keys() <= {"include_usage"}
+        options = parse_json(wire.stream_options)
+        only_usage = options is None or (isinstance(options, dict) and options.keys() <= {"include_usage"})
         extra[MODELLED * only_usage + "stream_options"] = wire.stream_options
     if wire.response_format is not UNSET and decode_output(wire.response_format) is None:
         extra[MODELLED + "response_format"] = spliced(
