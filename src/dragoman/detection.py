@@ -33,7 +33,7 @@ def detect(body: Body) -> Detected | None:
     data = _parsed(body_bytes(body, "body"))
     if isinstance(data, list) and len(data) == 1:
         data = data[0]
-    if not isinstance(data, Mapping):
+    if not isinstance(data, Mapping) or _is_chunk(data):
         return None
     for rule in (_gemini, _answer, _request):
         found = rule(data)
@@ -168,7 +168,6 @@ _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 _MESSAGES_EVENTS = frozenset({"message_start", "message_delta", "message_stop", "ping"}) | {
     f"content_block_{step}" for step in ("start", "delta", "stop")
 }
-_CHUNK = "chat.completion.chunk"
 
 
 def is_event_stream(start: bytes) -> bool:
@@ -213,17 +212,23 @@ def _first_payloads(start: bytes) -> Iterable[bytes]:
 def _event(data: Mapping[str, Any]) -> Detected | None:
     if _word(data.get("type")) in _MESSAGES_EVENTS:
         return Detected("anthropic-messages", "response")
-    if _word(data.get("object")) == _CHUNK:
+    if _is_chunk(data):
         return Detected("openai-chat", "response")
     found = _gemini(data) or _answer(data)
     return None if found is None or found.kind == "request" or data.get("type") == "message" else found
+
+
+def _is_chunk(data: Mapping[str, Any]) -> bool:
+    """A piece of a Chat answer. Without this word, its choices have deltas where those of an answer have messages."""
+    if _word(data.get("object")) == "chat.completion.chunk":
+        return True
+    return any("delta" in choice and "message" not in choice for choice in _mappings(data.get("choices")))
 
 
 def _only_streamed(start: bytes, data: Mapping[str, Any], found: Detected) -> bool:
     return (
         is_event_stream(start)
         or _word(data.get("type")) in _MESSAGES_EVENTS
-        or _word(data.get("object")) == _CHUNK
-        or any("delta" in choice for choice in _mappings(data.get("choices")))
+        or _is_chunk(data)
         or (found.kind == "response" and start.removeprefix(BOM).lstrip().startswith(b"["))
     )

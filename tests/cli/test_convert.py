@@ -48,7 +48,7 @@ def test_responses_and_errors_are_recognised(tmp_path: Path, capsysbinary: Captu
 def test_what_is_said_beats_what_is_detected(tmp_path: Path, capsysbinary: Captured) -> None:
     file = written(tmp_path, PLAIN)
     assert main(["convert", file, "--from", "gemini", "--to", "openai-chat"]) == 2
-    assert b"gemini request: " in capsysbinary.readouterr().err
+    assert b"gemini/vertex request: " in capsysbinary.readouterr().err
     assert main(["convert", file, "--to", "openai-chat", "--kind", "response"]) == 2
     assert b"openai-chat response: " in capsysbinary.readouterr().err
 

@@ -125,7 +125,7 @@ def refuse_if_none(recording: Recording, failure: Failure, completion: Completio
 
 
 def _says_anything(completion: Completion) -> bool:
-    known = (completion.id, completion.model, completion.usage)
+    known = (completion.id, completion.model, completion.created, completion.usage, completion.metadata)
     return any(message.parts for message in completion.messages) or any(value is not None for value in known)
 
 

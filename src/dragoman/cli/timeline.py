@@ -115,8 +115,8 @@ class _Timeline:
     def _fail(self, event: StreamFailed) -> None:
         failure = event.failure
         refuse_if_none(self._recording, failure, self._answer.completion(), self._line)
-        self._end = told(failure)
-        self._tell(Node("end", "", "", self._end, style="red"))
+        self._end = "ended early" if failure.kind == "truncated" else f"failed: {failure.kind}"
+        self._tell(Node("end", warning=told(failure), style="red"))
 
 
 def _described(events: list[AnyEvent], pieces: int, *, cut: bool) -> Node:
