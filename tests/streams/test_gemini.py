@@ -567,6 +567,14 @@ def test_the_end_of_bytes_without_a_finish_reason_is_a_truncation() -> None:
     assert [event for event in read(sse([chunk(text("a"))])) if isinstance(event, ir.Finished)] == []
 
 
+def test_what_was_counted_is_told_although_the_stream_failed() -> None:
+    counted = [chunk(text("a")) | {"usageMetadata": {"promptTokenCount": count}} for count in (1, 2, 3)]
+    left = partial(*counted)
+    assert left.usage is not None
+    assert left.usage.input == 3
+    assert completed(*counted, chunk(text("b")) | {"usageMetadata": None}, STOP).usage is not None
+
+
 def test_nothing_at_all_is_a_truncation() -> None:
     for body in (b"", b"\r\n", b"[]", b": ping\n\n"):
         (failed,) = read(body)
@@ -682,6 +690,16 @@ def test_an_error_in_the_middle(body: bytes) -> None:
     assert caught.value.failure.kind == "overloaded"
     assert caught.value.failure.status == 503
     assert caught.value.partial.text == "a"
+
+
+def test_a_stream_in_snake_case() -> None:
+    first = {"candidates": [{"content": {"parts": [{"text": "a"}]}}], "usage_metadata": {"prompt_token_count": 3}}
+    then = {"candidates": [{"content": {"parts": [{"text": "b"}]}}], "usage_metadata": {"prompt_token_count": 4}}
+    last = {"candidates": [{"content": {"parts": {"text": "c"}}, "finish_reason": 1}], "response_id": "late"}
+    told = completed(first, then, then, last)
+    assert (told.text, told.finish_reason) == ("abbc", "stop")
+    assert told.usage is not None
+    assert told.usage.input == 4
 
 
 def test_an_error_at_once() -> None:
@@ -861,6 +879,8 @@ def test_cut_at_every_event_boundary() -> None:
         b'{"a": "\xff"}',
         b"[1]",
         b"[{]",
+        b"[[{}]]",
+        pytest.param(b"[" * 5000 + b"]" * 5000, id="deep"),
         b"5",
     ],
 )

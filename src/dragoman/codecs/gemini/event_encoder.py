@@ -307,8 +307,9 @@ class EventEncoder:
         if self._usage is not None:
             usage = encode_usage(self._usage, self._log, Completion(()))
         chunk = overlaid(GenerateContentResponse(candidates, usage_metadata=usage), notes)
-        body = bytes(single_line(chunk))
-        self._out.append(self._lead + (body[:-1] + self._fields).replace(b"{,", b"{", 1) + self._stop)
+        body = bytes(single_line(chunk))[:-1]
+        fields = self._fields if body != b"{" else self._fields.removeprefix(b",")
+        self._out.append(self._lead + body + fields + self._stop)
 
     def _candidate(self, number: int, finish: Finish | None) -> WireValue:
         """Its last word: the reason why it ended, and what is only known then."""

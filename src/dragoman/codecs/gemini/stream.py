@@ -14,6 +14,7 @@ other families signed rides on the next part, as in answers that are not streame
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -313,7 +314,7 @@ class PayloadDecoder:
             return self.close()
         if isinstance(error, msgspec.ValidationError):
             if payload.lstrip()[:1] == b"[":
-                return [event for item in _items(payload) for event in self.decode(bytes(item))]
+                return [event for item in _items(payload) for event in self.decode(item)]
             if self._read is _read_plain:
                 try:
                     _read_full(payload)
@@ -344,7 +345,8 @@ class PayloadDecoder:
         if error is not UNSET and bytes(error) not in _SAYS_NOTHING:
             return self._fail(payload)
         if self._state is BEFORE:
-            self._start(payload)
+            wire = self._start(payload)
+            usage = wire.usage_metadata
         self._move("chunk")
         if usage is not UNSET and bytes(usage) not in _SAYS_NOTHING:
             if self._told_usage is UNSET:
@@ -382,9 +384,11 @@ class PayloadDecoder:
             raise IllegalEvent(event=event, state=self._state, source=SOURCE)
         self._state = state
 
-    def _start(self, payload: bytes) -> None:
+    def _start(self, payload: bytes) -> GenerateContentResponse:
         wire = _wide.read(payload)
         notes = _said(wire.extra)
+        if wire.extra is not UNSET and any(key.startswith(_SPELLING) for key in wire.extra):
+            self._read = _misspelled
         if wire.prompt_feedback is not UNSET and self._blocked is None:
             notes["promptFeedback"] = wire.prompt_feedback
         created = None if wire.create_time is UNSET else decode_time(wire.create_time, notes)
@@ -394,6 +398,7 @@ class PayloadDecoder:
             wire.response_id or None, wire.model_version or None, created, {FAMILY: notes} if notes else None
         )
         self._book.events.append(start)
+        return wire
 
     def _answer(self, number: int) -> _Answer:
         answer = self._answers.get(number)
@@ -412,7 +417,7 @@ class PayloadDecoder:
 
     def _tell_usage(self) -> None:
         usage, self._usage = self._usage, UNSET
-        if usage is not UNSET and usage != self._told_usage:
+        if usage is not UNSET and usage != self._told_usage and bytes(usage) not in _SAYS_NOTHING:
             self._book.events.append(UsageUpdate(decode_usage(usage)))
 
     def _finish(self, answer: _Answer) -> Finish:
@@ -444,6 +449,8 @@ class PayloadDecoder:
             answer.lane.end_flow(incomplete=True)
             self._end_calls(answer, clean=False, failed=True)
         self._book.end_all(incomplete=True)
+        with suppress(DecodeError):
+            self._tell_usage()
         self._book.events.append(StreamFailed(failure))
         return self._book.take()
 
@@ -644,11 +651,10 @@ class PayloadDecoder:
             return answer.calls[piece.id]
         streaming = answer.streaming
         if not piece.name:
-            waiting = [call for call in answer.open if call.state is WAITS]
-            waiting += [call for call in answer.queue if isinstance(call, _Call) and call.state is WAITS]
-            if streaming is None and piece.args is piece.partial_args is UNSET:
-                return None
-            return streaming or (waiting[0] if waiting else None)
+            if streaming is not None or piece.args is piece.partial_args is UNSET:
+                return streaming
+            begun = [*answer.open, *answer.queue]
+            return next((call for call in begun if isinstance(call, _Call) and call.state is WAITS), None)
         # A name that is repeated with every leaf starts no other call.
         goes_on = streaming is not None and piece.name == streaming.name and piece.partial_args is not UNSET
         return streaming if goes_on and not piece.id else None
@@ -701,6 +707,11 @@ def _said(extra: Extra | UnsetType) -> Extra:
     if extra is UNSET:
         return {}
     return {key: held for key, held in extra.items() if not key.startswith(_SPELLING) and bytes(held) != b"null"}
+
+
+def _misspelled(_payload: bytes) -> Chunk[Any]:
+    """For streams in snake_case: only the wider reader knows their keys."""
+    raise msgspec.ValidationError("snake_case")
 
 
 def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
@@ -756,11 +767,15 @@ def _is_repeated(call: _Call, piece: CallPiece) -> bool:
     return not piece.name or (again.name == call.name and hash(again.text()) == told)
 
 
-def _items(payload: bytes) -> list[Raw]:
+def _items(payload: bytes) -> list[bytes]:
+    """The chunks of a list that came as one event: some front ends wrap an error so."""
     try:
-        return _decode_items(payload)
+        items = [bytes(item) for item in _decode_items(payload)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(path="$", expected="a list of chunks", got=str(error), source=SOURCE) from error
+    if any(item[:1] != b"{" for item in items):
+        raise DecodeError(path="$[*]", expected="a chunk", got="something else", source=SOURCE)
+    return items
 
 
 def _check_text(payload: bytes) -> None:
