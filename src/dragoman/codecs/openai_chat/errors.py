@@ -11,13 +11,15 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
 from dragoman.codecs.openai_chat.wire import ErrorBody, ErrorResponse
 from dragoman.codecs.reading import WireReader, keep, spliced
+from dragoman.errors import DecodeError
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.values import encode_json
+from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json
 
 FAMILY = "openai"
 
 _reader = WireReader(ErrorResponse, "openai-chat error")
+_bare_reader = WireReader(ErrorBody, "openai-chat error")
 
 _TYPE_OF: dict[FailureKind, str] = {
     "invalid_request": "invalid_request_error",
@@ -48,29 +50,60 @@ _KIND_OF_WORD: dict[str, FailureKind] = {
 
 
 def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
-    wire = _reader.read(body)
+    try:
+        wire = _reader.read(body)
+        if wire.error is UNSET:
+            bare = _bare_reader.read(body)
+            extra = (keep(FAMILY, bare.extra) or {FAMILY: {}})[FAMILY]
+            return _failure(bare, extra | {"~bare": Raw(b"true")}, status, headers or {})
+    except DecodeError:
+        held = exact_object(body)
+        if held is None:
+            raise
+        return _unknown_failure(held, status, headers or {})
     error = wire.error if isinstance(wire.error, ErrorBody) else ErrorBody(wire.error)
-    code = None if error.code is UNSET or error.code is None else str(error.code)
-    raw_type = error.type if isinstance(error.type, str) else None
-    extra: Extra = {"~code": Raw(encode_json(error.code))} if isinstance(error.code, int) else {}
-    for key in ("message", "type", "param", "code"):
-        if getattr(error, key) is UNSET:
-            extra["~absent:" + key] = Raw(b"true")
+    extra = (keep(FAMILY, wire.extra, error=error.extra) or {FAMILY: {}})[FAMILY]
     if isinstance(wire.error, str):
         extra["~string"] = Raw(b"true")
-    extra |= (keep(FAMILY, wire.extra, error=error.extra) or {FAMILY: {}})[FAMILY]
-    given = headers or {}
+    return _failure(error, extra, status, headers or {})
+
+
+def _failure(error: ErrorBody, extra: Extra, status: int | None, headers: Mapping[str, str]) -> Failure:
+    code = None if error.code is UNSET or error.code is None else str(error.code)
+    raw_type = error.type if isinstance(error.type, str) else None
+    notes: Extra = {"~code": Raw(encode_json(error.code))} if isinstance(error.code, int) else {}
+    for key in ("message", "type", "param", "code"):
+        if getattr(error, key) is UNSET:
+            notes["~absent:" + key] = Raw(b"true")
+    detail = extra.get("detail")
     return Failure(
         _KIND_OF_WORD.get(code or "") or _KIND_OF_WORD.get(raw_type or "") or kind_of_status(_status(status, error)),
-        "" if error.message is UNSET else error.message,
+        error.message if error.message is not UNSET else "" if detail is None else _said(detail),
         _status(status, error),
         code,
         error.param if isinstance(error.param, str) else None,
-        retry_after_of(given),
-        given.get("x-request-id"),
+        retry_after_of(headers),
+        headers.get("x-request-id"),
         raw_type,
-        metadata={FAMILY: extra},
+        metadata={FAMILY: notes | extra},
     )
+
+
+def _unknown_failure(held: Raw, status: int | None, headers: Mapping[str, str]) -> Failure:
+    """An object that is no error we know: its text is the message."""
+    return Failure(
+        kind_of_status(status),
+        _said(held),
+        status,
+        retry_after=retry_after_of(headers),
+        request_id=headers.get("x-request-id"),
+        metadata={FAMILY: {"~body": held}},
+    )
+
+
+def _said(held: Raw) -> str:
+    value = parse_json(held)
+    return value if isinstance(value, str) else compact_text(held)
 
 
 def _status(status: int | None, error: ErrorBody) -> int | None:
@@ -86,6 +119,8 @@ def encode_error(failure: Failure) -> Encoded:
     headers = {} if failure.request_id is None else {"x-request-id": failure.request_id}
     if failure.retry_after is not None:
         headers["retry-after"] = f"{failure.retry_after:g}"
+    if "~body" in notes:
+        return Encoded(bytes(notes["~body"]), (), "", headers, status)
     if "~string" in notes:
         return Encoded(bytes(spliced(ErrorResponse(failure.message), notes)), (), "", headers, status)
     native = FAMILY in (failure.metadata or {})
@@ -98,5 +133,7 @@ def encode_error(failure: Failure) -> Encoded:
     for key in list(body):
         if "~absent:" + key in notes:
             del body[key]
+    if "~bare" in notes:
+        return Encoded(bytes(spliced(Raw(encode_json(body)), notes)), (), "", headers, status)
     inner = spliced(Raw(encode_json(body)), inner_extra(notes, "error") or {})
     return Encoded(bytes(spliced(ErrorResponse(inner), notes)), (), "", headers, status)  # type: ignore[arg-type]

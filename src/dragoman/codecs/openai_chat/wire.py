@@ -271,4 +271,5 @@ class ErrorBody(Wire, frozen=True):
 
 
 class ErrorResponse(Wire, frozen=True):
-    error: ErrorBody | str
+    # Mistral and some gateways leave the envelope out.
+    error: ErrorBody | str | UnsetType = UNSET
