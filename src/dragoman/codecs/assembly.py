@@ -180,25 +180,25 @@ class Accumulator:
 
     def __init__(self) -> None:
         self._parts: dict[int, _Growing] = {}
+        self._pieces: dict[int, list[str]] = {}
         self._start = StreamStart()
         self._usage: Usage | None = None
         self._finished: Finished | None = None
         self.failed: StreamFailed | None = None
 
     def add(self, events: Iterable[AnyEvent]) -> None:
-        parts = self._parts
+        pieces = self._pieces
         for event in events:
-            kind = type(event)
-            if kind is PartDelta:
-                growing = parts[event.index]  # type: ignore[union-attr]
-                if event.citation is None:  # type: ignore[union-attr]
-                    growing.pieces.append(event.text)  # type: ignore[union-attr]
+            if type(event) is PartDelta:
+                if event.citation is None:
+                    pieces[event.index].append(event.text)
                 else:
-                    growing.citations.append(event.citation)  # type: ignore[union-attr]
-            elif isinstance(event, PartStart):
-                parts[event.index] = _Growing(event)
-            elif isinstance(event, PartEnd):
-                parts[event.index].end = event
+                    self._parts[event.index].citations.append(event.citation)
+            elif type(event) is PartStart:
+                growing = self._parts[event.index] = _Growing(event)
+                pieces[event.index] = growing.pieces
+            elif type(event) is PartEnd:
+                self._parts[event.index].end = event
             else:
                 self._add_rare(event)
 

@@ -76,10 +76,10 @@ class CallFragment(Struct, gc=False):
 class PlainDelta(Struct, gc=False, forbid_unknown_fields=True):
     """What the specification knows. Most streams say no more, and are read with this alone."""
 
-    content: str | None = None
-    tool_calls: list[CallFragment] | None = None
-    refusal: str | None = None
     role: str | None = None
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[CallFragment] | None = None
 
 
 class VendorDelta(Struct, gc=False):
@@ -100,8 +100,8 @@ D = TypeVar("D")
 
 
 class ChunkChoice(Struct, Generic[D], gc=False):
-    delta: D | None = None
     index: int | None = None
+    delta: D | None = None
     finish_reason: str | None = None
 
 
@@ -178,22 +178,48 @@ class PayloadDecoder:
         return ServerSentEvents(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
-        if payload[:1] == b"[" and payload.startswith(b"[DONE]"):
-            return self.close()
         try:
             chunk = self._reader.decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if payload.startswith(b"[DONE]"):
+                return self.close()
             chunk = self._read_wider(payload, error)
         choices = chunk.choices
         if self._state is OPEN and choices and len(choices) == 1 and chunk.usage is None and chunk.error is UNSET:
-            # The usual chunk: more of the running text, or more arguments of one call.
             choice = choices[0]
             delta = choice.delta
-            if type(delta) is PlainDelta and not choice.index and choice.finish_reason is None and not delta.refusal:
-                lane = self._lane
-                if delta.tool_calls is None and delta.content and lane.flow_kind is Text:
-                    return [PartDelta(lane.flow_index, delta.content)]
+            if type(delta) is PlainDelta and choice.finish_reason is None and not choice.index:
+                events = self._usual(delta)
+                if events is not None:
+                    return events
         return self._decode_whole(chunk, payload)
+
+    def _usual(self, delta: PlainDelta) -> list[AnyEvent] | None:
+        """The usual delta: more of the running text, or more arguments of one call; None for every other."""
+        calls = delta.tool_calls
+        content = delta.content
+        if calls is None:
+            if content and self._lane.flow_kind is Text and delta.refusal is None:
+                return [PartDelta(self._lane.flow_index, content)]
+            return None
+        if content or len(calls) != 1:
+            return None
+        fragment = calls[0]
+        function = fragment.function
+        call = self._by_index.get((0, fragment.index))  # type: ignore[arg-type]
+        if (
+            call is None
+            or call.part_index < 0
+            or fragment.id is not None
+            or function is None
+            or function.name is not None
+            or type(function.arguments) is not str
+            or fragment.extra_content is not UNSET
+        ):
+            return None
+        text = function.arguments
+        call.pieces.append(text)
+        return [PartDelta(call.part_index, text)] if text else []
 
     def _decode_whole(self, chunk: Chunk[Any], payload: bytes) -> list[AnyEvent]:
         if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b"{}"}:
