@@ -570,6 +570,29 @@ def test_pictures_of_results_follow_in_a_tagged_turn_before_gemini_3(texts: tupl
     assert losses == ()
 
 
+@promise("law:2-nothing-vanishes")
+def test_what_the_media_of_results_cannot_say_is_told() -> None:
+    pieces = (
+        ir.Text("a", cache=ir.Cache()),
+        ir.Document(text="b", title="T"),
+        ir.Image("image/png", "QQ==", detail="low"),
+        ir.Audio("audio/wav", "QQ==", transcript="t"),
+    )
+    signed = from_model(structs.replace(CALL, signature=SIGNED))
+    encoded, losses = encode(asked(GREETING, signed, answered("multimodal", parts=pieces), model=NEW))
+    said = encoded.body["contents"][2]["parts"][0]["functionResponse"]
+    assert said["response"] == {"output": "a\nb"}
+    assert len(said["parts"]) == 2
+    assert sorted(loss.what for loss in losses) == [
+        "2 texts",
+        "audio transcript",
+        "cache mark",
+        "document title",
+        "image detail 'low'",
+        "text document",
+    ]
+
+
 def test_system_text_in_the_middle_moves_to_the_front() -> None:
     encoded, losses = encode(asked(ir.Message("system", "a"), GREETING, ir.Message("system", "b"), GREETING))
     assert encoded.body["systemInstruction"] == {"parts": [{"text": "a"}, {"text": "b"}]}

@@ -485,24 +485,17 @@ class PartEncoder:
         signed = block if signature is UNSET else spliced(block, {"thoughtSignature": Raw(encode_json(signature))})
         return spliced(signed, fields)
 
-    def _image(self, part: Image) -> WireValue:
-        if part.detail not in {None, "auto"}:
-            self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such field")
-        return self.media(part)
-
-    def _audio(self, part: Audio) -> WireValue:
-        self._report(part, "transcript")
-        return self.media(part)
-
     def _document(self, part: Document) -> WireValue:
-        self._report(part, "title", "context", "cite")
         if part.text is None:
             return self.media(part)
+        self._report(part, "title", "context", "cite")
         self._log.degrade(part, "", "text document", "it crosses as plain text")
         return TextOut(part.text)
 
     def media(self, part: Any, wire: type[Part | ResponsePart] = Part) -> WireValue:
-        self._report(part)
+        self._report(part, *_UNSAID.get(type(part), ()))
+        if isinstance(part, Image) and part.detail not in {None, "auto"}:
+            self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such field")
         notes = (part.metadata or {}).get(FAMILY, {})
         extra: Extra = {}
         body: Any
@@ -540,12 +533,14 @@ class PartEncoder:
         self._log.drop(part, "", "tool result", "this message cannot hold it")
 
 
+_UNSAID: dict[type[Any], tuple[str, ...]] = {Audio: ("transcript",), Document: ("title", "context", "cite")}
+
 _ENCODE: dict[type[AnyPart], Callable[[Any, Any], WireValue]] = {
     Text: PartEncoder._text,  # noqa: SLF001
     Reasoning: PartEncoder._reasoning,  # noqa: SLF001
     Refusal: PartEncoder._refusal,  # noqa: SLF001
-    Image: PartEncoder._image,  # noqa: SLF001
-    Audio: PartEncoder._audio,  # noqa: SLF001
+    Image: PartEncoder.media,
+    Audio: PartEncoder.media,
     Document: PartEncoder._document,  # noqa: SLF001
     ToolCall: PartEncoder._call,  # noqa: SLF001
     ToolResult: PartEncoder._misplaced,  # noqa: SLF001

@@ -26,7 +26,7 @@ from dragoman.codecs.gemini.wire import (
 )
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_media import media_placeholder, media_tag
-from dragoman.ir import Opaque, ResultKind, Text, ToolResult
+from dragoman.ir import AnyPart, Document, Opaque, ResultKind, Text, ToolResult
 from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, note, parse_json, to_raw
@@ -192,7 +192,7 @@ class ResultEncoder:
         tagged = "~tagged" in notes or not (self._takes_media or notes)
         wires: list[WireValue] = []
         for part in result.parts:
-            if isinstance(part, Text):
+            if _text_of(part) is not None:
                 continue
             if isinstance(part, Opaque):
                 wire = self._parts.encode(part)
@@ -210,13 +210,18 @@ class ResultEncoder:
         return _response_beside_media(result, texts, notes.get("~response")), beside
 
     def _texts(self, result: ToolResult) -> str | None:
-        texts = [part for part in result.parts if isinstance(part, Text)]
-        for part in texts:
-            if part.cache is not None:
-                self._log.drop(result, "cache", "cache mark", "prompts are cached automatically by this API")
+        texts: list[str] = []
+        for part in result.parts:
+            if (text := _text_of(part)) is not None:
+                self._parts.encode(part)  # for what it reports
+                texts.append(text)
         if len(texts) > 1:
             self._log.degrade(result, "parts", f"{len(texts)} texts", "joined by line breaks: a response holds one")
-        return "\n".join(part.text for part in texts) if texts else None
+        return "\n".join(texts) if texts else None
+
+
+def _text_of(part: AnyPart) -> str | None:
+    return part.text if isinstance(part, Text | Document) else None
 
 
 def _response_beside_media(result: ToolResult, texts: str | None, given: Raw | None) -> WireValue:
