@@ -6,6 +6,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
 from dragoman.codecs.openai_chat.request import locate_part
 from dragoman.codecs.openai_chat.wire import (
@@ -218,6 +219,8 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         _encode_choice(message, encoder, words[position], position, native=native)
         for position, message in enumerate(messages)
     ]
+    if not native and (completion.id is None or completion.model is None):
+        completion = _identified(completion, log)
     wire = ChatResponse(
         choices,
         completion.id,
@@ -229,8 +232,24 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(bytes(spliced(wire, extra)) if extra else encode_json(wire))
 
 
+def _identified(completion: Completion, log: LossLog) -> Completion:
+    """Gemini may leave both out; clients of this API expect them."""
+    named = structs.replace(
+        completion, id=completion.id or f"chatcmpl-{invent_id('answer', 0)}", model=completion.model or ""
+    )
+    log.replaced(named, completion)
+    if completion.id is None:
+        log.invent(completion, "id", "id of the answer", "an answer of this API has one")
+    if completion.model is None:
+        log.invent(completion, "model", "empty model name", "an answer of this API names its model")
+    return named
+
+
 def _encode_finishes(completion: Completion, count: int, log: LossLog, *, native: bool) -> list[str | None]:
     finishes = completion.finishes or (completion.finish,) * count
+    if not native and None in finishes:
+        log.invent(completion, "finish", "finish reason stop", "an answer of this API says why it ended")
+        finishes = tuple(Finish("stop") if finish is None else finish for finish in finishes)
     return [encode_finish(finish, FAMILY if native else None, log, completion) for finish in finishes]
 
 
