@@ -724,8 +724,11 @@ def test_chunks_without_candidates_say_nothing() -> None:
 
 
 def test_done_is_an_end_too_and_what_follows_is_nobodys() -> None:
-    body = sse([chunk(text("a"), finish="STOP")]) + b"data: [DONE]\n\n" + sse([chunk(text("b"))])
-    assert dragoman.accumulate(read(body)).text == "a"
+    body = sse([chunk(text("a"), finish="STOP")]) + b"data: [DONE]\n\n"
+    for after in (sse([chunk(text("b"))]), b"data: nonsense\n\n", sse([ERROR, {}]), b"data: [DONE]\n\n"):
+        events = read(body + after)
+        assert isinstance(events[-1], ir.Finished)
+        assert dragoman.accumulate(events).text == "a"
 
 
 def test_candidates_by_index() -> None:
@@ -899,8 +902,23 @@ def test_an_event_with_bytes_that_are_no_text() -> None:
     body = sse([chunk(text("a"))]) + b'data: {"candidates":[{"content":{"parts":[{"text":"\xff"}]}}]}\n\n'
     events = read(body)
     assert isinstance(events[-1], ir.StreamFailed)
+    counted = b'data: {"candidates":[{"content":{"parts":[{"text":"b"}]}}],"usageMetadata":{"a\xff":1}}\n\n'
+    assert isinstance(read(sse([chunk(text("a"))]) + counted)[-1], ir.StreamFailed)
     unread = b'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":"\xff"}}}]}}]}\n\n'
     assert isinstance(read(sse([chunk(text("a"))]) + unread)[-1], ir.StreamFailed)
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("byte", [0x00, 0x0A, 0x22, 0x2C, 0x35, 0x5B, 0x7D, 0xFF])
+def test_any_byte_may_be_wrong(byte: int) -> None:
+    body = sse(ORDINARY)
+    for place in range(len(body)):
+        events = read(body[:place] + bytes([byte]) + body[place + 1 :])
+        assert isinstance(events[-1], ir.Finished | ir.StreamFailed)
+        assert not any(isinstance(event, ir.Finished | ir.StreamFailed) for event in events[:-1])
+        opened = [event.index for event in events if isinstance(event, ir.PartStart)]
+        assert sorted(opened) == sorted(event.index for event in events if isinstance(event, ir.PartEnd))
+        written(events)
 
 
 @pytest.mark.parametrize("place", range(len(ORDINARY)))

@@ -310,7 +310,7 @@ class PayloadDecoder:
 
     def _decode_odd(self, payload: bytes, error: Exception) -> list[AnyEvent]:
         """Chunks of servers that say more than the usual, in snake_case, in a list; and what is no chunk at all."""
-        if payload.strip() == b"[DONE]":
+        if self._state is ENDED or payload.strip() == b"[DONE]":
             return self.close()
         if isinstance(error, msgspec.ValidationError):
             if payload.lstrip()[:1] == b"[":
@@ -325,6 +325,9 @@ class PayloadDecoder:
         return self._decode_wide(payload)
 
     def _decode_wide(self, payload: bytes) -> list[AnyEvent]:
+        if self._state is ENDED:
+            return []
+        _check_text(payload)
         wire = _wide.read(payload)
         error = UNSET if wire.extra is UNSET else wire.extra.get("error", UNSET)
         candidates = wire.candidates or ()
@@ -418,6 +421,7 @@ class PayloadDecoder:
     def _tell_usage(self) -> None:
         usage, self._usage = self._usage, UNSET
         if usage is not UNSET and usage != self._told_usage and bytes(usage) not in _SAYS_NOTHING:
+            _check_text(bytes(usage))
             self._book.events.append(UsageUpdate(decode_usage(usage)))
 
     def _finish(self, answer: _Answer) -> Finish:
