@@ -1,19 +1,32 @@
 """What takes part in a measurement: dragoman, and the peers that speak the same language."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from benchmarks.bodies import Format
+from benchmarks.conversations import Assistant, Call
 
 Translator = Callable[[bytes], bytes]
+# Chunks of SSE in; out come the bytes of another stream, or the answer with its calls.
+Streamer = Callable[[Sequence[bytes]], bytes | Assistant]
 
 
 class Job(Enum):
-    """What is translated. A stream becomes a third member: bytes of SSE in, bytes of SSE out."""
+    """What is done: a body becomes another body, a stream becomes another stream or an answer with its final calls."""
 
     REQUEST = "request"
     RESPONSE = "response"
+    STREAM = "stream"
+    CALLS = "calls"
+
+    @property
+    def streamed(self) -> bool:
+        return self in {Job.STREAM, Job.CALLS}
+
+
+def no_streams(job: Job, source: Format, target: Format) -> None:  # noqa: ARG001
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +35,7 @@ class Candidate:
     version: str
     # None where the library does not offer the pair: it is left out and shown as "-".
     translator: Callable[[Job, Format, Format], Translator | None]
+    streamer: Callable[[Job, Format, Format], Streamer | None] = no_streams
     held_to_limits: bool = False
 
 
@@ -36,4 +50,31 @@ def dragoman() -> Candidate:
         translate_request = library.translate_request
         return lambda body: translate_request(body, source=source, target=target).json()
 
-    return Candidate(name="dragoman", version=library.__version__, translator=translator, held_to_limits=True)
+    return Candidate(
+        name="dragoman",
+        version=library.__version__,
+        translator=translator,
+        streamer=_dragoman_streamer,
+        held_to_limits=True,
+    )
+
+
+def _dragoman_streamer(job: Job, source: Format, target: Format) -> Streamer:
+    from dragoman import StreamDecoder, StreamTranslator, accumulate  # noqa: PLC0415 - as above
+
+    def translate(chunks: Sequence[bytes]) -> bytes:
+        translator = StreamTranslator(source=source, target=target)
+        feed = translator.feed
+        out = [feed(chunk) for chunk in chunks]
+        out.append(translator.close())
+        return b"".join(out)
+
+    def decode(chunks: Sequence[bytes]) -> Assistant:
+        decoder = StreamDecoder(source)
+        feed = decoder.feed
+        events = [event for chunk in chunks for event in feed(chunk)]
+        events += decoder.close()
+        completion = accumulate(events)
+        return Assistant(completion.text, tuple(Call(call.name, call.arguments) for call in completion.tool_calls))
+
+    return translate if job is Job.STREAM else decode

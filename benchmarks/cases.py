@@ -1,5 +1,6 @@
 """What is measured, between which formats, and what each may cost: the limits are data, `--check` enforces them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
@@ -7,7 +8,7 @@ from typing import Final
 
 import orjson
 
-from benchmarks import bodies, conversations
+from benchmarks import bodies, conversations, streams
 from benchmarks.bodies import FORMATS, Format
 from benchmarks.candidates import Job
 from benchmarks.conversations import Assistant, Conversation
@@ -21,14 +22,31 @@ class Case:
     limit: float  # times the floor, for every pair
     conversation: Conversation
 
+    @property
+    def pairs(self) -> tuple[tuple[Format, Format], ...]:
+        """What is decoded has no target."""
+        return tuple((format, format) for format in FORMATS) if self.job is Job.CALLS else PAIRS
+
+    @property
+    def answer(self) -> Assistant:
+        """The one turn of a case that is about an answer."""
+        (answer,) = self.conversation.turns
+        if not isinstance(answer, Assistant):
+            raise TypeError(f"{self.name}: an answer is one assistant turn, not {answer!r}")
+        return answer
+
 
 PAIRS: Final[tuple[tuple[Format, Format], ...]] = tuple(permutations(FORMATS, 2))
+
+_STREAMED: Final = Conversation(turns=(conversations.streamed(),))
 
 CASES: Final = (
     Case(name="small request", job=Job.REQUEST, limit=2.5, conversation=conversations.small()),
     Case(name="agent history", job=Job.REQUEST, limit=2.0, conversation=conversations.history()),
     Case(name="2 MB of text", job=Job.REQUEST, limit=1.4, conversation=conversations.big_text()),
     Case(name="small response", job=Job.RESPONSE, limit=3.0, conversation=Conversation(turns=(conversations.ANSWER,))),
+    Case(name="stream to calls", job=Job.CALLS, limit=1.2, conversation=_STREAMED),
+    Case(name="stream to stream", job=Job.STREAM, limit=1.8, conversation=_STREAMED),
 )
 
 IMPORT_LIMIT: Final = 2.0  # times `import msgspec`
@@ -36,24 +54,31 @@ IMPORT_LIMIT: Final = 2.0  # times `import msgspec`
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A body, and its floor: everybody who is measured on the body helps to find it."""
+    """What is given, and its floor: everybody who is measured on it helps to find it."""
 
-    body: bytes
+    chunks: tuple[bytes, ...]  # a body is one chunk
+    floor_work: Callable[[], object]
     floor: Best
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.chunks)
 
 
 @cache
 def ground(case: Case, format: Format) -> Ground:
-    return Ground(_body(case, format), Best())
+    if not case.job.streamed:
+        body = _body(case, format)
+        return Ground((body,), lambda: floor(body), Best())
+    chunks = streams.chunks(case.answer, format)
+    payloads = streams.payloads(chunks)
+    return Ground(chunks, lambda: [floor(payload) for payload in payloads], Best())
 
 
 def _body(case: Case, format: Format) -> bytes:
     if case.job is Job.REQUEST:
         return bodies.request(case.conversation, format)
-    (answer,) = case.conversation.turns
-    if not isinstance(answer, Assistant):
-        raise TypeError(f"{case.name}: a response is one assistant turn, not {answer!r}")
-    return bodies.response(answer, format)
+    return bodies.response(case.answer, format)
 
 
 def floor(body: bytes) -> bytes:

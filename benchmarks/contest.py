@@ -1,11 +1,14 @@
 """One candidate on one case and pair of formats."""
 
+from collections.abc import Callable
 from math import inf
 
+from benchmarks import streams
 from benchmarks.bodies import Format
 from benchmarks.candidates import Candidate
-from benchmarks.cases import Case, floor, ground
-from benchmarks.crossing import shortcoming
+from benchmarks.cases import Case, ground
+from benchmarks.conversations import Assistant
+from benchmarks.crossing import shortcoming, stream_shortcoming
 from benchmarks.measure import Best, Runner, race
 
 
@@ -20,7 +23,7 @@ class Contest:
         self.remark: str | None = None
         self.best = Best()
         self.ground = ground(case, source)
-        self._translate = candidate.translator(case.job, source, target)
+        self._work = self._offered()
         self._try()
 
     @property
@@ -38,21 +41,35 @@ class Contest:
 
     def measure(self, *, seconds: float, collector: bool) -> None:
         """Adds one slice. Nothing happens where the pair is not offered or the library fails."""
-        translate, given = self._translate, self.ground.body
-        if translate is None:
+        if self._work is None:
             return
         race(
-            Runner(lambda: translate(given), self.best),
-            Runner(lambda: floor(given), self.ground.floor),
+            Runner(self._work, self.best),
+            Runner(self.ground.floor_work, self.ground.floor),
             seconds=seconds,
             collector=collector,
         )
 
+    def _offered(self) -> Callable[[], bytes | Assistant] | None:
+        pair, chunks = (self.case.job, self.source, self.target), self.ground.chunks
+        if self.case.job.streamed:
+            streamer = self.candidate.streamer(*pair)
+            return None if streamer is None else lambda: streamer(chunks)
+        translate, (body,) = self.candidate.translator(*pair), chunks
+        return None if translate is None else lambda: translate(body)
+
+    def _shortcoming(self, result: bytes | Assistant) -> str | None:
+        if isinstance(result, Assistant):
+            return stream_shortcoming(self.case.answer, result)
+        if self.case.job.streamed:
+            return stream_shortcoming(self.case.answer, streams.answer(result, self.target))
+        return shortcoming(self.case.conversation, self.target, result)
+
     def _try(self) -> None:
-        if self._translate is None:
+        if self._work is None:
             return
         try:
-            self.remark = shortcoming(self.case.conversation, self.target, self._translate(self.ground.body))
+            self.remark = self._shortcoming(self._work())
         except Exception as error:  # noqa: BLE001 - whatever a library raises, the others still get their turn
-            self._translate = None
+            self._work = None
             self.remark = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

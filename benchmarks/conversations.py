@@ -90,6 +90,25 @@ ANSWER = Assistant(
 )
 
 
+def streamed() -> Assistant:
+    """An answer that takes a while: a long text, and three parallel calls with long arguments."""
+    dice = _Dice(3)
+    text = "\n\n".join(_paragraph(dice) for _ in range(24))
+    edits = [_edit(dice)[0] for _ in range(3)]
+    return Assistant(text, tuple(edits))
+
+
+def spoken(pieces: int) -> Assistant:
+    """An answer without calls, of about seven characters for each piece it will be cut into."""
+    dice = _Dice(4)
+    length = 7 * pieces
+    words: list[str] = []
+    while length > 0:
+        words.append(_sentence(dice))
+        length -= len(words[-1]) + 1
+    return Assistant(" ".join(words))
+
+
 class _Dice:
     """A linear congruential generator: the same numbers everywhere, unlike the helpers of `random`."""
 

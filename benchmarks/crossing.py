@@ -29,6 +29,16 @@ def shortcoming(conversation: Conversation, target: Format, body: bytes) -> str 
     return None
 
 
+def stream_shortcoming(wanted: Assistant, found: Assistant) -> str | None:
+    """The first thing that an answer gathered from a stream does not have, or None."""
+    if found.text != wanted.text:
+        return f"the text arrived as {_shortened(found.text or '')!r}"
+    for number, call in enumerate(wanted.calls):
+        if call not in found.calls:
+            return f"call {number} did not arrive"
+    return None if len(found.calls) == len(wanted.calls) else f"{len(found.calls)} calls arrived"
+
+
 def _shortened(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 

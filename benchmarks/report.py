@@ -1,16 +1,18 @@
 """The measurements as a table for people, as markdown for the README, or as JSON for programs."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from math import inf
 from typing import Final
 
 import orjson
 
+from benchmarks.candidates import Job
 from benchmarks.cases import IMPORT_LIMIT
 from benchmarks.contest import Contest
 from benchmarks.imports import ImportCost
+from benchmarks.memory import LONG, SHORT, MemoryUse
 
 _NOTHING: Final = "-"
 
@@ -19,6 +21,7 @@ _NOTHING: Final = "-"
 class Report:
     contests: Sequence[Contest]
     imports: ImportCost | None
+    memory: Sequence[MemoryUse] = ()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -58,6 +61,9 @@ def _sections(report: Report, draw: Callable[[list[list[str]]], str]) -> Iterato
         yield "\n".join(remarks)
     if report.imports is not None:
         yield _import_line(report.imports)
+    if report.memory:
+        yield f"peak memory of a stream in flight, {SHORT} and {LONG} chunks of text (no limit)"
+        yield draw(_memory_grid(report.memory))
 
 
 def _grid(contests: list[Contest], names: list[str]) -> list[list[str]]:
@@ -77,12 +83,22 @@ def _grid(contests: list[Contest], names: list[str]) -> list[list[str]]:
     return grid
 
 
+def _memory_grid(memory: Sequence[MemoryUse]) -> list[list[str]]:
+    rows = [
+        [f"{use.source} -> {use.target}", f"{use.short / 1e3:.1f}", f"{use.long / 1e3:.1f}", f"{use.growth:.2f}"]
+        for use in memory
+    ]
+    return [["from -> to", "short, kB", "long, kB", "growth"], *rows]
+
+
 def _floor(contest: Contest) -> str:
     nanoseconds = contest.ground.floor.nanoseconds
     return _NOTHING if nanoseconds == inf else f"{nanoseconds / 1e3:.1f}"
 
 
 def _pair(contest: Contest) -> str:
+    if contest.case.job is Job.CALLS:
+        return contest.source
     return f"{contest.source} -> {contest.target}"
 
 
@@ -143,5 +159,12 @@ def json(report: Report) -> str:
         "msgspec_milliseconds": report.imports.msgspec / 1e6,
         "unwanted": report.imports.unwanted,
     }
-    whole = {"versions": report.versions, "numbers": numbers, "import": imports, "failures": report.failures}
+    memory = [{**asdict(use), "growth": use.growth} for use in report.memory]
+    whole = {
+        "versions": report.versions,
+        "numbers": numbers,
+        "import": imports,
+        "memory": memory,
+        "failures": report.failures,
+    }
     return orjson.dumps(whole, option=orjson.OPT_INDENT_2).decode()

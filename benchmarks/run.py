@@ -9,9 +9,9 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script finds its own folder, not the one around it
 
-from benchmarks import candidates, imports, peers, report
+from benchmarks import candidates, imports, memory, peers, report
 from benchmarks.candidates import Candidate
-from benchmarks.cases import CASES, PAIRS, Case
+from benchmarks.cases import CASES, Case
 from benchmarks.contest import Contest
 from benchmarks.report import Report
 
@@ -42,7 +42,8 @@ def main() -> int:
     cases = [case for case in CASES if options.case in {None, case.name}]
     cost = imports.measure() if options.case is None else None
     contests = [contest for candidate in _candidates(options) for contest in _measured(candidate, cases, options)]
-    result = Report(contests=contests, imports=cost)
+    held = memory.measure() if options.case is None else ()
+    result = Report(contests=contests, imports=cost, memory=held)
     print(_RENDERINGS[options.rendering](result))
     for failure in result.failures:
         print(f"not as promised: {failure}", file=sys.stderr)
@@ -71,7 +72,7 @@ def _candidates(options: Options) -> Iterator[Candidate]:
 
 
 def _measured(candidate: Candidate, cases: list[Case], options: Options) -> list[Contest]:
-    contests = [Contest(candidate, case, source, target) for case in cases for source, target in PAIRS]
+    contests = [Contest(candidate, case, source, target) for case in cases for source, target in case.pairs]
     for sweep in range(1, _SWEEPS + _MORE_SWEEPS + 1):
         wanted = contests if sweep <= _SWEEPS else [contest for contest in contests if contest.slow]
         if not wanted:

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Final
 
-from benchmarks.candidates import Candidate
+from benchmarks.candidates import Candidate, no_streams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,9 @@ def installed() -> Iterator[Candidate]:
     for peer in PEERS:
         if all(_is_there(module) for module in peer.modules):
             adapter = import_module(f"benchmarks.peers.{peer.adapter}")
-            yield Candidate(name=peer.name, version=version(peer.distribution), translator=adapter.translator)
+            streamer = getattr(adapter, "streamer", no_streams)
+            number = version(peer.distribution)
+            yield Candidate(name=peer.name, version=number, translator=adapter.translator, streamer=streamer)
 
 
 def _is_there(module: str) -> bool:

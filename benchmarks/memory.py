@@ -1,0 +1,54 @@
+"""What a stream in flight holds: the peak while a short and a long text pass from one format to another.
+
+The two halves of a translator, without the completion it builds on the way: that one grows with the answer, as it must.
+"""
+
+import tracemalloc
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks import conversations, streams
+from benchmarks.bodies import Format
+from benchmarks.cases import PAIRS
+
+SHORT: Final = 1_000
+LONG: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """Bytes at the peak, for `SHORT` and for `LONG` chunks of text."""
+
+    source: Format
+    target: Format
+    short: int
+    long: int
+
+    @property
+    def growth(self) -> float:
+        return self.long / self.short
+
+
+def measure() -> list[MemoryUse]:
+    found = []
+    for source, target in PAIRS:
+        _peak(source, target, SHORT)  # imports and caches
+        short, long = (_peak(source, target, count) for count in (SHORT, LONG))
+        found.append(MemoryUse(source=source, target=target, short=short, long=long))
+    return found
+
+
+def _peak(source: Format, target: Format, count: int) -> int:
+    from dragoman import StreamDecoder, StreamEncoder  # noqa: PLC0415 - its import is measured too
+
+    chunks = streams.chunks(conversations.spoken(count), source, count)
+    tracemalloc.start()
+    try:
+        decoder, encoder = StreamDecoder(source), StreamEncoder(target)
+        for chunk in chunks:
+            encoder.encode(decoder.feed(chunk))
+        encoder.encode(decoder.close())
+        encoder.close()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
