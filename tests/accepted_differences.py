@@ -1,0 +1,59 @@
+"""Recorded bodies that do not come back as they were, or do not cross legally, and why that is right.
+
+A row names a record by its id (tests/support/recordings.py). A row that no test needs any more is itself a failure.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    id: str
+    why: str
+
+
+# Bodies that break their own format: the service refused them, or they are something else than their place says.
+NOT_DECODED: tuple[Accepted, ...] = (
+    Accepted("9df02c30ac40", "a user message whose content is null; the service answered 400"),
+    Accepted("a1799f9af392", "a temperature that is a word; the service answered 400"),
+    Accepted("de64c54f634c", "a message that is a bare string; the service answered 400"),
+    Accepted("16761816ee09", "a role nobody knows; the service answered 400"),
+    Accepted("951b53bc839c", "an error body under status 200"),
+    Accepted("fea44e59f4dc", "an error body under status 200"),
+    Accepted("135ad0a11bb0", "a part that is a list; the recording was trimmed by hand"),
+)
+
+_NOTHING_SAID = "its only message is an empty text, which no other vendor takes"
+_RECURSION = "a recursive schema for structured output, which the target's grammar cannot hold"
+
+# Requests that we refuse instead of sending.
+REFUSED: tuple[Accepted, ...] = (
+    Accepted("9f805df447b2", _NOTHING_SAID),
+    Accepted("e232d42ec82b", _NOTHING_SAID),
+    Accepted("08940732ce21", _NOTHING_SAID),
+    Accepted("9acd4e167790", _NOTHING_SAID),
+    Accepted("486928adf7fd", _NOTHING_SAID),
+    Accepted("dd310902e246", _RECURSION),
+    Accepted("76857f3b4313", _RECURSION),
+)
+
+# Requests that cross, and that the judge of the target still refuses.
+ILLEGAL: tuple[Accepted, ...] = (
+    Accepted("157e016b118e", "a top_p of -1, which only its own service overlooks; a number we do not correct"),
+)
+
+_NO_SUM = "a trimmed fixture whose total is not the sum of its counts; what was reported is passed on"
+_FIXTURE = "a vendor's fixture of a broken answer, passed on within the family as it is"
+
+# Answers that cross, and that a strict client of the target would still trip over.
+ODD_ANSWERS: tuple[Accepted, ...] = (
+    Accepted("989cc208aa15", _NO_SUM),
+    Accepted("9f995eb853be", _NO_SUM),
+    Accepted("7645ea4b265a", _NO_SUM),
+    Accepted("524c69b1e910", _NO_SUM),
+    Accepted("7ad2521f6915", _NO_SUM),
+    Accepted("aec92bd901a6", _FIXTURE),
+    Accepted("01b1acc3bfbe", _FIXTURE),
+    Accepted("79d6ad4fc757", _FIXTURE),
+    Accepted("57e0f526b25c", _FIXTURE),
+)

@@ -1,0 +1,157 @@
+"""Laws 1, 3 and 10 on recorded traffic: what clients really send, and what the services really answer.
+
+Every body of the formats at hand is decoded and encoded to the same JSON; every request that a service took crosses to
+every other format, and the target's rules find nothing to refuse. tests/accepted_differences.py lists what differs.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.errors import DragomanError, EncodeError
+from tests.accepted_differences import ILLEGAL, NOT_DECODED, ODD_ANSWERS, REFUSED, Accepted
+from tests.support.formats import FAMILY, FORMATS, MODELS, complaints, refusals
+from tests.support.promises import promise
+from tests.support.recordings import Record
+from tests.support.trees import difference, plain
+
+FILES: Mapping[str, str] = {
+    "openai-chat": "openai-chat",
+    "openai-compat-chat": "openai-chat",
+    "deepseek-chat": "openai-chat",
+    "groq-chat": "openai-chat",
+    "mistral-chat": "openai-chat",
+    "openrouter-chat": "openai-chat",
+    "xai-chat": "openai-chat",
+    "anthropic-messages": "anthropic-messages",
+    "anthropic-bedrock": "anthropic-messages",
+    "anthropic-vertex": "anthropic-messages",
+    "anthropic-compat": "anthropic-messages",
+    "gemini-generate": "gemini",
+    "vertex-generate": "vertex",
+}
+CROSSINGS = [(file, target) for file, source in FILES.items() for target in FORMATS if target != source]
+
+Recordings = Callable[[str], Iterator[Record]]
+_MODEL_IN_PATH = re.compile(r"/models/([^:/]+)")
+
+
+def bodies(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
+    if record.request is not None:
+        yield "request", record.request
+    if isinstance(record.response, dict):
+        yield "response" if record.status < 400 else "error", record.response
+
+
+def returned(kind: str, body: dict[str, Any], name: str) -> dragoman.Encoded:
+    data = json.dumps(body).encode()
+    if kind == "request":
+        return dragoman.encode_request(dragoman.decode_request(data, name), name)
+    if kind == "response":
+        return dragoman.encode_response(dragoman.decode_response(data, name), name)
+    return dragoman.encode_error(dragoman.decode_error(data, name), name)
+
+
+def expect(found: Mapping[str, str], accepted: Iterable[Accepted], *, complete: bool) -> None:
+    """Nothing happened that is not listed; and, where all was looked at, all that is listed happened."""
+    listed = {row.id for row in accepted}
+    assert {id: what for id, what in found.items() if id not in listed} == {}
+    if complete:
+        assert found.keys() >= listed
+
+
+@promise("law:1-identity", "report:37", "report:52")
+@pytest.mark.parametrize("file", FILES)
+def test_recorded_bodies_come_back_as_they_were(file: str, recordings: Recordings) -> None:
+    seen, faults = 0, dict[str, str]()
+    for record in recordings(file):
+        for kind, body in bodies(record):
+            seen += 1
+            try:
+                again = returned(kind, body, FILES[file])
+            except DragomanError as error:
+                faults[record.id] = str(error)
+                continue
+            found = difference(body, plain(again.json()))
+            if found or again.losses:
+                faults[record.id] = f"{kind} {found} {again.losses}"
+    assert seen
+    assert len(faults) / seen < 0.01
+    expect(faults, NOT_DECODED, complete=False)
+
+
+@promise("law:10-bad-input-good-words")
+def test_recorded_bodies_that_are_refused_are_the_listed_ones(recordings: Recordings) -> None:
+    faults: dict[str, str] = {}
+    for file, name in FILES.items():
+        for record in recordings(file):
+            for kind, body in bodies(record):
+                try:
+                    returned(kind, body, name)
+                except DragomanError as error:
+                    faults[record.id] = str(error)
+    expect(faults, NOT_DECODED, complete=True)
+
+
+def model_for(record: Record, source: str, target: str) -> str:
+    """Within a family the recorded model is asked again; another vendor gets an ordinary model of its own."""
+    named = _MODEL_IN_PATH.search(record.endpoint)
+    return named[1] if named is not None and FAMILY[source] == FAMILY[target] else MODELS[target]
+
+
+@promise("law:3-legality")
+@pytest.mark.parametrize(("file", "target"), CROSSINGS)
+def test_recorded_requests_cross_legally(file: str, target: str, recordings: Recordings) -> None:
+    source = FILES[file]
+    unreadable = {row.id for row in NOT_DECODED}
+    refused, illegal = dict[str, str](), dict[str, str]()
+    for record in recordings(file):
+        if record.request is None or record.status != 200 or record.id in unreadable:
+            continue
+        model = model_for(record, source, target)
+        try:
+            encoded = dragoman.translate_request(record.request, source=source, target=target, model=model)
+        except EncodeError as error:
+            refused[record.id] = str(error)
+            continue
+        verdict = refusals(encoded, target, model=model)
+        if verdict:
+            illegal[record.id] = str(verdict[0])
+    expect(refused, REFUSED, complete=False)
+    expect(illegal, ILLEGAL, complete=False)
+
+
+@promise("law:3-legality", "law:9-usage-adds-up")
+@pytest.mark.parametrize(("file", "target"), CROSSINGS)
+def test_recorded_answers_please_clients_of_other_formats(file: str, target: str, recordings: Recordings) -> None:
+    source = FILES[file]
+    unreadable = {row.id for row in NOT_DECODED}
+    odd: dict[str, str] = {}
+    for record in recordings(file):
+        if not isinstance(record.response, dict) or record.status != 200 or record.id in unreadable:
+            continue
+        encoded = dragoman.translate_response(record.response, source=source, target=target)
+        verdict = complaints(encoded, target)
+        if verdict:
+            odd[record.id] = str(verdict[0])
+    expect(odd, ODD_ANSWERS, complete=False)
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("file", FILES)
+def test_recorded_errors_are_understood(file: str, recordings: Recordings) -> None:
+    """The words of every recorded error reach every other format, under a status of the same class."""
+    for record in recordings(file):
+        if record.status < 400 or not isinstance(record.response, dict):
+            continue
+        failure = dragoman.decode_error(record.response, FILES[file], status=record.status)
+        assert failure.status == record.status
+        assert failure.message
+        for target in FORMATS:
+            again = dragoman.encode_error(failure, target)
+            assert again.status // 100 == record.status // 100
+            assert dragoman.decode_error(again.json(), target, status=again.status).message == failure.message
