@@ -153,6 +153,9 @@ def _encode_image(part: Image, log: LossLog) -> WireValue:
     if url is None:
         log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
         return None
+    if not url.startswith(("http", "data:")) and FAMILY not in (part.metadata or {}):
+        log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
+        return None
     extra = (part.metadata or {}).get(FAMILY, {})
     detail = UNSET if part.detail is None else part.detail
     inner: Any = ImageUrl(url, detail)
