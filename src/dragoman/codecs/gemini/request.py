@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder, decode_system
@@ -20,7 +20,15 @@ from dragoman.codecs.gemini.tools import (
     encode_tool_config,
     encode_tools,
 )
-from dragoman.codecs.gemini.wire import ALIASES, GenerateContentRequest, GenerationConfig, Number, keep_whole, overlaid
+from dragoman.codecs.gemini.wire import (
+    ALIASES,
+    ConfigOut,
+    GenerateContentRequest,
+    GenerationConfig,
+    Number,
+    keep_whole,
+    overlaid,
+)
 from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import Request, ToolChoice
@@ -34,6 +42,7 @@ _reader = WireReader(GenerateContentRequest, SOURCE, aliases=ALIASES)
 
 _CONFIG = "generationConfig"
 _NO_CONFIG = GenerationConfig()
+_NOTHING_SAID = ConfigOut()
 _NUMBER = "~number:"
 """Note: this number was spelled as text, or with a fraction of zero."""
 
@@ -166,47 +175,74 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
 
 
 def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said: Extra | None) -> WireValue:
-    mime, schema, typed, form = encode_output(request, profile, log)
-    stop = request.stop
-    native = request.origin == FAMILY
-    if profile.stop_limit is not None and len(stop) > profile.stop_limit and not native:
-        log.drop(request, "stop", f"{len(stop) - profile.stop_limit} stop sequences", "this API takes five")
-        stop = stop[: profile.stop_limit]
-    maximum = request.max_output_tokens
-    if maximum is not None and maximum < 1 and not native:
-        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API wants at least one token")
-        maximum = None
-    candidates = request.candidates
-    if (candidates or 0) > 1 and not native and profile.single_answer_models.search(request.model or ""):
-        log.drop(request, "candidates", f"{candidates} candidates", "this model gives one")
-        candidates = None
-    config = GenerationConfig(
-        _spelled(maximum, "maxOutputTokens", said),
-        _spelled(request.temperature, "temperature", said),
-        _spelled(request.top_p, "topP", said),
-        _spelled(request.top_k, "topK", said),
-        list(stop) if stop or (said and "~stop" in said) else UNSET,
-        _spelled(request.seed, "seed", said),
-        _spelled(request.presence_penalty, "presencePenalty", said),
-        _spelled(request.frequency_penalty, "frequencyPenalty", said),
-        _spelled(candidates, "candidateCount", said),
-        UNSET if request.reasoning is None else encode_thinking(request, profile, log),
-        mime,
-        schema,
-        typed,
-        form,
+    """The generationConfig, or UNSET."""
+    if request.origin != FAMILY:
+        request = _legal_settings(request, profile, log)
+    mime: WireValue
+    mime, schema, typed, form = (UNSET,) * 4 if request.output is None else encode_output(request, profile, log)
+    thinking = UNSET if request.reasoning is None else encode_thinking(request, profile, log)
+    if said is None:
+        config = ConfigOut(
+            request.max_output_tokens,
+            request.temperature,
+            request.top_p,
+            request.top_k,
+            request.stop,
+            request.seed,
+            request.presence_penalty,
+            request.frequency_penalty,
+            request.candidates,
+            thinking,
+            mime,
+            schema,
+            typed,
+            form,
+        )
+        return UNSET if config == _NOTHING_SAID else config
+    return overlaid(
+        GenerationConfig(
+            _spelled(request.max_output_tokens, "maxOutputTokens", said),
+            _spelled(request.temperature, "temperature", said),
+            _spelled(request.top_p, "topP", said),
+            _spelled(request.top_k, "topK", said),
+            list(request.stop) if request.stop or "~stop" in said else UNSET,
+            _spelled(request.seed, "seed", said),
+            _spelled(request.presence_penalty, "presencePenalty", said),
+            _spelled(request.frequency_penalty, "frequencyPenalty", said),
+            _spelled(request.candidates, "candidateCount", said),
+            thinking,
+            mime,
+            schema,
+            typed,
+            form,
+        ),
+        said,
     )
-    if said is not None:
-        return overlaid(config, said)
-    return UNSET if config == _NO_CONFIG else config
 
 
-def _spelled(value: float | None, key: str, said: Extra | None) -> WireValue:
+def _legal_settings(request: Request, profile: GeminiProfile, log: LossLog) -> Request:
+    """Without the settings of others that would be refused here."""
+    changes: dict[str, Any] = {}
+    limit = profile.stop_limit
+    if limit is not None and len(request.stop) > limit:
+        log.drop(request, "stop", f"{len(request.stop) - limit} stop sequences", f"this API takes {limit}")
+        changes["stop"] = request.stop[:limit]
+    maximum = request.max_output_tokens
+    if maximum is not None and maximum < 1:
+        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API wants at least one token")
+        changes["max_output_tokens"] = None
+    candidates = request.candidates
+    if candidates is not None and candidates > 1 and profile.single_answer_models.search(request.model or ""):
+        log.drop(request, "candidates", f"{candidates} candidates", "this model gives one")
+        changes["candidates"] = None
+    return structs.replace(request, **changes) if changes else request
+
+
+def _spelled(value: float | None, key: str, said: Extra) -> WireValue:
     if value is None:
         return UNSET
-    if said and _NUMBER + key in said and float(parse_json(said[_NUMBER + key])) == value:
-        return said[_NUMBER + key]
-    return value
+    noted = said.get(_NUMBER + key)
+    return noted if noted is not None and float(parse_json(noted)) == value else value
 
 
 def _path(request: Request, profile: GeminiProfile) -> str:

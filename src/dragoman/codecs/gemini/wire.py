@@ -241,6 +241,23 @@ class DeclarationOut(Struct, frozen=True, gc=False, rename="camel"):
     parameters_json_schema: Any
 
 
+class ConfigOut(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop_sequences: tuple[str, ...] = ()
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    candidate_count: int | None = None
+    thinking_config: Any = UNSET
+    response_mime_type: Any = UNSET
+    response_json_schema: Any = UNSET
+    response_schema: Any = UNSET
+    response_format: Any = UNSET
+
+
 class CandidateOut(Struct, frozen=True, gc=False, rename="camel"):
     content: Any
     finish_reason: Any
