@@ -32,7 +32,7 @@ def shortcoming(conversation: Conversation, target: Format, body: bytes) -> str 
 def stream_shortcoming(wanted: Assistant, found: Assistant) -> str | None:
     """The first thing that an answer gathered from a stream does not have, or None."""
     if found.text != wanted.text:
-        return f"the text arrived as {_shortened(found.text or '')!r}"
+        return f"{len(found.text or '')} of {len(wanted.text or '')} characters of text arrived"
     for number, call in enumerate(wanted.calls):
         if call not in found.calls:
             return f"call {number} did not arrive"

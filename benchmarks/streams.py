@@ -106,7 +106,16 @@ def _read_openai(events: list[Json]) -> Assistant:
 
 
 def _gathered(text: Iterable[str], calls: Iterable[list[str]]) -> Assistant:
-    return Assistant("".join(text), tuple(Call(name, orjson.loads("".join(pieces))) for name, *pieces in calls))
+    return Assistant("".join(text), tuple(Call(name, _object("".join(pieces))) for name, *pieces in calls))
+
+
+def _object(text: str) -> Json:
+    """Fragments that went to the wrong call do not add up to JSON; the call then equals no other."""
+    try:
+        held: Json = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {"not JSON": text}
+    return held
 
 
 # ── anthropic-messages ────────────────────────────────────────────────────────────────────────────────────────
@@ -190,7 +199,7 @@ def _gemini(answer: Assistant, count: int) -> Iterator[bytes]:
 
 
 def _read_gemini(events: list[Json]) -> Assistant:
-    contents = (candidate.get("content", {}) for event in events for candidate in event["candidates"])
+    contents = (candidate.get("content", {}) for event in events for candidate in event.get("candidates", ()))
     parts = [part for content in contents for part in content.get("parts", ())]
     calls = [part["functionCall"] for part in parts if "functionCall" in part]
     return Assistant(

@@ -3,11 +3,12 @@
 It reads OpenAI Chat and Anthropic Messages; it writes requests for all three, and responses in the two it reads.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import orjson
 from anthropic._models import construct_type as construct_anthropic
-from anthropic.types import Message
+from anthropic.types import Message, RawMessageStreamEvent
 from any_llm.providers.anthropic.base import BaseAnthropicProvider
 from any_llm.providers.gemini.base import GoogleProvider
 from any_llm.providers.gemini.utils import _convert_response_to_response_dict
@@ -19,8 +20,8 @@ from openai._models import construct_type as construct_openai
 from openai.types.chat import ChatCompletion
 
 from benchmarks.bodies import MODELS, Format
-from benchmarks.candidates import Job, Translator
-from benchmarks.peers import google_wire
+from benchmarks.candidates import Job, Streamer, Translator
+from benchmarks.peers import google_wire, server_sent
 
 Json = dict[str, Any]
 
@@ -92,6 +93,31 @@ def _response(source: Format, target: Format) -> Translator | None:
 def _json(model: Any) -> bytes:
     text: str = model.model_dump_json(exclude_none=True)
     return text.encode()
+
+
+def _chunk_from_anthropic() -> Callable[[Json], Any]:
+    convert = BaseAnthropicProvider._convert_completion_chunk_response
+    return lambda event: convert(construct_anthropic(type_=RawMessageStreamEvent, value=event), model_id="claude")
+
+
+def _chunk_from_gemini() -> Callable[[Json], Any]:
+    convert, counter = GoogleProvider._convert_completion_chunk_response, [0]
+    return lambda chunk: convert(google_wire.response(chunk), tool_call_counter=counter)
+
+
+_CHUNK: Final = {"anthropic-messages": _chunk_from_anthropic, "gemini": _chunk_from_gemini}
+
+
+def streamer(job: Job, source: Format, target: Format) -> Streamer | None:
+    """Into Chat chunks. What it does for a client of Messages starts from there and is not measured."""
+    if job is not Job.STREAM or target != "openai-chat":
+        return None
+
+    def translate(chunks: Sequence[bytes]) -> bytes:
+        convert = _CHUNK[source]()
+        return b"".join(server_sent.event(_json(convert(chunk))) for chunk in server_sent.read(chunks))
+
+    return translate
 
 
 def translator(job: Job, source: Format, target: Format) -> Translator | None:

@@ -4,6 +4,7 @@ Charged with mapping the parameters and transforming the body, not with what sta
 routing, logging, cost tracking, and a filter of parameters that would take as long again.
 """
 
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -11,11 +12,14 @@ import litellm
 import orjson
 from litellm.google_genai.adapters.transformation import GoogleGenAIAdapter
 from litellm.litellm_core_utils.llm_response_utils.convert_dict_to_response import convert_to_model_response_object
+from litellm.llms.anthropic.chat.handler import ModelResponseIterator as AnthropicChunks
 from litellm.llms.anthropic.pass_through.adapters.transformation import AnthropicAdapter
 from litellm.llms.vertex_ai.gemini.transformation import transform_request_body
+from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import ModelResponseIterator as GeminiChunks
 
 from benchmarks.bodies import MODELS, Format
-from benchmarks.candidates import Job, Translator
+from benchmarks.candidates import Job, Streamer, Translator
+from benchmarks.peers import server_sent
 
 Json = dict[str, Any]
 
@@ -111,6 +115,25 @@ _ANSWER_TO: Final = {
     "anthropic-messages": _answer_to_anthropic,
     "gemini": _answer_to_gemini,
 }
+
+
+_CHUNKS: Final[dict[Format, Callable[[], Any]]] = {
+    "anthropic-messages": lambda: AnthropicChunks(None, sync_stream=True),
+    "gemini": lambda: GeminiChunks(None, sync_stream=True, logging_obj=_LOGGING),
+}
+
+
+def streamer(job: Job, source: Format, target: Format) -> Streamer | None:
+    """Only its chunk parsers, into Chat chunks: the wrapper around them, which every caller pays, is left out."""
+    if job is not Job.STREAM or target != "openai-chat":
+        return None
+
+    def translate(chunks: Sequence[bytes]) -> bytes:
+        parse = _CHUNKS[source]().chunk_parser
+        parsed = (parse(chunk) for chunk in server_sent.read(chunks))
+        return b"".join(server_sent.event(_answer_to_openai(chunk)) for chunk in parsed if chunk is not None)
+
+    return translate
 
 
 def translator(job: Job, source: Format, target: Format) -> Translator | None:

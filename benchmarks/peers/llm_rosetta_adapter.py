@@ -1,12 +1,14 @@
 """llm-rosetta: a hub and its spokes, the nearest to dragoman in kind. Its documented pipeline, one per exchange."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import orjson
 from llm_rosetta import ConversionContext, ConversionPipeline, get_converter_for_provider
 
 from benchmarks.bodies import MODELS, Format
-from benchmarks.candidates import Job, Translator
+from benchmarks.candidates import Job, Streamer, Translator
+from benchmarks.peers import server_sent
 
 _NAMES: Final[dict[Format, str]] = {
     "openai-chat": "openai_chat",
@@ -34,6 +36,27 @@ def _response(source: Format, target: Format) -> Translator:
         context = ConversionContext()
         answer = reader.response_from_provider(orjson.loads(body), context=context)
         return orjson.dumps(writer.response_to_provider(answer, context=context))
+
+    return translate
+
+
+def streamer(job: Job, source: Format, target: Format) -> Streamer | None:
+    """The two halves of its stream processor, which too wants to see a request first."""
+    if job is not Job.STREAM:
+        return None
+    reader, writer = (get_converter_for_provider(_NAMES[format]) for format in (source, target))
+
+    def translate(chunks: Sequence[bytes]) -> bytes:
+        reading, writing = reader.create_stream_context(), writer.create_stream_context()
+        written: list[bytes] = []
+        for chunk in server_sent.read(chunks):
+            for event in reader.stream_response_from_provider(chunk, context=reading):
+                told = writer.stream_response_to_provider(event, context=writing)
+                for payload in told if isinstance(told, list) else [told]:
+                    if payload:
+                        name = payload["type"] if target == "anthropic-messages" else None
+                        written.append(server_sent.event(orjson.dumps(payload), name))
+        return b"".join(written)
 
     return translate
 
