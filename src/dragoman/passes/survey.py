@@ -8,7 +8,7 @@ from __future__ import annotations
 from dragoman.ir import Message, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.passes.private import says_more
-from dragoman.profile import Profile
+from dragoman.profile import NEVER, Profile
 
 _MEMORY = 8192
 
@@ -109,7 +109,9 @@ class Surveyor:
                     return True
         if waiting or (seen and not has_tools and profile.tools_with_calls):
             return True
-        return previous == "system" or (previous == "assistant" and profile.final_assistant != "any")
+        if previous == "assistant":
+            return profile.final_assistant != "any" or profile.no_prefill_models is not NEVER
+        return previous == "system"
 
     def _is_odd_turn(self, role: str, previous: str) -> bool:
         profile = self.profile
