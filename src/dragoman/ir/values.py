@@ -121,7 +121,7 @@ class Value(Struct, frozen=True, gc=False, omit_defaults=True):
         for name, default in zip(self.__struct_fields__, _defaults(type(self)), strict=True):
             value = _reading(self, name)
             if value != default:
-                shown.append(f"{name}={value!r}")
+                shown.append(f"{name}={_readable(value)!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -132,6 +132,13 @@ def _reading(value: Value, name: str) -> Any:
         return getattr(value, name)
     given = slot.__get__(value)
     return parse_json(given) if type(given) is Raw else given
+
+
+def _readable(value: Any) -> Any:
+    """Exact bytes shown as what they say, also within metadata."""
+    if type(value) is Raw:
+        return parse_json(value)
+    return {key: _readable(inner) for key, inner in value.items()} if type(value) is dict else value
 
 
 def _defaults(kind: type[Struct]) -> tuple[Any, ...]:
