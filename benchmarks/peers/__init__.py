@@ -1,8 +1,8 @@
 """Other libraries on the same bytes, where they are installed; `peers.txt` names the versions the adapters fit.
 
 An adapter is a module with one function, `translator(job, source, target)`, which gives a function from bytes to bytes,
-or None where the library does not offer that pair; and where it can stream, a second one, `streamer`, likewise, from the
-chunks of a stream to its bytes. It parses and writes JSON with orjson, as the floor does, and calls
+or None where the library does not offer that pair; and where it can stream, with another, `streamer`, which gives one
+from the chunks of a stream to the bytes of another. It parses and writes JSON with orjson, as the floor does, and calls
 the library's own conversion functions in between, without the network.
 """
 
