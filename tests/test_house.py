@@ -1,0 +1,270 @@
+"""The house: one arrow between the layers, the same rooms in every codec, and nothing loaded that is not needed."""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dragoman
+from dragoman.codecs.registry import codec
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "dragoman"
+
+# ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Nothing here may be loaded by the core: it is sans-IO, and importing it must stay cheap.
+FORBIDDEN = (
+    "asyncio", "ssl", "socket", "http", "urllib.request", "httpx", "requests", "aiohttp", "logging", "threading",
+    "multiprocessing", "concurrent", "subprocess", "email", "unittest", "random", "secrets", "pydantic", "openai",
+    "anthropic", "google",
+)  # fmt: skip
+CORE = (
+    "dragoman",
+    "dragoman.ir",
+    "dragoman.errors",
+    "dragoman.losses",
+    "dragoman.codecs.registry",
+    "dragoman.passes.legalise",
+    "dragoman.passes.answers",
+    "dragoman.translate",
+    "dragoman.detection",
+)
+
+
+def loaded_by(statements: str) -> set[str]:
+    """Top-level names of what a fresh interpreter has loaded beyond what it starts with."""
+    script = f"import sys; before = set(sys.modules)\n{statements}\nprint(*(set(sys.modules) - before))"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    return set(ran.stdout.split())
+
+
+def forbidden_in(modules: set[str]) -> set[str]:
+    return {module for module in modules for name in FORBIDDEN if module == name or module.startswith(name + ".")}
+
+
+@pytest.mark.parametrize("module", CORE)
+def test_the_core_loads_no_network_no_clock_and_no_chance(module: str) -> None:
+    assert forbidden_in(loaded_by(f"import {module}")) - forbidden_in(loaded_by("import msgspec")) == set()
+
+
+def test_neither_does_every_codec_at_work() -> None:
+    work = """
+import dragoman
+for source in dragoman.formats():
+    for target in dragoman.formats():
+        request = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]} if source in ("gemini", "vertex") else {
+            "model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+        dragoman.translate_request(request, source=source, target=target)
+"""
+    assert forbidden_in(loaded_by(work)) - forbidden_in(loaded_by("import msgspec")) == set()
+
+
+def test_importing_the_package_loads_next_to_nothing() -> None:
+    own = {module for module in loaded_by("import dragoman") if module.startswith("dragoman")}
+    assert own == {"dragoman"}
+
+
+# ── layers ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# One arrow: a layer may import what stands in its row, and itself. A file is found by the longest prefix of its name.
+LAYERS: dict[str, frozenset[str]] = {
+    "errors": frozenset(),
+    "ir": frozenset({"errors"}),
+    "losses": frozenset({"errors", "ir"}),
+    "profile": frozenset({"errors", "ir"}),
+    "schema": frozenset({"errors", "ir"}),
+    "codecs": frozenset({"errors", "ir", "losses", "profile", "schema"}),
+    "passes": frozenset({"errors", "ir", "losses", "profile", "schema"}),
+    "translate": frozenset({"errors", "ir", "losses", "profile", "codecs", "passes"}),
+    "detection": frozenset({"errors", "ir", "losses", "codecs", "translate"}),
+    "sim": frozenset(),
+}
+# Front doors, which may use everything below them.
+ABOVE = ("cli", "__init__", "__main__", "streams", "gateway", "providers", "agent", "chat", "batch", "testing")
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Modules of ours that this file imports, without the package's own name; not those only type checkers see."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    hidden = {id(inner) for node in ast.walk(tree) if _is_type_checking(node) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dragoman"):
+            parent = node.module.removeprefix("dragoman").removeprefix(".")
+            yield from (_module_of(parent, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (
+                alias.name.removeprefix("dragoman.") for alias in node.names if alias.name.startswith("dragoman.")
+            )
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _module_of(parent: str, name: str) -> str:
+    folder = PACKAGE.joinpath(*parent.split(".")) if parent else PACKAGE
+    is_module = (folder / f"{name}.py").exists() or (folder / name).is_dir()
+    return f"{parent}.{name}".removeprefix(".") if is_module else parent
+
+
+def layer_of(module: str) -> str | None:
+    found = [name for name in LAYERS if module == name or module.startswith(name + ".")]
+    return max(found, key=len, default=None)
+
+
+def files() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_the_arrow_points_one_way() -> None:
+    wrong = []
+    for path in files():
+        module = name_of(path)
+        layer = layer_of(module)
+        if layer is None:
+            assert module.split(".")[0] in ABOVE, f"{module} belongs to no layer"
+            continue
+        for imported in imports_of(path):
+            inside = imported == layer or imported.startswith(layer + ".")
+            below = any(imported == name or imported.startswith(name + ".") for name in LAYERS[layer])
+            if not inside and not below:
+                wrong.append(f"{module} imports {imported}")
+    assert wrong == []
+
+
+def test_codecs_do_not_know_each_other() -> None:
+    folders = {path.name for path in (PACKAGE / "codecs").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    wrong = []
+    for folder in folders:
+        for path in (PACKAGE / "codecs" / folder).glob("*.py"):
+            others = {f"codecs.{other}" for other in folders - {folder}}
+            wrong += [
+                f"{name_of(path)} imports {imported}"
+                for imported in imports_of(path)
+                if any(imported.startswith(other) for other in others)
+            ]
+    assert wrong == []
+
+
+def test_the_judges_do_not_know_the_codecs() -> None:
+    """A codec and its judge must not share a misunderstanding."""
+    for path in (PACKAGE / "sim").rglob("*.py"):
+        assert all(imported.startswith("sim") for imported in imports_of(path)), path
+
+
+def test_the_core_imports_the_standard_library_and_msgspec_only() -> None:
+    allowed = set(sys.stdlib_module_names) | {"msgspec", "dragoman"}
+    for path in files():
+        if layer_of(name_of(path)) is None:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [node.module] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert {str(name).split(".")[0] for name in names} <= allowed, path
+
+
+# ── rooms ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Every codec folder has these files, with at least these public names.
+ROOMS: dict[str, frozenset[str]] = {
+    "wire": frozenset(),
+    "carriers": frozenset(),
+    "messages": frozenset({"MessageDecoder", "MessageEncoder"}),
+    "tools": frozenset(
+        {
+            "decode_tools",
+            "encode_tools",
+            "decode_tool_choice",
+            "encode_tool_choice",
+            "decode_output",
+            "encode_output",
+        }
+    ),
+    "request": frozenset({"decode_request", "encode_request", "locate"}),
+    "response": frozenset(
+        {
+            "decode_response",
+            "encode_response",
+            "decode_finish",
+            "encode_finish",
+            "decode_usage",
+            "encode_usage",
+            "locate",
+        }
+    ),
+    "errors": frozenset({"decode_error", "encode_error"}),
+    "profile": frozenset({"PROFILE"}),
+}
+
+
+def public_names(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+    return {name for name in names if not name.startswith("_")}
+
+
+FOLDERS = sorted(path.parent.name for path in (PACKAGE / "codecs").glob("*/request.py"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_codec_has_the_same_rooms(folder: str) -> None:
+    for room, names in ROOMS.items():
+        path = PACKAGE / "codecs" / folder / f"{room}.py"
+        assert path.is_file(), path
+        assert names <= public_names(path), path
+
+
+def test_every_format_has_a_codec() -> None:
+    for name in dragoman.formats():
+        assert codec(name).name == name
+        assert codec(name).profile.name == name
+
+
+# ── the front door ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_name_of_the_front_door_opens() -> None:
+    for name in dragoman.__all__:
+        assert getattr(dragoman, name) is not None
+    assert set(dragoman.__all__) <= set(dir(dragoman))
+
+
+def test_a_name_nobody_made_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        dragoman.nonsense  # noqa: B018
+
+
+def test_no_name_of_a_provider_decides_anything_outside_its_codec() -> None:
+    """`if name == "anthropic"` belongs into a profile."""
+    words = {"openai", "anthropic", "google", "gemini", "vertex", "openai-chat", "anthropic-messages"}
+    wrong = []
+    for path in files():
+        module = name_of(path)
+        if module.startswith(("codecs.", "sim", "cli", "detection")) and not module.startswith("codecs.registry"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Compare):
+                continue
+            constants = {inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant)}
+            if constants & words:
+                wrong.append(f"{module}:{node.lineno}")
+    assert wrong == []
