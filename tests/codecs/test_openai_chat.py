@@ -1,0 +1,748 @@
+"""The openai-chat codec: tables that drive both directions, and what compatible servers say.
+
+A row gives a piece of wire and the intermediate value it stands for. Reading the wire gives the value (spelling notes
+aside); writing the value gives the canonical wire; and the wire itself, read and written, comes back as it was.
+"""
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+import dragoman
+from dragoman import ir
+from dragoman.errors import DecodeError
+from dragoman.ir.values import Value
+from tests.support.promises import promise
+from tests.support.trees import difference
+
+NAME = "openai-chat"
+PIXEL = "iVBORw0KGgo="
+PDF = "JVBERi0="
+
+
+def plainly(value: Any) -> Any:
+    """The value without spelling notes and origin: what another vendor's decoder would have made of it."""
+    if isinstance(value, tuple):
+        return tuple(plainly(inner) for inner in value)
+    if not isinstance(value, Value):
+        return value
+    changes: dict[str, Any] = {}
+    for field in value.__struct_fields__:
+        if field == "metadata" or (field == "origin" and isinstance(value, ir.Request)):
+            changes[field] = None
+        elif field == "arguments" and not value.parsed:  # type: ignore[attr-defined]
+            continue
+        else:
+            changes[field] = plainly(getattr(value, field))
+    return structs.replace(value, **changes)
+
+
+def asked(**fields: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": "user", "content": "hi"}], **fields}
+
+
+def returns(body: dict[str, Any]) -> str | None:
+    again = dragoman.encode_request(dragoman.decode_request(body, NAME), NAME)
+    return difference(body, json.loads(again.json()))
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+USER = ir.Message("user", "hi")
+CALL = ir.ToolCall("call_1", "f", {"a": 1}, '{"a": 1}')
+WIRE_CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+CALLING: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [WIRE_CALL]}
+CALLED = ir.Message("assistant", (CALL,))
+
+# name: (wire messages, intermediate messages). Canonical: both directions give exactly the other side.
+MESSAGES: dict[str, tuple[list[dict[str, Any]], tuple[ir.Message, ...]]] = {
+    "user text": ([{"role": "user", "content": "hi"}], (USER,)),
+    "empty text": ([{"role": "user", "content": ""}], (ir.Message("user", ""),)),
+    "system": (
+        [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}],
+        (ir.Message("system", "Be brief."), USER),
+    ),
+    "system in the middle": (
+        [{"role": "user", "content": "hi"}, {"role": "system", "content": "Be brief."}],
+        (USER, ir.Message("system", "Be brief.")),
+    ),
+    "a named speaker": ([{"role": "user", "content": "hi", "name": "ann"}], (ir.Message("user", "hi", "ann"),)),
+    "text parts": (
+        [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}],
+        (ir.Message("user", (ir.Text("a"), ir.Text("b"))),),
+    ),
+    "image by URL": (
+        [
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "high"}}],
+            }
+        ],
+        (ir.Message("user", (ir.Image(url="https://example.org/a.png", detail="high"),)),),
+    ),
+    "image as data": (
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}]}],
+        (ir.Message("user", (ir.Image("image/png", PIXEL),)),),
+    ),
+    "audio": (
+        [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]}],
+        (ir.Message("user", (ir.Audio("audio/mpeg", "AAAA"),)),),
+    ),
+    "file as data": (
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{PDF}", "filename": "a.pdf"}}
+                ],
+            }
+        ],
+        (ir.Message("user", (ir.Document("application/pdf", PDF, title="a.pdf"),)),),
+    ),
+    "file by id": (
+        [{"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}],
+        (ir.Message("user", (ir.Document(file_id="file-1"),)),),
+    ),
+    "assistant text": (
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}],
+        (USER, ir.Message("assistant", "ho")),
+    ),
+    "assistant refusal": (
+        [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, "refusal": "no"}],
+        (USER, ir.Message("assistant", (ir.Refusal("no"),))),
+    ),
+    "call and result": (
+        [CALLING, {"role": "tool", "content": "42", "tool_call_id": "call_1"}],
+        (CALLED, ir.Message("tool", (ir.ToolResult("call_1", "f", "text", "42"),))),
+    ),
+    "call after text": (
+        [
+            {**CALLING, "content": "Let me see."},
+            {"role": "tool", "content": "42", "tool_call_id": "call_1"},
+        ],
+        (
+            ir.Message("assistant", (ir.Text("Let me see."), CALL)),
+            ir.Message("tool", (ir.ToolResult("call_1", "f", "text", "42"),)),
+        ),
+    ),
+    "an error as result": (
+        [CALLING, {"role": "tool", "content": '{"error":"no such city"}', "tool_call_id": "call_1"}],
+        (CALLED, ir.Message("tool", (ir.ToolResult("call_1", "f", "error", "no such city"),))),
+    ),
+    "text parts as result": (
+        [CALLING, {"role": "tool", "content": [{"type": "text", "text": "42"}], "tool_call_id": "call_1"}],
+        (CALLED, ir.Message("tool", (ir.ToolResult("call_1", "f", "multimodal", None, (ir.Text("42"),)),))),
+    ),
+    "custom call": (
+        [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "call_1", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}],
+            },
+            {"role": "tool", "content": "1", "tool_call_id": "call_1"},
+        ],
+        (
+            ir.Message("assistant", (ir.ToolCall("call_1", "sql", {"input": "SELECT 1"}, "SELECT 1", custom=True),)),
+            ir.Message("tool", (ir.ToolResult("call_1", "sql", "text", "1"),)),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_are_read(name: str) -> None:
+    wire, messages = MESSAGES[name]
+    request = dragoman.decode_request({"model": "m", "messages": wire}, NAME)
+    assert plainly(request.messages) == messages
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_are_written(name: str) -> None:
+    wire, messages = MESSAGES[name]
+    encoded = dragoman.encode_request(ir.Request("m", messages, origin="openai"), NAME)
+    assert difference(wire, encoded.body["messages"]) is None
+    assert encoded.losses == ()
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_come_back(name: str) -> None:
+    assert returns({"model": "m", "messages": MESSAGES[name][0]}) is None
+
+
+# ── compatible servers ────────────────────────────────────────────────────────────────────────────────────────
+
+# name: (wire message, what the intermediate message must say). Reading only; but every one comes back as it was.
+TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
+    "developer": ({"role": "developer", "content": "Be brief."}, ir.Message("system", "Be brief.")),
+    "image_url as a bare string": (
+        {"role": "user", "content": [{"type": "image_url", "image_url": "https://example.org/a.png"}]},
+        ir.Message("user", (ir.Image(url="https://example.org/a.png"),)),
+    ),
+    "content absent beside calls": ({"role": "assistant", "tool_calls": [WIRE_CALL]}, CALLED),
+    "content empty beside calls": (
+        {"role": "assistant", "content": "", "tool_calls": [WIRE_CALL]},
+        ir.Message("assistant", (ir.Text(""), CALL)),
+    ),
+    "calls null": ({"role": "assistant", "content": "ho", "tool_calls": None}, ir.Message("assistant", "ho")),
+    "calls empty": ({"role": "assistant", "content": "ho", "tool_calls": []}, ir.Message("assistant", "ho")),
+    "call without type (Mistral)": (
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "function": WIRE_CALL["function"]}]},
+        CALLED,
+    ),
+    "call with index (DeepSeek)": (
+        {"role": "assistant", "content": None, "tool_calls": [{"index": 0, **WIRE_CALL}]},
+        CALLED,
+    ),
+    "arguments as an object (llama.cpp)": (
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}],
+        },
+        ir.Message("assistant", (ir.ToolCall("call_1", "f", {"a": 1}),)),
+    ),
+    "arguments absent (OpenRouter)": (
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "f"}}],
+        },
+        ir.Message("assistant", (ir.ToolCall("call_1", "f", {}),)),
+    ),
+    "arguments empty": (
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": ""}}],
+        },
+        ir.Message("assistant", (ir.ToolCall("call_1", "f", {}, ""),)),
+    ),
+    "every optional member filled (Snowflake)": (
+        {
+            "role": "assistant",
+            "content": "",
+            "refusal": "",
+            "function_call": {"name": "", "arguments": ""},
+            "tool_calls": [{**WIRE_CALL, "custom": {"name": "", "input": ""}}],
+        },
+        ir.Message("assistant", (ir.Text(""), ir.Refusal(""), CALL)),
+    ),
+    "reasoning_content (DeepSeek)": (
+        {"role": "assistant", "content": "ho", "reasoning_content": "hm"},
+        ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("ho"))),
+    ),
+    "reasoning (Groq, vLLM)": (
+        {"role": "assistant", "content": "ho", "reasoning": "hm"},
+        ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("ho"))),
+    ),
+    "thinking parts (Mistral)": (
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}], "closed": True},
+                {"type": "text", "text": "ho"},
+            ],
+        },
+        ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("ho"))),
+    ),
+    "signed call (Gemini's endpoint)": (
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{**WIRE_CALL, "extra_content": {"google": {"thought_signature": "c2ln"}}}],
+        },
+        ir.Message("assistant", (structs.replace(CALL, signature=ir.Signature("google", "c2ln")),)),
+    ),
+    "reasoning_details (OpenRouter)": (
+        {
+            "role": "assistant",
+            "content": "ho",
+            "reasoning": "hm",
+            "reasoning_details": [
+                {
+                    "type": "reasoning.text",
+                    "text": "hm",
+                    "signature": "c2ln",
+                    "format": "anthropic-claude-v1",
+                    "index": 0,
+                },
+                {"type": "reasoning.encrypted", "data": "ZW5j", "id": "rs_1", "format": "openai-responses-v1"},
+                {"type": "reasoning.summary", "summary": "in short", "format": "openai-responses-v1"},
+            ],
+        },
+        ir.Message(
+            "assistant",
+            (
+                ir.Reasoning("hm", ir.Signature("anthropic", "c2ln")),
+                ir.Reasoning("", ir.Signature("openai", "ZW5j", "rs_1"), redacted=True),
+                ir.Reasoning("in short"),
+                ir.Text("ho"),
+            ),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOLERATED)
+def test_what_compatible_servers_say_is_read(name: str) -> None:
+    wire, message = TOLERATED[name]
+    (read,) = dragoman.decode_request({"model": "m", "messages": [wire]}, NAME).messages
+    assert plainly(read) == message
+
+
+@pytest.mark.parametrize("name", TOLERATED)
+def test_what_compatible_servers_say_comes_back(name: str) -> None:
+    assert returns({"model": "m", "messages": [TOLERATED[name][0]]}) is None
+
+
+@promise("report:63", "report:62")
+def test_calls_without_an_id_get_one_and_results_find_them_by_order() -> None:
+    """Gemini's endpoint gives the id "" to every call."""
+    calls = [{**WIRE_CALL, "id": ""}, {**WIRE_CALL, "id": "", "function": {"name": "g", "arguments": "{}"}}]
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "", "content": "1"},
+            {"role": "tool", "tool_call_id": "", "content": "2"},
+        ],
+    }
+    first, second = dragoman.decode_request(body, NAME).messages[0].tool_calls
+    results = [message.tool_results[0] for message in dragoman.decode_request(body, NAME).messages[1:]]
+    assert first.invented_id
+    assert second.invented_id
+    assert [(result.tool_call_id, result.name) for result in results] == [(first.id, "f"), (second.id, "g")]
+    assert returns(body) is None
+
+
+def test_legacy_functions() -> None:
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "42"},
+        ],
+    }
+    calling, answering = dragoman.decode_request(body, NAME).messages
+    (call,), (result,) = calling.tool_calls, answering.tool_results
+    assert (call.name, call.arguments, result.tool_call_id, result.value) == ("f", {}, call.id, "42")
+    assert returns(body) is None
+
+
+# ── tools, choice, output ─────────────────────────────────────────────────────────────────────────────────────
+
+SCHEMA = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "integer"}}, "required": ["b"]}
+FUNCTION = {"type": "function", "function": {"name": "f", "description": "F", "parameters": SCHEMA, "strict": False}}
+
+TOOLS: dict[str, tuple[dict[str, Any], ir.AnyTool]] = {
+    "function": (FUNCTION, ir.ToolDefinition("f", "F", SCHEMA, strict=False)),
+    "bare function": ({"type": "function", "function": {"name": "f"}}, ir.ToolDefinition("f")),
+    "custom": (
+        {"type": "custom", "custom": {"name": "sql", "description": "SQL"}},
+        ir.CustomTool("sql", "SQL"),
+    ),
+    "custom with a grammar": (
+        {
+            "type": "custom",
+            "custom": {
+                "name": "sql",
+                "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /x/"}},
+            },
+        },
+        ir.CustomTool("sql", format={"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /x/"}}),
+    ),
+    "a provider's own": (
+        {"type": "web_search", "search_context_size": "low"},
+        ir.ProviderTool("web_search", "openai", {"type": "web_search", "search_context_size": "low"}),
+    ),
+}
+
+
+@promise("report:80")
+@pytest.mark.parametrize("name", TOOLS)
+def test_tools_both_ways(name: str) -> None:
+    wire, tool = TOOLS[name]
+    request = dragoman.decode_request(asked(tools=[wire]), NAME)
+    assert plainly(request.tools) == (tool,)
+    assert returns(asked(tools=[wire])) is None
+    written = dragoman.encode_request(ir.Request("m", (USER,), (tool,), origin="openai"), NAME).body
+    assert json.dumps(written["tools"]) == json.dumps([wire])
+
+
+CHOICES: dict[str, tuple[Any, ir.ToolChoice]] = {
+    "auto": ("auto", ir.ToolChoice("auto")),
+    "none": ("none", ir.ToolChoice("none")),
+    "required": ("required", ir.ToolChoice("required")),
+    "one": ({"type": "function", "function": {"name": "f"}}, ir.ToolChoice("required", ("f",))),
+    "some, free": (
+        {
+            "type": "allowed_tools",
+            "allowed_tools": {
+                "mode": "auto",
+                "tools": [
+                    {"type": "function", "function": {"name": "f"}},
+                    {"type": "function", "function": {"name": "g"}},
+                ],
+            },
+        },
+        ir.ToolChoice("auto", ("f", "g")),
+    ),
+    "some, forced": (
+        {
+            "type": "allowed_tools",
+            "allowed_tools": {
+                "mode": "required",
+                "tools": [
+                    {"type": "function", "function": {"name": "f"}},
+                    {"type": "function", "function": {"name": "g"}},
+                ],
+            },
+        },
+        ir.ToolChoice("required", ("f", "g")),
+    ),
+}
+F_AND_G = [FUNCTION, {"type": "function", "function": {"name": "g"}}]
+
+
+@promise("report:68", "report:69")
+@pytest.mark.parametrize("name", CHOICES)
+def test_choices_both_ways(name: str) -> None:
+    wire, choice = CHOICES[name]
+    request = dragoman.decode_request(asked(tools=F_AND_G, tool_choice=wire), NAME)
+    assert plainly(request.tool_choice) == choice
+    assert returns(asked(tools=F_AND_G, tool_choice=wire)) is None
+    tools = (ir.ToolDefinition("f"), ir.ToolDefinition("g"))
+    assert dragoman.encode_request(ir.Request("m", (USER,), tools, choice), NAME).body["tool_choice"] == wire
+
+
+@pytest.mark.parametrize(
+    ("wire", "choice"),
+    [
+        ("any", ir.ToolChoice("required")),
+        ({"type": "custom", "custom": {"name": "f"}}, ir.ToolChoice("required", ("f",))),
+        ({"function": {"name": "f"}}, ir.ToolChoice("required", ("f",))),
+        ({"type": "tool", "name": "f"}, ir.ToolChoice("required", ("f",))),
+    ],
+    ids=str,
+)
+def test_other_spellings_of_a_choice(wire: Any, choice: ir.ToolChoice) -> None:
+    assert plainly(dragoman.decode_request(asked(tools=[FUNCTION], tool_choice=wire), NAME).tool_choice) == choice
+    assert returns(asked(tools=[FUNCTION], tool_choice=wire)) is None
+
+
+@promise("report:70")
+def test_neither_a_choice_nor_the_parallel_switch_is_sent_without_tools() -> None:
+    encoded = dragoman.encode_request(
+        ir.Request("m", (USER,), (), ir.ToolChoice("required"), parallel_tool_calls=False), NAME
+    )
+    assert "tool_choice" not in encoded.body
+    assert "parallel_tool_calls" not in encoded.body
+    assert "$.tool_choice" in {loss.path for loss in encoded.losses}
+
+
+@pytest.mark.parametrize(
+    ("wire", "output"),
+    [
+        ({"type": "json_object"}, ir.StructuredOutput("json")),
+        (
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "x", "schema": SCHEMA, "description": "X", "strict": False},
+            },
+            ir.StructuredOutput("schema", SCHEMA, "x", "X", strict=False),
+        ),
+    ],
+    ids=["object", "schema"],
+)
+def test_structured_output_both_ways(wire: dict[str, Any], output: ir.StructuredOutput) -> None:
+    request = dragoman.decode_request(asked(response_format=wire), NAME)
+    assert plainly(request.output) == output
+    assert returns(asked(response_format=wire)) is None
+    written = dragoman.encode_request(ir.Request("m", (USER,), output=output, origin="openai"), NAME).body
+    assert written["response_format"] == wire
+
+
+def test_text_format_is_the_default_said_aloud() -> None:
+    assert dragoman.decode_request(asked(response_format={"type": "text"}), NAME).output is None
+    assert returns(asked(response_format={"type": "text"})) is None
+
+
+def test_a_schema_without_a_name_gets_one() -> None:
+    encoded = dragoman.encode_request(ir.Request("m", (USER,), output=ir.StructuredOutput("schema", SCHEMA)), NAME)
+    assert encoded.body["response_format"]["json_schema"]["name"] == "response"
+    assert [loss.severity for loss in encoded.losses] == ["invented"]
+
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+SETTINGS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "max_completion_tokens": ({"max_completion_tokens": 5}, {"max_output_tokens": 5}),
+    "temperature": ({"temperature": 0}, {"temperature": 0}),
+    "top_p": ({"top_p": 0.5}, {"top_p": 0.5}),
+    "penalties": (
+        {"presence_penalty": 0.5, "frequency_penalty": -0.5},
+        {"presence_penalty": 0.5, "frequency_penalty": -0.5},
+    ),
+    "n": ({"n": 2}, {"candidates": 2}),
+    "stop": ({"stop": ["a", "b"]}, {"stop": ("a", "b")}),
+    "seed": ({"seed": 7}, {"seed": 7}),
+    "stream": ({"stream": True}, {"stream": True}),
+    "user": ({"user": "u"}, {"user": "u"}),
+    "effort": ({"reasoning_effort": "low"}, {"reasoning": ir.ReasoningSettings(effort="low")}),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_both_ways(name: str) -> None:
+    wire, fields = SETTINGS[name]
+    request = dragoman.decode_request(asked(**wire), NAME)
+    assert {key: plainly(getattr(request, key)) for key in fields} == fields
+    assert returns(asked(**wire)) is None
+    written = dragoman.encode_request(ir.Request("m", (USER,), origin="openai", **fields), NAME).body
+    assert {key: written[key] for key in wire} == wire
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        {"max_tokens": 5},
+        {"max_tokens": 5, "max_completion_tokens": 6},
+        {"stop": "a"},
+        {"stop": []},
+        {"stop": None},
+        {"tools": []},
+        {"tools": None, "tool_choice": None},
+        {"stream": True, "stream_options": {"include_usage": True}},
+        {"stream": True, "stream_options": {"include_usage": True, "include_obfuscation": False}},
+        {"logit_bias": {"50256": -100}, "logprobs": True, "top_logprobs": 5},
+        {"metadata": {"a": "b"}, "store": True, "service_tier": "flex", "verbosity": "low"},
+        {"temperature": None, "seed": None, "user": None, "n": None},
+        {"functions": [{"name": "f"}], "function_call": "auto"},
+        {"prediction": {"type": "content", "content": "x"}},
+        {"web_search_options": {"user_location": None}},
+        {"modalities": ["text", "audio"], "audio": {"format": "wav", "voice": "alloy"}},
+    ],
+    ids=str,
+)
+def test_other_settings_come_back(wire: dict[str, Any]) -> None:
+    assert returns(asked(**wire)) is None
+
+
+def test_reasoning_off_is_effort_none() -> None:
+    assert dragoman.decode_request(asked(reasoning_effort="none"), NAME).reasoning == ir.ReasoningSettings(
+        "off", "none"
+    )
+    off = ir.Request("gpt-5.1", (USER,), reasoning=ir.ReasoningSettings("off"))
+    assert dragoman.encode_request(off, NAME).body["reasoning_effort"] == "none"
+
+
+def test_a_budget_becomes_an_effort_and_is_told() -> None:
+    budget = ir.Request("gpt-5.1", (USER,), reasoning=ir.ReasoningSettings("on", budget_tokens=1024))
+    encoded = dragoman.encode_request(budget, NAME)
+    assert encoded.body["reasoning_effort"] == "low"
+    assert "$.reasoning.budget_tokens" in {loss.path for loss in encoded.losses}
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answer(message: dict[str, Any], finish: Any = "stop", **fields: Any) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "logprobs": None, "finish_reason": finish}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], **fields}
+
+
+ANSWERS: dict[str, tuple[dict[str, Any], tuple[Any, ...], ir.FinishReason]] = {
+    "text": (answer({"content": "hi", "refusal": None, "annotations": []}), (ir.Text("hi"),), "stop"),
+    "calls": (answer({"content": None, "tool_calls": [WIRE_CALL]}, "tool_calls"), (CALL,), "tool_calls"),
+    "calls under stop": (answer({"content": None, "tool_calls": [WIRE_CALL]}), (CALL,), "tool_calls"),
+    "text and calls": (
+        answer({"content": "hi", "tool_calls": [WIRE_CALL]}, "tool_calls"),
+        (ir.Text("hi"), CALL),
+        "tool_calls",
+    ),
+    "refusal": (answer({"content": None, "refusal": "no"}), (ir.Refusal("no"),), "refusal"),
+    "length": (answer({"content": "h"}, "length"), (ir.Text("h"),), "length"),
+    "filtered": (answer({"content": None}, "content_filter"), (), "content_filter"),
+    "a word of tomorrow": (answer({"content": "hi"}, "because"), (ir.Text("hi"),), "unknown"),
+    "model_length (Mistral)": (answer({"content": "h"}, "model_length"), (ir.Text("h"),), "length"),
+}
+
+
+@promise("report:79", "report:83")
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_are_read_and_come_back(name: str) -> None:
+    body, parts, reason = ANSWERS[name]
+    completion = dragoman.decode_response(body, NAME)
+    assert plainly(completion.messages[0].parts) == parts
+    assert completion.finish_reason == reason
+    assert completion.finish is not None
+    assert completion.finish.raw == body["choices"][0]["finish_reason"]
+    assert difference(body, dragoman.encode_response(completion, NAME).body) is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        answer({"content": "hi"}, ""),
+        answer({"content": "hi"}, None),
+        {"choices": [{"message": {"role": "assistant", "content": "hi"}}]},
+        {"id": "c", "choices": []},
+        answer({"content": "hi"}, usage=None, x_groq={"id": "r"}, system_fingerprint=""),
+        answer({"content": "hi", "tool_calls": [], "function_call": None, "audio": None}),
+        answer({"content": "hi", "annotations": [{"type": "file", "file": {"hash": "x"}}]}),
+        {
+            "id": "c",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [
+                {"index": 1, "message": {"role": "assistant", "content": "b"}, "finish_reason": "length"},
+                {"index": 0, "message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"},
+            ],
+        },
+    ],
+    ids=lambda body: json.dumps(body)[:60],
+)
+def test_odd_answers_come_back(body: dict[str, Any]) -> None:
+    assert difference(body, dragoman.encode_response(dragoman.decode_response(body, NAME), NAME).body) is None
+
+
+@pytest.mark.parametrize(
+    "reason", ["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "unknown"]
+)
+def test_every_finish_reason_has_a_word(reason: ir.FinishReason) -> None:
+    parts: Any = (CALL,) if reason == "tool_calls" else (ir.Text("hi"),)
+    completion = ir.Completion((ir.Message("assistant", parts),), ir.Finish(reason), ir.Usage(), "r", "m", 1)
+    encoded = dragoman.encode_response(completion, NAME)
+    word = encoded.body["choices"][0]["finish_reason"]
+    assert word in {"stop", "length", "tool_calls", "content_filter"}
+    told = {loss.path for loss in encoded.losses}
+    assert ("$.finish" in told) == (reason in {"pause", "error", "unknown"})
+
+
+@promise("report:82")
+def test_citations_stay_with_their_text() -> None:
+    cited = {
+        "type": "url_citation",
+        "url_citation": {"start_index": 0, "end_index": 2, "url": "https://example.org", "title": "E"},
+    }
+    completion = dragoman.decode_response(answer({"content": "hi there", "annotations": [cited]}), NAME)
+    (text,) = completion.messages[0].parts
+    assert isinstance(text, ir.Text)
+    assert plainly(text.citations) == (ir.Citation("https://example.org", "E", None, 0, 2),)
+    foreign = ir.Completion(
+        (ir.Message("assistant", (ir.Text("x"), plainly(text))),), ir.Finish("stop"), None, "r", "m"
+    )
+    (annotation,) = dragoman.encode_response(foreign, NAME).body["choices"][0]["message"]["annotations"]
+    assert annotation["url_citation"]["start_index"] == 1
+    assert annotation["url_citation"]["end_index"] == 3
+
+
+@promise("report:44")
+def test_thoughts_of_others_are_readable() -> None:
+    thought = ir.Completion((ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("ho"))),), ir.Finish("stop"))
+    message = dragoman.encode_response(thought, NAME).body["choices"][0]["message"]
+    assert message["reasoning_content"] == "hm"
+    assert message["content"] == "ho"
+
+
+# ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ERRORS: list[tuple[int | None, dict[str, str], dict[str, Any], ir.Failure]] = [
+    (
+        400,
+        {"x-request-id": "req_1"},
+        {"error": {"message": "bad", "type": "invalid_request_error", "param": "messages[0]", "code": "invalid_value"}},
+        ir.Failure(
+            "invalid_request", "bad", 400, "invalid_value", "messages[0]", None, "req_1", "invalid_request_error"
+        ),
+    ),
+    (
+        429,
+        {"retry-after": "20"},
+        {"error": {"message": "slow down", "type": "requests", "param": None, "code": "rate_limit_exceeded"}},
+        ir.Failure("rate_limit", "slow down", 429, "rate_limit_exceeded", None, 20.0, None, "requests"),
+    ),
+    (
+        429,
+        {"retry-after-ms": "1500"},
+        {"error": {"message": "no money", "type": "insufficient_quota", "param": None, "code": "insufficient_quota"}},
+        ir.Failure("billing", "no money", 429, "insufficient_quota", None, 1.5, None, "insufficient_quota"),
+    ),
+    (
+        404,
+        {},
+        {
+            "error": {
+                "message": "no such model",
+                "type": "invalid_request_error",
+                "param": None,
+                "code": "model_not_found",
+            }
+        },
+        ir.Failure("not_found", "no such model", 404, "model_not_found", None, None, None, "invalid_request_error"),
+    ),
+    (None, {}, {"error": {"message": "upstream", "code": 502}}, ir.Failure("server", "upstream", 502, "502")),
+    (503, {}, {"error": "down"}, ir.Failure("overloaded", "down", 503)),
+    (401, {}, {"detail": "Invalid API Key"}, ir.Failure("authentication", "Invalid API Key", 401)),
+    (
+        400,
+        {},
+        {"object": "error", "message": "Invalid model", "type": "invalid_model", "param": None, "code": "1500"},
+        ir.Failure("invalid_request", "Invalid model", 400, "1500", None, None, None, "invalid_model"),
+    ),
+    (500, {}, {"error": {"message": {"deep": 1}}}, ir.Failure("server", '{"error":{"message":{"deep":1}}}', 500)),
+]
+
+
+@pytest.mark.parametrize(("status", "headers", "body", "failure"), ERRORS, ids=[str(row[2])[:50] for row in ERRORS])
+def test_errors_both_ways(
+    status: int | None, headers: dict[str, str], body: dict[str, Any], failure: ir.Failure
+) -> None:
+    read = dragoman.decode_error(body, NAME, status=status, headers=headers)
+    assert structs.replace(read, metadata=None) == failure
+    written = dragoman.encode_error(read, NAME)
+    assert difference(body, written.body) is None
+    assert written.status == failure.status
+
+
+def test_an_error_of_another_vendor_has_all_four_keys() -> None:
+    failure = ir.Failure("overloaded", "busy", retry_after=2.5, request_id="req_1")
+    encoded = dragoman.encode_error(failure, NAME)
+    assert encoded.body == {"error": {"message": "busy", "type": "server_error", "param": None, "code": None}}
+    assert encoded.status == 503
+    assert encoded.headers == {"x-request-id": "req_1", "retry-after": "2.5"}
+
+
+# ── where it goes ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_where_a_request_goes() -> None:
+    encoded = dragoman.encode_request(ir.Request("m", (USER,)), NAME)
+    assert encoded.path == "/chat/completions"
+
+
+def test_a_role_nobody_knows_is_refused_by_name() -> None:
+    with pytest.raises(DecodeError, match="expected system, developer, user") as raised:
+        dragoman.decode_request({"messages": [{"role": "wizard", "content": "x"}]}, NAME)
+    assert raised.value.path == "$.messages[0].role"
+
+
+@promise("report:52")
+def test_blocks_of_another_format_in_the_history_are_kept_and_told() -> None:
+    block = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": [block]},
+            {"role": "user", "content": "go"},
+        ],
+    }
+    assert returns(body) is None
+    for target in ("anthropic-messages", "gemini"):
+        encoded = dragoman.translate_request(body, source=NAME, target=target)
+        assert "$.messages[1].content[0]" in {loss.path for loss in encoded.losses}
