@@ -8,7 +8,6 @@ Errors of tools: the JSON text {"error": …}. Images of tools: a user turn afte
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,19 +16,15 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.openai_chat.wire import ContentPart, ReasoningDetail, TextPart
 from dragoman.codecs.reading import WireReader, WireValue
+from dragoman.codecs.result_media import is_media_tag
 from dragoman.ir import (
     AnyPart,
     Citation,
-    Document,
-    Image,
-    Message,
     Reasoning,
     Signature,
     Text,
     ToolCall,
-    ToolResult,
 )
-from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import compact_text, encode_json, parse_json
 
@@ -328,61 +323,6 @@ def write_error(value: WireValue) -> str:
 TAGGED = "~tagged"
 """Note: the media of this result came in a tagged user turn, and may go back that way without a word."""
 
-_MEDIA_TAG = re.compile(r"\[media of tool result (?P<id>[^\]]*)\]")
-
-
-def media_tag(call_id: str) -> str:
-    return f"[media of tool result {call_id}]"
-
-
-def media_placeholder(count: int) -> str:
-    return f"[{count} media part{'s' if count != 1 else ''} in the next user message]"
-
 
 def is_media_turn(content: Sequence[ContentPart]) -> bool:
-    return bool(content) and isinstance(content[0], TextPart) and _MEDIA_TAG.fullmatch(content[0].text) is not None
-
-
-def rejoin_media(messages: list[Message]) -> list[Message]:
-    """Put images that crossed in a tagged user turn back into the results they belong to."""
-    rejoined: list[Message] = []
-    for message in messages:
-        content = content_held(message)
-        if message.role != "user" or isinstance(content, str) or not _is_tagged(content):
-            rejoined.append(message)
-            continue
-        media: dict[str, list[AnyPart]] = {}
-        current: list[AnyPart] = []
-        for part in content:
-            tag = _MEDIA_TAG.fullmatch(part.text) if type(part) is Text else None
-            if tag is not None:
-                current = media.setdefault(tag["id"], [])
-            else:
-                current.append(part)
-        _attach(rejoined, media)
-    return rejoined
-
-
-def _is_tagged(content: Sequence[AnyPart]) -> bool:
-    return bool(content) and type(content[0]) is Text and _MEDIA_TAG.fullmatch(content[0].text) is not None
-
-
-def _attach(messages: list[Message], media: dict[str, list[AnyPart]]) -> None:
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if message.role != "tool":
-            return
-        results = []
-        for part in message.parts:
-            found = media.get(part.tool_call_id) if isinstance(part, ToolResult) else None
-            results.append(part if found is None else _with_media(part, found))  # type: ignore[arg-type]
-        messages[index] = structs.replace(message, parts=tuple(results))
-
-
-def _with_media(result: ToolResult, media: list[AnyPart]) -> ToolResult:
-    placeholder = media_placeholder(sum(isinstance(part, Image | Document) for part in media))
-    texts: tuple[Any, ...] = result.parts if result.kind == "multimodal" else (Text(str(result.value)),)
-    kept = tuple(part for part in texts if not (type(part) is Text and part.text == placeholder))
-    kind = "error" if result.kind == "error" else "multimodal"
-    notes = {**(result.metadata or {}).get(FAMILY, {}), TAGGED: Raw(b"true")}
-    return structs.replace(result, kind=kind, value=None, parts=kept + tuple(media), metadata={FAMILY: notes})
+    return bool(content) and isinstance(content[0], TextPart) and is_media_tag(content[0].text)

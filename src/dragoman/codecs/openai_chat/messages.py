@@ -33,6 +33,7 @@ from dragoman.codecs.openai_chat.wire import (
     UserMessage,
 )
 from dragoman.codecs.reading import Wire, WireValue, keep, spliced
+from dragoman.codecs.result_media import media_placeholder, media_tag, rejoin_media
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -104,7 +105,7 @@ def decode_messages(wires: list[AnyMessage]) -> tuple[Message, ...]:
             decoder = MessageDecoder(names)
         add(decoder.decode(wire, index))
     if decoder is not None and decoder.tagged:
-        messages = carriers.rejoin_media(messages)
+        messages = rejoin_media(messages, {FAMILY: {carriers.TAGGED: Raw(b"true")}})
     return tuple(messages)
 
 
@@ -661,12 +662,12 @@ class MessageEncoder:
             if wire is not None:
                 (texts if inline or isinstance(part, Text | Opaque) else media).append(wire)
         if media:
-            self._waiting_media += [TextPart(carriers.media_tag(result.tool_call_id)), *media]
+            self._waiting_media += [TextPart(media_tag(result.tool_call_id)), *media]
             if carriers.TAGGED not in notes:
                 self._log.degrade(
                     result, "", "media in a tool result", "it follows in a user message, tagged with its call"
                 )
-            texts.append(TextPart(carriers.media_placeholder(len(media))))
+            texts.append(TextPart(media_placeholder(len(media))))
         if result.kind == "error":
             return carriers.write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
         return texts or ""
