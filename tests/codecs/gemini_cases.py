@@ -413,7 +413,7 @@ KINDS: dict[str, tuple[ir.ResultKind, Any, Json]] = {
     "object that has an output": ("data", {"output": {"x": 1}}, {"output": {"x": 1}}),
     "object with an output and more": ("data", {"output": "x", "more": 1}, {"output": "x", "more": 1}),
     "error": ("error", "timeout", {"error": "timeout"}),
-    "object that has an error": ("data", {"error": {"code": 5}}, {"error": {"code": 5}}),
+    "error that is more than words": ("error", {"code": 5}, {"error": {"code": 5}}),
 }
 
 

@@ -13,6 +13,7 @@ from msgspec import structs
 from dragoman.ir import AnyPart, Message, Metadata, Text, ToolResult
 from dragoman.ir.messages import content_held
 
+_ANNOUNCED = " in the next user message]"
 _MEDIA_TAG = re.compile(r"\[media of tool result (?P<id>[^\]]*)\]")
 
 
@@ -21,7 +22,7 @@ def media_tag(call_id: str) -> str:
 
 
 def media_placeholder(count: int) -> str:
-    return f"[{count} media part{'s' if count != 1 else ''} in the next user message]"
+    return f"[{count} media part{'s' if count != 1 else ''}{_ANNOUNCED}"
 
 
 def is_media_tag(text: str) -> bool:
@@ -44,21 +45,38 @@ def rejoin_media(messages: Sequence[Message], mark: Metadata | None = None) -> l
                 current = media.setdefault(tag["id"], [])
             else:
                 current.append(part)
-        if media.keys() <= _answered(rejoined):
-            _attach(rejoined, media, mark)
+        found = _by_result(media, _last_results(rejoined))
+        if found:
+            _attach(rejoined, found, mark)
         else:
             rejoined.append(message)  # its results are not here: the media stay where they are
     return rejoined
 
 
-def _answered(messages: Sequence[Message]) -> set[str]:
-    """Ids of the results at the end of these messages."""
-    answered: set[str] = set()
+def _by_result(media: dict[str, list[AnyPart]], results: Sequence[ToolResult]) -> dict[str, list[AnyPart]]:
+    """The media of each result, by id; on a wire without ids, in the order of the results that announce some."""
+    if media.keys() <= {result.tool_call_id for result in results}:
+        return media
+    announcing = [result for result in results if _announces(result)]
+    for candidates in (announcing, results):
+        if len(candidates) == len(media):
+            return {result.tool_call_id: parts for result, parts in zip(candidates, media.values(), strict=True)}
+    return {}
+
+
+def _announces(result: ToolResult) -> bool:
+    texts = result.parts or (Text(str(result.value)),)
+    return any(type(part) is Text and part.text.endswith(_ANNOUNCED) for part in texts)
+
+
+def _last_results(messages: Sequence[Message]) -> list[ToolResult]:
+    """The results at the end of these messages, in order."""
+    results: list[ToolResult] = []
     for message in reversed(messages):
         if message.role != "tool":
             break
-        answered.update(result.tool_call_id for result in message.tool_results)
-    return answered
+        results[:0] = message.tool_results
+    return results
 
 
 def _is_tagged(content: Sequence[AnyPart]) -> bool:

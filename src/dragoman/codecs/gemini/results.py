@@ -129,8 +129,8 @@ def _unwrapped(wrapped: _Wrapped, response: Raw) -> tuple[ResultKind, Any]:
         if first == b'"':
             return "text", parse_json(output)
         return "data", response if first == b"{" else output
-    if output is UNSET and isinstance(error, Raw) and bytes(error)[:1] == b'"':
-        return "error", parse_json(error)
+    if output is UNSET and isinstance(error, Raw) and bytes(error) != b"null":
+        return "error", parse_json(error) if bytes(error)[:1] == b'"' else error
     return "data", response
 
 
