@@ -82,8 +82,21 @@ def reasoning_of(detail: ReasoningDetail) -> Reasoning:
     return Reasoning(text if isinstance(text, str) else "", signature)
 
 
-def write_reasoning(parts: Sequence[AnyPart], *, to_client: bool) -> Extra:
-    """The vendor fields for these parts. To a provider, only what was spelled in this format goes back."""
+def goes_back(part: AnyPart, family: str | None, *, plain: bool) -> bool:
+    """Whether a provider gets this back although it was not spelled in this format.
+
+    Signed: the family that minted it does. Unsigned reasoning (`plain`): servers that insist on it do.
+    """
+    signature = getattr(part, "signature", None)
+    if signature is None or not signature.data:
+        return plain and type(part) is Reasoning and bool(part.text)
+    return bool(signature.family == family)
+
+
+def write_reasoning(
+    parts: Sequence[AnyPart], *, to_client: bool, family: str | None = None, plain: bool = False
+) -> Extra:
+    """The vendor fields for these parts. To a provider goes what was spelled in this format, and what `goes_back`."""
     text: list[str] = []
     details: list[Any] = []
     keys: dict[str, str] = {}
@@ -99,6 +112,11 @@ def write_reasoning(parts: Sequence[AnyPart], *, to_client: bool) -> Extra:
         elif to_client and "~thinking" not in notes:
             text.append(part.text)
             if part.signature is not None and part.signature.data:
+                details.append(detail_for(part, part.signature, len(details)))
+        elif goes_back(part, family, plain=plain):
+            if part.signature is None:
+                keys["reasoning_content"] = keys.get("reasoning_content", "") + part.text
+            else:
                 details.append(detail_for(part, part.signature, len(details)))
     fields: Extra = {key: Raw(encode_json(value)) for key, value in keys.items()}
     if any(text):

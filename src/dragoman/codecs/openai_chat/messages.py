@@ -16,7 +16,7 @@ from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_chat import carriers
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
-from dragoman.codecs.openai_chat.profile import AUDIO_MODELS
+from dragoman.codecs.openai_chat.profile import AUDIO_MODELS, PLAIN_REASONING_MODELS, minted_behind
 from dragoman.codecs.openai_chat.wire import (
     AnyMessage,
     AssistantMessage,
@@ -424,6 +424,8 @@ class MessageEncoder:
         self._to_client = to_client
         self._native = native
         self._model = model or ""
+        self._family = None if to_client else minted_behind(self._model)
+        self._takes_plain_reasoning = not to_client and PLAIN_REASONING_MODELS.search(self._model) is not None
         self._waiting_media: list[WireValue] = []
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
@@ -578,7 +580,9 @@ class MessageEncoder:
 
     def _further_fields(self, parts: tuple[AnyPart, ...], extra: Extra) -> Extra:
         fields = dict(extra)
-        for key, held in carriers.write_reasoning(parts, to_client=self._to_client).items():
+        plain = self._takes_plain_reasoning and any(type(part) is ToolCall for part in parts)
+        written = carriers.write_reasoning(parts, to_client=self._to_client, family=self._family, plain=plain)
+        for key, held in written.items():
             if MODELLED + key not in fields:
                 fields[key] = held
         annotations = carriers.write_annotations(parts)
@@ -590,12 +594,14 @@ class MessageEncoder:
                 before = msgspec.json.decode(fields.get("reasoning_details", b"[]"), type=list[Raw])
                 fields["reasoning_details"] = Raw(encode_json([*before, *details]))
         else:
-            self._report_withheld(parts)
+            self._report_withheld(parts, plain=plain)
         return fields
 
-    def _report_withheld(self, parts: tuple[AnyPart, ...]) -> None:
+    def _report_withheld(self, parts: tuple[AnyPart, ...], *, plain: bool) -> None:
         """To a provider: reasoning and signatures that were not spelled in this format stay behind (law 6)."""
         for part in parts:
+            if type(part) is Reasoning and carriers.goes_back(part, self._family, plain=plain):
+                continue
             if type(part) is Reasoning and FAMILY not in (part.metadata or {}):
                 self._log.drop(part, "", "reasoning", "this API has no field for reasoning of another provider")
             elif type(part) is Text and part.signature is not None:
@@ -609,7 +615,7 @@ class MessageEncoder:
         if call.cache is not None:
             self._log.drop(call, "cache", "cache mark", "a tool call takes no cache breakpoint")
         if call.signature is not None and MODELLED + "extra_content" not in extra:
-            if self._to_client:
+            if self._to_client or carriers.goes_back(call, self._family, plain=False):
                 extra.update(carriers.write_call_signature(call))
             else:
                 self._log.drop(call, "signature", "signature", f"it is owed to {call.signature.family} alone")
