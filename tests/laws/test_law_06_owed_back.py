@@ -27,6 +27,8 @@ pytestmark = promise("law:6-owed-back")
 SECRET = "c2VjcmV0LXNpZ25hdHVyZS0"  # base64 of nothing that occurs elsewhere
 THINKING = "aGlkZGVuLXRoaW5raW5nLTI"
 VENDORS = tuple(FORMATS)
+# Chat Completions is spoken by many; the name tells who is behind it, as relays spell it.
+ASKED = dict.fromkeys(FORMATS, "some-model") | {"openai-chat": "openai/gpt-5"}
 TRIPS = tuple((vendor, client) for vendor in VENDORS for client in FORMATS if FAMILY[vendor] != FAMILY[client])
 
 # What each vendor really signs, as its own answers spell it.
@@ -161,7 +163,7 @@ CASES = [
 def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, said: dict[str, Any]) -> None:
     answer = answer_body(vendor, said)
     request = trip(vendor, client, answer)
-    back = dragoman.translate_request(request, source=client, target=vendor, model="some-model").body
+    back = dragoman.translate_request(request, source=client, target=vendor, model=ASKED[vendor]).body
     original = said.get("content") or said.get("parts") or [said["message"]]
     assert owed(spelled(vendor, back)) == owed(original)
 
@@ -192,6 +194,39 @@ def _holds(text: str) -> bool:
     except ValueError:
         return False
     return SECRET in inner or THINKING in inner
+
+
+RELAYED = [
+    ("anthropic-messages", "anthropic/claude-sonnet-4.5", "thinking before a call"),
+    ("gemini", "google/gemini-3-pro-preview", "on the first of two calls"),
+    ("gemini", "gemini-3-pro-preview", "on the first of two calls"),
+]
+
+
+@promise("report:25")
+@pytest.mark.parametrize("model", ["some-model", "openai/gpt-5", *(row[1] for row in RELAYED)])
+@pytest.mark.parametrize(("vendor", "name"), sorted({(row[0], row[2]) for row in RELAYED}))
+def test_a_relay_gets_back_what_its_model_minted_and_nothing_else(vendor: str, name: str, model: str) -> None:
+    """The same vendor behind a Chat Completions endpoint: there the name of the model says who will read it."""
+    history = CONTINUE[vendor](OPENING[vendor], answer_body(vendor, ANSWERS[vendor][name]))
+    sent = dragoman.translate_request(history, source=vendor, target="openai-chat", model=model)
+    own = {row[1] for row in RELAYED if row[0] == vendor}
+    assert (SECRET in sent.json().decode()) == (model in own)
+
+
+@promise("report:43")
+@pytest.mark.parametrize("client", FORMATS)
+def test_plain_reasoning_returns_to_the_servers_that_insist_on_it(client: str) -> None:
+    said = {"role": "assistant", "content": "", "reasoning_content": "hm, hm", "tool_calls": [
+        {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    ]}  # fmt: skip
+    request = trip("openai-chat", client, answer_body("openai-chat", {"message": said, "finish_reason": "tool_calls"}))
+    there = dragoman.translate_request(request, source=client, target="openai-chat", model="deepseek-reasoner")
+    assert there.body["messages"][1]["reasoning_content"] == "hm, hm"
+    for stranger in FORMATS:
+        if FAMILY[stranger] not in {"openai", FAMILY[client]}:
+            elsewhere = dragoman.translate_request(request, source=client, target=stranger, model="some-model")
+            assert "hm, hm" not in elsewhere.json().decode()
 
 
 @promise("report:35")
