@@ -84,6 +84,10 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
         return None
     if source == FAMILY and finish.raw is not None:
         return finish.raw
+    if finish.reason == "refusal" and not any(message.refusal is not None for message in completion.messages):
+        # Anthropic's classifiers stop an answer that said something else so far; here only a refusal's words tell one.
+        log.degrade(completion, "finish", "finish reason 'refusal'", "this API calls it a filtered answer")
+        return _ENCODE_FINISH["content_filter"]
     if finish.reason in {"pause", "error", "unknown"}:
         log.degrade(
             completion, "finish", f"finish reason {finish.raw or finish.reason!r}", "this API can only say stop"
