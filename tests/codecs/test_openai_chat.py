@@ -620,7 +620,7 @@ def test_every_finish_reason_has_a_word(reason: ir.FinishReason) -> None:
     word = encoded.body["choices"][0]["finish_reason"]
     assert word in {"stop", "length", "tool_calls", "content_filter"}
     told = {loss.path for loss in encoded.losses}
-    assert ("$.finish" in told) == (reason in {"pause", "error", "unknown"})
+    assert ("$.finish" in told) == (reason in {"pause", "error", "unknown", "refusal"})
 
 
 @promise("report:82")
