@@ -242,12 +242,12 @@ def test_gemini_and_vertex_are_one_family(source: str, target: str) -> None:
 @given(request=strategies.REQUESTS)
 def test_generated_signatures_reach_their_own_family_only(target: str, request: ir.Request) -> None:
     body = dragoman.encode_request(request, target).json().decode()
-    for message in request.messages:
-        for part in message.parts:
-            signature = getattr(part, "signature", None)
-            if signature is not None and signature.family != FAMILY[target]:
-                assert signature.data not in body
-                assert base64.b64encode(signature.data.encode()).decode()[:-4] not in body
+    signatures = [getattr(part, "signature", None) for message in request.messages for part in message.parts]
+    own = {signature.data for signature in signatures if signature is not None and signature.family == FAMILY[target]}
+    for signature in signatures:
+        if signature is not None and signature.family != FAMILY[target] and signature.data not in own:
+            assert signature.data not in body
+            assert base64.b64encode(signature.data.encode()).decode()[:-4] not in body
 
 
 _SIGNED_BY = {"anthropic-messages": "anthropic", "gemini": "google", "vertex": "google"}

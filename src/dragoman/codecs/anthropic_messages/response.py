@@ -245,7 +245,14 @@ def message_id(given: str | None) -> str:
 
 # ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
 
-_FIELDS = {"finish": "stop_reason", "finish.stop_sequence": "stop_sequence", "arguments": "input"}
+_FIELDS = {
+    "finish": "stop_reason",
+    "finish.stop_sequence": "stop_sequence",
+    "arguments": "input",
+    "usage.cache_written": "usage.cache_creation_input_tokens",
+    "usage.cached": "usage.cache_read_input_tokens",
+    "usage.reasoning": "usage.output_tokens_details.thinking_tokens",
+}
 
 
 def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:

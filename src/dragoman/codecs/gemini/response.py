@@ -358,7 +358,10 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
 def encode_time(created: int | None, notes: Extra | None) -> WireValue:
     if created is None or (notes is not None and says(notes, "createTime")):
         return UNSET
-    return dt.datetime.fromtimestamp(created, dt.UTC)
+    try:
+        return dt.datetime.fromtimestamp(created, dt.UTC)
+    except (OverflowError, ValueError, OSError):
+        return UNSET  # no date: a number of seconds beyond the year 9999
 
 
 def _encode_candidate(
