@@ -14,12 +14,18 @@ from dragoman.codecs.anthropic_messages.tools import forces_call
 from dragoman.codecs.anthropic_messages.wire import ThinkingConfig
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import Message, Reasoning, ReasoningSettings, Request
+from dragoman.ir.notes import WITHIN
+from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 _config = msgspec.json.Decoder(ThinkingConfig).decode
 
 _DECODE_MODE = {"enabled": "on", "adaptive": "adaptive", "disabled": "off", "between_tools": "off"}
 _VISIBLE = {"summarized": True, "updates": True, "omitted": False}
+
+
+_KNOWN = {"type", "budget_tokens", "display"}
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def decode_reasoning(thinking: Raw | UnsetType, effort: str | UnsetType) -> ReasoningSettings | None:
@@ -31,6 +37,9 @@ def decode_reasoning(thinking: Raw | UnsetType, effort: str | UnsetType) -> Reas
         config = _config(thinking)
     except msgspec.ValidationError:
         return ReasoningSettings(None, said, metadata=notes)
+    unknown = {key: held for key, held in _entries(thinking).items() if key not in _KNOWN}
+    if unknown:
+        notes[FAMILY][WITHIN + "thinking"] = Raw(encode_json(unknown))
     mode: Any = _DECODE_MODE.get(config.type or "")
     return ReasoningSettings(mode, said, config.budget_tokens, _VISIBLE.get(config.display or ""), notes)
 

@@ -184,7 +184,7 @@ def _encode_document(part: Document, log: LossLog) -> WireValue:
         log.degrade(part, "", "text document", "it crosses as plain text")
         return TextPart(part.text)
     if part.url is not None and FAMILY not in (part.metadata or {}):
-        log.drop(part, "url", "document by URL", "this API takes files as data or file id")
+        log.drop(part, "", "document by URL", "this API takes files as data or file id")
         return None
     file_data: Any = UNSET
     if part.data is not None:
