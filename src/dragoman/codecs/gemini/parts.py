@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, unwrap_arguments
 from dragoman.codecs.gemini import carriers
+from dragoman.codecs.gemini.alphabets import read_base64, write_base64
 from dragoman.codecs.gemini.carriers import HIDDEN, NATIVE_THOUGHT, Bundle
 from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.wire import (
@@ -336,7 +337,8 @@ def decode_media(wire: Part | ResponsePart) -> Image | Audio | Document | Opaque
         if media_type is None:
             notes["~mime"] = ABSENT
         notes |= (keep(FAMILY, UNSET, inlineData=blob.extra) or {FAMILY: {}})[FAMILY]
-        return _media(media_type, blob.data, None, signature, {FAMILY: notes} if notes else None)
+        data = read_base64(blob.data, notes)
+        return _media(media_type, data, None, signature, {FAMILY: notes} if notes else None)
     if file is not UNSET and blob is UNSET and file.file_uri is not UNSET:
         media_type = None if file.mime_type is UNSET else file.mime_type
         notes |= (keep(FAMILY, UNSET, fileData=file.extra) or {FAMILY: {}})[FAMILY]
@@ -504,7 +506,7 @@ class PartEncoder:
             if media_type is None and "~mime" not in notes:
                 media_type = "image/png" if isinstance(part, Image) else "application/octet-stream"
                 self._log.invent(part, "media_type", f"media type {media_type}", "this API wants one")
-            body = Blob(UNSET if media_type is None else media_type, part.data)
+            body = Blob(UNSET if media_type is None else media_type, write_base64(part.data, notes))
             member, extra = "inline_data", inner_extra(notes, "inlineData") or {}
         elif part.url is not None and (self._native or not self._profile.unreachable_files.match(part.url)):
             body = FileData(part.url, UNSET if part.media_type is None else part.media_type)

@@ -1,0 +1,46 @@
+"""Bytes as text, in one alphabet.
+
+This API reads either base64 alphabet, padded or not, and its SDK sends the URL-safe one; every other API takes the
+standard one, padded. So that is what the intermediate format holds, and the spelling is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Raw
+
+from dragoman.ir.notes import Extra
+
+SPELLING = "~base64"
+
+_TO_STANDARD = str.maketrans("-_", "+/")
+_TO_URL_SAFE = str.maketrans("+/", "-_")
+
+_SPELLINGS: dict[bytes, Callable[[str], str]] = {
+    b'"url-safe"': lambda data: data.translate(_TO_URL_SAFE),
+    b'"url-safe, unpadded"': lambda data: data.translate(_TO_URL_SAFE).rstrip("="),
+    b'"unpadded"': lambda data: data.rstrip("="),
+}
+
+
+def read_base64(data: str, notes: Extra) -> str:
+    """The data in the standard alphabet, padded. What no spelling explains stays as it is."""
+    if len(data) % 4 == 0 and "-" not in data and "_" not in data:
+        return data
+    missing = -len(data) % 4
+    if missing == 3:  # no bytes are that long
+        return data
+    standard = data.translate(_TO_STANDARD) + "=" * missing
+    for name, spell in _SPELLINGS.items():
+        if spell(standard) == data:
+            notes[SPELLING] = Raw(name)
+            return standard
+    return data
+
+
+def write_base64(data: str, notes: Extra) -> str:
+    """The data as it was spelled."""
+    spelled = notes.get(SPELLING)
+    spell = None if spelled is None else _SPELLINGS.get(bytes(spelled))
+    return data if spell is None else spell(data)
