@@ -28,10 +28,9 @@ def read_base64(data: str, notes: Extra) -> str:
     """The data in the standard alphabet, padded. What no spelling explains stays as it is."""
     if len(data) % 4 == 0 and "-" not in data and "_" not in data:
         return data
-    missing = -len(data) % 4
-    if missing == 3:  # no bytes are that long
+    if len(data) % 4 == 1:  # no bytes are that long
         return data
-    standard = data.translate(_TO_STANDARD) + "=" * missing
+    standard = data.translate(_TO_STANDARD) + "=" * (-len(data) % 4)
     for name, spell in _SPELLINGS.items():
         if spell(standard) == data:
             notes[SPELLING] = Raw(name)
