@@ -22,7 +22,7 @@ from dragoman.ir.values import Value
 from dragoman.losses import Loss
 from tests import strategies
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
-from tests.support.formats import CROSSINGS, FORMATS
+from tests.support.formats import CROSSINGS, FAMILY, FORMATS
 from tests.support.promises import promise
 from tests.support.trees import covers, leaves, plain, reaches, variants
 
@@ -204,16 +204,20 @@ def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Re
         if (
             says(poorer) == says(whole)
             and not told_at_all(path, whole.losses)
-            and not (all_named or _implied(path, request))
+            and not (all_named or _implied(path, request, target))
         ):
             silent.append(path)
     assert silent == []
 
 
-def _implied(path: str, request: ir.Request) -> bool:
-    """Settings that are there at all, with a budget or without, already say that reasoning is wanted."""
+def _implied(path: str, request: ir.Request, target: str) -> bool:
+    """A budget of tokens already says that reasoning is on; and Gemini's newer models decide by themselves, unasked."""
     settings = request.reasoning
-    return path == "$.reasoning.mode" and settings is not None and settings.mode != "off"
+    if settings is None or path not in {"$.reasoning", "$.reasoning.mode"}:
+        return False
+    if settings.mode == "adaptive":
+        return FAMILY[target] == "google"
+    return path == "$.reasoning.mode" and settings.mode == "on" and bool(settings.budget_tokens)
 
 
 @pytest.mark.parametrize("target", FORMATS)

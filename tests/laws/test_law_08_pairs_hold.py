@@ -61,7 +61,10 @@ def test_calls_and_results_cross_in_order_and_number(source: str, target: str, r
 @given(request=strategies.UGLY_REQUESTS)
 def test_healing_is_idempotent(target: str, request: ir.Request) -> None:
     profile = codec(target).profile
-    once = legalise(request, profile, LossLog())
+    try:
+        once = legalise(request, profile, LossLog())
+    except dragoman.EncodeError:
+        return  # nothing to say, and refused with these words
     log = LossLog()
     assert legalise(once, profile, log).messages == once.messages
     again = [loss for loss in log.resolve(once, intermediate_path) if not loss.why.startswith("only ")]
