@@ -549,8 +549,8 @@ RESULTS: list[tuple[ir.ResultKind, Any, Json]] = [
     ("data", {}, {"content": "{}"}),
     ("error", "no", {"content": "no", "is_error": True}),
     ("error", {"code": 1}, {"content": '{"code":1}', "is_error": True}),
-    ("error", "", {"content": "error", "is_error": True}),
-    ("error", None, {"content": "error", "is_error": True}),
+    ("error", "", {"content": "unknown error", "is_error": True}),
+    ("error", None, {"content": "unknown error", "is_error": True}),
 ]
 
 

@@ -424,7 +424,7 @@ class MessageEncoder(PartEncoder):
 
     def _nonempty(self, result: ToolResult) -> str:
         self._log.invent(result, "value", "text of the error", "this API refuses an error that says nothing")
-        return "error"
+        return "unknown error"
 
 
 def _is_call(block: WireValue) -> bool:

@@ -14,8 +14,6 @@ from dragoman.codecs.anthropic_messages.tools import forces_call
 from dragoman.codecs.anthropic_messages.wire import ThinkingConfig
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import Message, Reasoning, ReasoningSettings, Request
-from dragoman.ir.notes import WITHIN
-from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 _config = msgspec.json.Decoder(ThinkingConfig).decode
@@ -37,9 +35,9 @@ def decode_reasoning(thinking: Raw | UnsetType, effort: str | UnsetType) -> Reas
         config = _config(thinking)
     except msgspec.ValidationError:
         return ReasoningSettings(None, said, metadata=notes)
-    unknown = {key: held for key, held in _entries(thinking).items() if key not in _KNOWN}
-    if unknown:
-        notes[FAMILY][WITHIN + "thinking"] = Raw(encode_json(unknown))
+    # Sent back within "~thinking"; noted by themselves so that other targets can tell what they did not get.
+    unknown = {key: held for key, held in _entries(thinking).items() if key not in _KNOWN and key[:1] != "~"}
+    notes[FAMILY].update(unknown)
     mode: Any = _DECODE_MODE.get(config.type or "")
     return ReasoningSettings(mode, said, config.budget_tokens, _VISIBLE.get(config.display or ""), notes)
 
