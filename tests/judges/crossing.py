@@ -85,8 +85,9 @@ def losses_elsewhere(sent: bytes, source: str) -> dict[str, Told]:
 
 
 def spoken(request: ir.Request) -> list[Any]:
-    """Who says what in a conversation, part by part: turns are cut differently in each format."""
-    return [(message.role, *_content(part)) for message in request.messages for part in message.parts]
+    """Who says what, part by part: turns are cut differently in each format, thoughts stay at home."""
+    parts = ((message.role, part) for message in request.messages for part in message.parts)
+    return [(role, *_content(part)) for role, part in parts if not isinstance(part, ir.Reasoning)]
 
 
 def _content(part: ir.AnyPart) -> tuple[Any, ...]:

@@ -1,0 +1,181 @@
+"""The anthropic SDK as judge: recorded traffic of other vendors in its types, and what it sends, read by us."""
+
+from typing import Any, Literal
+
+import pytest
+from anthropic.types import Message
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming, MessageCreateParamsStreaming
+from pydantic import BaseModel
+
+import dragoman
+from dragoman import ir
+from tests.judges.crossing import (
+    Recordings,
+    Told,
+    assert_comes_back,
+    crossed_answers,
+    crossed_requests,
+    losses_elsewhere,
+    said,
+    spoken,
+)
+from tests.judges.typed import complaints
+from tests.judges.vendors import Wire, anthropic_client, unknown_fields
+from tests.support.bodies import PDF, PIXEL, WEATHER
+from tests.support.promises import promise
+
+TARGET = "anthropic-messages"
+
+# ── what we encode ────────────────────────────────────────────────────────────────────────────────────────────
+
+# Taken under the older version of the API, which our header then names; the SDK leaves them to `extra_body`.
+OLD_SETTINGS = {"temperature", "top_p", "top_k"}
+
+
+@promise("law:3-legality")
+def test_recorded_requests_of_others_are_requests_of_anthropic(recordings: Recordings) -> None:
+    found = {id: wrong for id, encoded in crossed_requests(recordings, TARGET) if (wrong := refused(encoded))}
+    assert found == {}
+
+
+def refused(encoded: dragoman.Encoded) -> list[str]:
+    body = encoded.body
+    if encoded.headers["anthropic-version"] == "2023-06-01":
+        body = {key: value for key, value in body.items() if key not in OLD_SETTINGS}
+    return complaints(body, MessageCreateParamsStreaming if body.get("stream") else MessageCreateParamsNonStreaming)
+
+
+# Its service counts more cached tokens than it counts read ones, and here read ones are a sum.
+ODD_COUNTS = {"726c41b91ac8"}
+
+
+@promise("law:3-legality", "law:9-usage-adds-up")
+def test_recorded_answers_of_others_are_answers_of_anthropic(recordings: Recordings) -> None:
+    for id, completion, content in crossed_answers(recordings, TARGET):
+        read = Message.model_validate_json(content)
+        assert list(unknown_fields(read)) == [], id
+        text, calls, usage = said(completion)
+        # A refusal's words are text here, and the stop reason says what they are.
+        assert seen(read)[:2] == (text + (completion.refusal or ""), calls), id
+        assert id in ODD_COUNTS or seen(read)[2] == (usage or (0, 0)), id
+        thoughts = "".join(block.thinking for block in read.content if block.type == "thinking")
+        assert thoughts == completion.reasoning, id
+
+
+def seen(read: Message) -> tuple[Any, ...]:
+    text = "".join(block.text for block in read.content if block.type == "text")
+    calls = [(block.name, block.input) for block in read.content if block.type == "tool_use"]
+    usage = read.usage
+    cached = (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
+    return text, calls, (usage.input_tokens + cached, usage.output_tokens)
+
+
+# ── what the SDK sends ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Forecast(BaseModel):
+    city: str
+    degrees: float
+    sky: Literal["clear", "rain"]
+
+
+CALLS = ir.Completion(
+    (
+        ir.Message(
+            "assistant",
+            (
+                ir.Reasoning("They ask for two.", ir.Signature("anthropic", "c2lnbmVk")),
+                ir.Text("Let me see."),
+                ir.ToolCall("toolu_1", "get_weather", {"city": "Zürich"}),
+                ir.ToolCall("toolu_2", "get_weather", {"city": "Uri", "days": 2}),
+            ),
+        ),
+    ),
+    ir.Finish("tool_calls"),
+    ir.Usage(10, 5),
+    "answer_1",
+    "claude-sonnet-5",
+    1,
+)
+FORECAST = ir.Completion(
+    (ir.Message("assistant", '{"city":"Zürich","degrees":22.5,"sky":"rain"}'),),
+    ir.Finish("stop"),
+    ir.Usage(20, 9),
+    "answer_2",
+    "claude-sonnet-5",
+    2,
+)
+_IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+OPENING: dict[str, Any] = {
+    "role": "user",
+    "content": [
+        {"type": "text", "text": "Is it like here?", "cache_control": {"type": "ephemeral"}},
+        _IMAGE,
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
+            "title": "a.pdf",
+        },
+    ],
+}
+SETTINGS: dict[str, Any] = {
+    "model": "claude-sonnet-5",
+    "max_tokens": 4000,
+    "system": "Be brief.",
+    "thinking": {"type": "adaptive"},
+    "tools": [{"name": "get_weather", "description": "Weather", "input_schema": WEATHER}],
+}
+
+
+def conversation() -> Wire:
+    """Two turns: the SDK reads our calls, answers them, and parses our structured answer. The last request is kept."""
+    wire = Wire(dragoman.encode_response(CALLS, TARGET).json())
+    client = anthropic_client(wire)
+    asked = client.messages.create(messages=[OPENING], **SETTINGS)  # type: ignore[list-item]
+    ids = [block.id for block in asked.content if block.type == "tool_use"]
+    results = [
+        {"type": "tool_result", "tool_use_id": ids[0], "content": [{"type": "text", "text": "22"}, _IMAGE]},
+        {"type": "tool_result", "tool_use_id": ids[1], "content": "no such city", "is_error": True},
+    ]
+    turns: list[Any] = [OPENING, {"role": "assistant", "content": asked.content}, {"role": "user", "content": results}]
+    wire.answer = dragoman.encode_response(FORECAST, TARGET).json()
+    answered = client.messages.parse(messages=turns, output_format=Forecast, **SETTINGS)
+    assert answered.parsed_output == Forecast(city="Zürich", degrees=22.5, sky="rain")
+    return wire
+
+
+@promise("law:1-identity", "report:36")
+def test_what_the_sdk_sends_comes_back_as_it_was() -> None:
+    wire = conversation()
+    assert_comes_back(wire.sent, wire.body, TARGET)
+    detected = dragoman.detect(wire.sent)
+    assert detected is not None
+    assert (detected.format, detected.kind) == (TARGET, "request")
+
+
+_EVERYWHERE: Told = {
+    ("dropped", "$.messages[0].content[0].cache_control"),
+    ("dropped", "$.messages[1].content[0]"),  # the signed thinking
+    ("degraded", "$.messages[2].content[0]"),  # the image of a result follows it
+}
+_GOOGLE: Told = {
+    ("dropped", "$.messages[0].content[2].title"),
+    ("dropped", "$.output_config.format"),  # an ordinary Gemini 2 has either functions or a schema
+}
+LOSSES: dict[str, Told] = {
+    "openai-chat": _EVERYWHERE | {("degraded", "$.thinking.type"), ("invented", "$.output_config.format.name")},
+    "gemini": _EVERYWHERE | _GOOGLE,
+    "vertex": _EVERYWHERE | _GOOGLE,
+}
+
+
+@promise("law:2-nothing-vanishes")
+def test_what_the_sdk_sends_crosses_but_for_what_is_told() -> None:
+    assert losses_elsewhere(conversation().sent, TARGET) == LOSSES
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "gemini", "vertex"])
+def test_what_the_sdk_sends_is_understood_elsewhere(target: str) -> None:
+    wire = conversation()
+    there = dragoman.decode_request(dragoman.translate_request(wire.sent, source=TARGET, target=target).json(), target)
+    assert spoken(there) == spoken(dragoman.decode_request(wire.sent, TARGET))
