@@ -194,3 +194,25 @@ def test_bytes_that_the_sdk_spells_its_own_way_are_read_by_others(target: str) -
     assert "+" in PIXEL
     assert PIXEL.replace("+", "-") in wire.sent.decode()
     assert PIXEL in dragoman.translate_request(wire.sent, source="gemini", target=target).json().decode()
+
+
+@promise("law:1-identity", "law:3-legality")
+@pytest.mark.parametrize(
+    ("spelled", "standard"),
+    [
+        ("-_-_", "+/+/"),
+        ("-_-_YQ==", "+/+/YQ=="),
+        ("-_-_YQ", "+/+/YQ=="),
+        ("YWI", "YWI="),
+        ("+/+/", "+/+/"),
+        ("-/-/", "-/-/"),  # no alphabet has both: not ours to repair
+        ("YWJjZ", "YWJjZ"),  # no bytes are that long
+    ],
+)
+def test_bytes_have_one_spelling_abroad_and_their_own_at_home(spelled: str, standard: str) -> None:
+    body = {"contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": spelled}}]}]}
+    request = dragoman.decode_request(body, "gemini")
+    assert [part.data for part in request.messages[0].parts if isinstance(part, ir.Image)] == [standard]
+    assert dragoman.encode_request(request, "gemini").body == body
+    sent = dragoman.encode_request(request, "openai-chat").body
+    assert sent["messages"][0]["content"][0]["image_url"]["url"] == f"data:image/png;base64,{standard}"
