@@ -48,8 +48,12 @@ def test_what_the_target_reads_is_paired(target: str, request: ir.Request) -> No
 @pytest.mark.parametrize(("source", "target"), CROSSINGS)
 @given(request=strategies.REQUESTS)
 def test_calls_and_results_cross_in_order_and_number(source: str, target: str, request: ir.Request) -> None:
-    body = dragoman.encode_request(request, source).json()
-    there = dragoman.decode_request(dragoman.translate_request(body, source=source, target=target).json(), target)
+    try:
+        body = dragoman.encode_request(request, source).json()
+        sent = dragoman.translate_request(body, source=source, target=target)
+    except dragoman.EncodeError:
+        return  # nothing was left to say, and it is refused with these words
+    there = dragoman.decode_request(sent.json(), target)
     here = dragoman.decode_request(body, source)
     assert [call.name for message in there.messages for call in message.tool_calls] == [
         call.name for message in here.messages for call in message.tool_calls
