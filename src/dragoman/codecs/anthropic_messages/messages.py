@@ -310,18 +310,28 @@ class MessageEncoder(PartEncoder):
             blocks = [self.encode_result(part) for part in content]  # type: ignore[arg-type]
             if joined and turn is not None:
                 turn += blocks
+                self._lose_keys(message, notes)
                 return turn
             wires.append(MessageWire("user", blocks))
             turn = blocks
         elif role == "user" and joined and turn is not None:
             turn += [TextBlock(content)] if isinstance(content, str) else self.encode_blocks(content, "user")
+            self._lose_keys(message, notes)
             return None
         else:
             self._encode_message(message, wires, notes)
             turn = None
         if notes and len(wires) > before:
             self._noted = (*self._noted, (before, notes))
+        else:
+            self._lose_keys(message, notes)
         return turn
+
+    def _lose_keys(self, message: Message, notes: Extra | None) -> None:
+        """Keys of a message that is not sent as a message of its own."""
+        for key in notes or ():
+            if not key.startswith("~"):
+                self._log.drop(message, key, key, "its message joins another one or is not sent")
 
     def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra | None) -> None:
         role, content = message.role, content_held(message)

@@ -282,6 +282,7 @@ _FIELDS = {
     "arguments_text": "input",
     "tool_call_id": "tool_use_id",
     "value": "content",
+    "parts": "content",
     "data": "source.data",
     "url": "source.url",
     "file_id": "source.file_id",

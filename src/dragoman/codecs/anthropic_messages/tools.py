@@ -201,6 +201,9 @@ def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[T
     offered = tuple(tool for tool in tools if tool.name in choice.names)
     if len(offered) < len(tools):
         log.degrade(request, "tool_choice", "choice among several tools", "only those tools are sent: no sets here")
+        for tool in tools:
+            if tool.name not in choice.names:
+                log.drop(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
     return offered
 
 

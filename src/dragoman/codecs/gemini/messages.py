@@ -396,6 +396,9 @@ class MessageEncoder(PartEncoder):
         wires = self._encode_parts(message.parts, index)
         if not wires and (notes is None or PARTS not in notes):
             if role == "model" or not content:
+                for key in notes or ():
+                    if not key.startswith("~"):
+                        self._log.drop(message, key, key, "nothing is left of its message")
                 return None
             self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
             wires = [TextOut(NOT_SENT)]
