@@ -211,12 +211,12 @@ def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Re
 
 
 def _implied(path: str, request: ir.Request, target: str) -> bool:
-    """A budget of tokens already says that reasoning is on; and Gemini's newer models decide by themselves, unasked."""
+    """A budget says that reasoning is on, settings without a mode leave it to the model, Gemini 3 decides unasked."""
     settings = request.reasoning
     if settings is None or path not in {"$.reasoning", "$.reasoning.mode"}:
         return False
     if settings.mode == "adaptive":
-        return FAMILY[target] == "google"
+        return path == "$.reasoning.mode" or FAMILY[target] == "google"
     return path == "$.reasoning.mode" and settings.mode == "on" and bool(settings.budget_tokens)
 
 
