@@ -90,8 +90,12 @@ def translate_error(
 
 
 def _encode_request(request: Request, outgoing: Codec, locate: Locator, *, strict: bool) -> Encoded:
-    log = LossLog()
     try:
+        if request.origin != outgoing.profile.family:
+            plain = outgoing.encode_plain_request(request)
+            if plain is not None:
+                return plain
+        log = LossLog()
         encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
     except UnicodeEncodeError as error:
         raise _not_text(error, outgoing) from error

@@ -12,7 +12,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
@@ -76,11 +76,14 @@ _EXPECTED = re.compile(r"^Expected (?P<expected>.*), got (?P<got>.*)$", re.DOTAL
 class WireReader(Generic[W]):
     """Decodes one wire type. `aliases` maps other spellings of a key to the one the structs use."""
 
-    def __init__(self, kind: type[W], source: str, *, aliases: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, kind: type[W], source: str, *, aliases: Mapping[str, str] | None = None, path: str = "$"
+    ) -> None:
         self._strict = msgspec.json.Decoder(kind)
         self._kind = kind
         self._source = source
         self._aliases = aliases or {}
+        self._path = path
 
     def read(self, body: bytes) -> W:
         try:
@@ -100,7 +103,8 @@ class WireReader(Generic[W]):
 
     def _misfit(self, message: str) -> DecodeError:
         fault = _FAULT.match(message)
-        what, path = (fault["what"], fault["path"] or "$") if fault else (message, "$")
+        what, within = (fault["what"], fault["path"] or "$") if fault else (message, "$")
+        path = self._path + within.removeprefix("$")
         said = _EXPECTED.match(what)
         if said:
             return DecodeError(path=path, expected=said["expected"], got=said["got"], source=self._source)
@@ -108,12 +112,42 @@ class WireReader(Generic[W]):
 
     def _unreadable(self, error: Exception, body: bytes) -> DecodeError:
         if isinstance(error, RecursionError):
-            return LimitExceeded(path="$", expected="JSON", got="nesting too deep to read", source=self._source)
+            return LimitExceeded(path=self._path, expected="JSON", got="nesting too deep to read", source=self._source)
         lone = _LONE_SURROGATE.search(body)
         if lone is not None and not isinstance(error, msgspec.ValidationError):
             found = f"half of a surrogate pair, {lone[0].decode()}, at byte {lone.start()}"
-            return DecodeError(path="$", expected="Unicode text", got=found, source=self._source)
-        return DecodeError(path="$", expected="JSON", got=str(error), source=self._source)
+            return DecodeError(path=self._path, expected="Unicode text", got=found, source=self._source)
+        return DecodeError(path=self._path, expected="JSON", got=str(error), source=self._source)
+
+
+D = TypeVar("D")
+
+_MOST_REMEMBERED = 64
+_LONGEST_REMEMBERED = 1 << 18
+
+
+class RememberingReader(Generic[W, D]):
+    """Reads a field that says the same in request after request, as an agent's tools do: once, then from memory.
+
+    What is remembered is found by its length and compared byte for byte, which is cheaper than to hash it.
+    """
+
+    def __init__(self, reader: WireReader[W], decode: Callable[[W], D]) -> None:
+        self._reader = reader
+        self._decode = decode
+        self._known: dict[int, tuple[bytes, D]] = {}
+
+    def read(self, held: Raw) -> D:
+        data = bytes(held)
+        known = self._known.get(len(data))
+        if known is not None and known[0] == data:
+            return known[1]
+        decoded = self._decode(self._reader.read(data))
+        if len(data) <= _LONGEST_REMEMBERED:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            self._known[len(data)] = (data, decoded)
+        return decoded
 
 
 def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any], source: str) -> bytes:

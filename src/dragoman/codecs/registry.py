@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -39,6 +40,8 @@ class Codec(Struct, frozen=True):
     encode_error: Callable[[Failure], Encoded]
     locate_request: Callable[[Any, int | None, int | None, str], str]
     locate_response: Callable[[Any, int | None, int | None, str], str]
+    encode_plain_request: Callable[[Request], Encoded | None]
+    """The short way: None for a request that needs the long one."""
 
 
 def formats() -> tuple[str, ...]:
@@ -62,7 +65,9 @@ def codec(name: str) -> Codec:
     )
     profile: Profile = getattr(profiles, profile_name)
     encode_request, encode_response = request.encode_request, response.encode_response
+    encode_plain_request = _short_way(folder)
     if profile_name != "PROFILE":
+        encode_plain_request = partial(encode_plain_request, profile=profile)
         encode_request = partial(encode_request, profile=profile)
         encode_response = partial(encode_response, profile=profile)
     return Codec(
@@ -76,4 +81,17 @@ def codec(name: str) -> Codec:
         errors.encode_error,
         request.locate,
         response.locate,
+        encode_plain_request,
     )
+
+
+def _short_way(folder: str) -> Callable[..., Encoded | None]:
+    """A codec may do without: then every request takes the long way."""
+    if find_spec(f"dragoman.codecs.{folder}.plain") is None:
+        return _no_short_way
+    plain: Callable[..., Encoded | None] = import_module(f"dragoman.codecs.{folder}.plain").encode_plain_request
+    return plain
+
+
+def _no_short_way(_request: Request, **_profile: Profile) -> Encoded | None:
+    return None

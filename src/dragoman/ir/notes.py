@@ -25,6 +25,11 @@ WITHIN = "~in:"
 MODELLED = "~raw:"
 """Note: the wire's own spelling of something the node also says in its fields (`~raw:annotations`)."""
 
+
+class Spelling(dict[str, Extra]):
+    """Metadata that only tells how something was spelled: there is nothing in it that another family could miss."""
+
+
 _entries = msgspec.json.Decoder(Extra).decode
 
 

@@ -52,7 +52,7 @@ def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     messages = MessageDecoder().decode(wire.messages)
-    tools, stop = wire.tools, wire.stop_sequences
+    tools, stop = () if wire.tools is UNSET else decode_tools(wire.tools), wire.stop_sequences
     if wire.system is not UNSET:
         _decode_system(wire.system, messages, extra)
     choice = parallel = output = None
@@ -62,14 +62,14 @@ def decode_request(body: bytes) -> Request:
         parallel = None if disabled is UNSET else not disabled
     if not wire.output_config is wire.output_format is UNSET:
         output, effort = _decode_output(wire, extra)
-    if tools == []:
-        extra[MODELLED + "tools"] = Raw(b"[]")
+    if wire.tools is not UNSET and not tools:
+        extra[MODELLED + "tools"] = wire.tools
     if stop == []:
         extra[MODELLED + "stop_sequences"] = Raw(b"[]")
     return Request(
         wire.model,
         tuple(messages),
-        () if tools is UNSET else decode_tools(tools),
+        tools,
         choice,
         parallel,
         wire.max_tokens,

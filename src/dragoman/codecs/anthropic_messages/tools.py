@@ -12,7 +12,7 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_ma
 from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ToolChoiceWire, ToolWire
-from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -35,8 +35,14 @@ FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"req
 MOST_STRICT_TOOLS = 20
 
 
-def decode_tools(wires: list[ToolWire]) -> tuple[Tool, ...]:
-    return tuple([_decode_tool(wire) for wire in wires])
+def _decode_tools(wires: list[ToolWire] | None) -> tuple[Tool, ...]:
+    return tuple([_decode_tool(wire) for wire in wires or ()])
+
+
+_tools: WireReader[list[ToolWire] | None] = WireReader(
+    list[ToolWire] | None, "anthropic-messages request", path="$.tools"
+)
+decode_tools = RememberingReader(_tools, _decode_tools).read
 
 
 def _decode_tool(wire: ToolWire) -> Tool:

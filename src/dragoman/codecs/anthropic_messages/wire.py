@@ -186,7 +186,7 @@ class MessagesRequest(Wire, frozen=True, omit_defaults=True):
     # Required, but count_tokens takes the same body without it.
     max_tokens: MaybeInt = None
     system: str | list[TextBlock | Unmodelled] | UnsetType = UNSET
-    tools: list[ToolWire] | UnsetType = UNSET
+    tools: Raw | UnsetType = UNSET
     tool_choice: ToolChoiceWire | UnsetType = UNSET
     thinking: Raw | UnsetType = UNSET
     output_config: OutputConfig | UnsetType = UNSET

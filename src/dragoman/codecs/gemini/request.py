@@ -171,7 +171,7 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
         request.model if notes is not None and "~model" in notes and request.model is not None else UNSET,
     )
     content = bytes(overlaid(wire, notes)) if notes else encode_json(wire)
-    return Encoded(content, (), _path(request, profile))
+    return Encoded(content, (), path_of(request, profile))
 
 
 def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said: Extra | None) -> WireValue:
@@ -245,7 +245,7 @@ def _spelled(value: float | None, key: str, said: Extra) -> WireValue:
     return noted if noted is not None and float(parse_json(noted)) == value else value
 
 
-def _path(request: Request, profile: GeminiProfile) -> str:
+def path_of(request: Request, profile: GeminiProfile) -> str:
     method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
     name = request.model or "{model}"
     if "/" not in name:

@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.schemas import TYPED, json_schema_of, read_typed, typed_again
 from dragoman.codecs.gemini.wire import (
+    ALIASES,
     DeclarationOut,
     FunctionCallingConfig,
     FunctionDeclaration,
@@ -23,10 +24,10 @@ from dragoman.codecs.gemini.wire import (
     ToolObject,
     keep_whole,
 )
-from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, Metadata, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, SINGLE, Extra, inner_extra
 from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
@@ -39,10 +40,28 @@ GROUPS = "~tools"
 """Note of a request: how its tools were spread over Tool objects."""
 
 
-def decode_tools(wires: Sequence[ToolObject], notes: Extra) -> tuple[Tool, ...]:
+def decode_tools(held: Raw, notes: Extra) -> tuple[Tool, ...]:
     """All tools in order; `notes` is told when they were not simply one list of functions, then each built-in alone."""
+    tools, said = _remembered(held)
+    if said is not None:
+        notes.update(said)
+    return tools
+
+
+def _decode_tools(wires: list[ToolObject] | ToolObject | None) -> tuple[tuple[Tool, ...], Extra | None]:
+    """The tools, and what else there is to know of how they were written."""
+    if wires is None:
+        return (), {"tools": NULL}
+    if isinstance(wires, ToolObject):
+        # proto3 JSON lets a repeated field be given as its single element.
+        tools, said = _decode_tools([wires])
+        return tools, {SINGLE + "tools": Raw(b"true"), **(said or {})}
     if len(wires) == 1 and wires[0].extra is UNSET and wires[0].function_declarations:
-        return tuple([_decode_declaration(declaration) for declaration in wires[0].function_declarations])
+        return tuple([_decode_declaration(declaration) for declaration in wires[0].function_declarations]), None
+    return _decode_groups(wires)
+
+
+def _decode_groups(wires: list[ToolObject]) -> tuple[tuple[Tool, ...], Extra | None]:
     tools: list[Tool] = []
     groups: list[dict[str, Any]] = []
     for wire in wires:
@@ -59,9 +78,18 @@ def decode_tools(wires: Sequence[ToolObject], notes: Extra) -> tuple[Tool, ...]:
         if spelling:
             group["spelling"] = spelling
         groups.append(group)
-    if not wires or groups != _usual_groups(tools):
-        notes[GROUPS] = Raw(encode_json(groups))
-    return tuple(tools)
+    unusual = not wires or groups != _usual_groups(tools)
+    return tuple(tools), {GROUPS: Raw(encode_json(groups))} if unusual else None
+
+
+_Tools: TypeAlias = list[ToolObject] | ToolObject | None
+_tools: WireReader[_Tools] = WireReader(
+    list[ToolObject] | ToolObject | None,  # type: ignore[arg-type]
+    "gemini/vertex request",
+    aliases=ALIASES,
+    path="$.tools",
+)
+_remembered = RememberingReader(_tools, _decode_tools).read
 
 
 def _usual_groups(tools: Sequence[Tool]) -> list[dict[str, int]]:
@@ -101,10 +129,7 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
     built_in: list[ProviderTool] = []
     for tool in tools:
         if type(tool) is ToolDefinition and tool.metadata is None and tool.cache is None and not names:
-            held = parameters_held(tool)
-            parameters: Any = UNSET if held is None or (type(held) is Raw and bytes(held) == b"null") else held
-            description: Any = UNSET if tool.description is None else tool.description
-            functions.append(DeclarationOut(tool.name, description, parameters))
+            functions.append(declared(tool))
         elif isinstance(tool, ProviderTool):
             if tool.origin == FAMILY:
                 built_in.append(tool)
@@ -123,6 +148,13 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
         return [{"functionDeclarations": functions}] if functions else []
     groups = None if notes is None or GROUPS not in notes else parse_json(notes[GROUPS])
     return _grouped(functions, built_in, groups)
+
+
+def declared(tool: ToolDefinition) -> DeclarationOut:
+    """A function that says no more than its name, description and parameters."""
+    held = parameters_held(tool)
+    parameters: Any = UNSET if held is None or (type(held) is Raw and bytes(held) == b"null") else held
+    return DeclarationOut(tool.name, UNSET if tool.description is None else tool.description, parameters)
 
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode

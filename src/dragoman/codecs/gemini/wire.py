@@ -123,7 +123,7 @@ class GenerationConfig(GoogleWire, frozen=True):
 class GenerateContentRequest(GoogleWire, frozen=True):
     contents: list[Content]
     system_instruction: Content | UnsetType = UNSET
-    tools: list[ToolObject] | UnsetType = UNSET
+    tools: Raw | UnsetType = UNSET
     tool_config: ToolConfig | UnsetType = UNSET
     generation_config: GenerationConfig | UnsetType = UNSET
     safety_settings: Raw | UnsetType = UNSET

@@ -38,11 +38,12 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, Extra, Spelling
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
 OLD_MAXIMUM: Extra = {"~max_tokens": Raw(b"true")}
+_ONLY_OLD_MAXIMUM = Spelling({FAMILY: OLD_MAXIMUM})
 
 _reader = WireReader(ChatRequest, "openai-chat request")
 
@@ -51,7 +52,7 @@ PATH = "/chat/completions"
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    tools = wire.tools
+    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
     stop = wire.stop
     output = wire.response_format
     maximum = wire.max_completion_tokens
@@ -62,12 +63,12 @@ def decode_request(body: bytes) -> Request:
             extra = OLD_MAXIMUM if extra is UNSET else {**extra, **OLD_MAXIMUM}
         else:
             extra = {**(extra or {}), "max_tokens": Raw(encode_json(wire.max_tokens))}
-    if stop is not UNSET or wire.stream_options is not UNSET or output is not UNSET or tools == []:
+    if not (stop is wire.stream_options is output is UNSET and (tools or wire.tools is UNSET)):
         extra = _decode_spelling(wire, {} if extra is UNSET else dict(extra))
     return Request(
         wire.model,
         decode_messages(wire.messages),
-        () if tools is UNSET else decode_tools(tools),
+        tools,
         None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice),
         wire.parallel_tool_calls,
         maximum,
@@ -84,7 +85,7 @@ def decode_request(body: bytes) -> Request:
         wire.stream,
         wire.user,
         None,
-        {FAMILY: extra} if extra else None,
+        None if not extra else _ONLY_OLD_MAXIMUM if extra is OLD_MAXIMUM else {FAMILY: extra},
         FAMILY,
     )
 
@@ -101,9 +102,10 @@ def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
         extra[MODELLED + "response_format"] = spliced(
             wire.response_format, {} if wire.response_format.extra is UNSET else wire.response_format.extra
         )
-    for key in ("tools", "stop"):
-        if getattr(wire, key) == []:
-            extra[key] = Raw(b"[]")
+    if wire.tools is not UNSET and not decode_tools(wire.tools):
+        extra["tools"] = wire.tools
+    if wire.stop == []:
+        extra["stop"] = Raw(b"[]")
     return extra
 
 

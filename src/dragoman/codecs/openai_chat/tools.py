@@ -20,7 +20,7 @@ from dragoman.codecs.openai_chat.wire import (
     ResponseFormat,
 )
 from dragoman.codecs.openai_chat.wire import CustomTool as CustomToolWire
-from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -35,8 +35,12 @@ FAMILY = "openai"
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_tools(wires: list[AnyTool]) -> tuple[Tool, ...]:
-    return tuple([_decode_tool(wire) for wire in wires])
+def _decode_tools(wires: list[AnyTool] | None) -> tuple[Tool, ...]:
+    return tuple([_decode_tool(wire) for wire in wires or ()])
+
+
+_tools: WireReader[list[AnyTool] | None] = WireReader(list[AnyTool] | None, "openai-chat request", path="$.tools")
+decode_tools = RememberingReader(_tools, _decode_tools).read
 
 
 def _decode_tool(wire: AnyTool) -> Tool:

@@ -205,7 +205,7 @@ class ResponseFormat(Wire, frozen=True):
 class ChatRequest(Wire, frozen=True, omit_defaults=True):
     messages: list[AnyMessage]
     model: MaybeStr = None
-    tools: list[AnyTool] | UnsetType = UNSET
+    tools: Raw | UnsetType = UNSET
     tool_choice: str | ChoiceObject | UnsetType = UNSET
     parallel_tool_calls: MaybeBool = None
     max_completion_tokens: MaybeInt = None

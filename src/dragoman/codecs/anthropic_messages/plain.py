@@ -1,0 +1,193 @@
+"""Messages requests, the short way (see codecs/plain.py)."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.anthropic_messages.profile import PROFILE, limits_of
+from dragoman.codecs.anthropic_messages.request import NEWEST_VERSION, PATH, SAMPLING_VERSION
+from dragoman.codecs.anthropic_messages.tools import is_plain_object
+from dragoman.codecs.anthropic_messages.wire import (
+    MessagesRequest,
+    MessageWire,
+    TextBlock,
+    ToolChoiceWire,
+    ToolResultBlock,
+    ToolUseBlock,
+    ToolWire,
+)
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.plain import Accepted, ToolMemory, has_rare_settings
+from dragoman.codecs.reading import WireValue
+from dragoman.ir import AnyPart, AnyTool, Message, Request, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.ir.messages import content_held
+from dragoman.ir.parts import arguments_held, value_held
+from dragoman.ir.requests import parameters_held
+from dragoman.ir.values import compact_text, encode_json
+
+_accepted = Accepted(PROFILE)
+_CHOICES = {"auto": ToolChoiceWire("auto"), "none": ToolChoiceWire("none")}
+
+
+def encode_plain_request(request: Request) -> Encoded | None:
+    maximum, temperature, tools, choice = (
+        request.max_output_tokens,
+        request.temperature,
+        request.tools,
+        request.tool_choice,
+    )
+    if has_rare_settings(request) or maximum is None or maximum < 1:
+        return None
+    version = NEWEST_VERSION
+    if temperature is not None:
+        if temperature > 1 or limits_of(request.model).sampling[:3] == "def":
+            return None
+        version = SAMPLING_VERSION
+    messages = request.messages
+    system: WireValue = UNSET
+    if messages and messages[0].role == "system":
+        first = messages[0]
+        system = content_held(first)
+        if type(system) is not str or not system or system.isspace() or not first.name is first.metadata is None:
+            return None
+        messages = messages[1:]
+    wires = _messages(messages)
+    if wires is None:
+        return None
+    wire_tools: WireValue = UNSET
+    wire_choice: WireValue = UNSET
+    if tools:
+        wire_tools = _tools.written(tools)
+        if wire_tools is None:
+            return None
+    if choice is not None:
+        wire_choice = _CHOICES.get(choice.mode)
+        if wire_choice is None or choice.names or choice.metadata is not None or not tools:
+            return None
+    wire = MessagesRequest(
+        wires,
+        request.model,
+        maximum,
+        system,
+        wire_tools,
+        wire_choice,
+        UNSET,
+        UNSET,
+        UNSET,
+        UNSET,
+        request.stream,
+        temperature,
+    )
+    return Encoded(encode_json(wire), (), PATH, {"anthropic-version": version})
+
+
+def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:
+    wires: list[WireValue] = []
+    turn: list[WireValue] | None = None  # results, while more of the same turn may follow
+    waiting: list[str] = []
+    seen: set[str] = set()
+    role = ""
+    for message in messages:
+        if not message.metadata is message.name is None:
+            return None
+        role, content = message.role, content_held(message)
+        if role == "tool":
+            if turn is None:
+                turn = []
+                wires.append(MessageWire("user", turn))
+            for part in content:
+                block = _result(part, waiting)
+                if block is None:
+                    return None
+                turn.append(block)
+            continue
+        if waiting or role == "system":
+            return None
+        if type(content) is str:
+            if not content or content.isspace():
+                return None
+            if turn is not None and role == "user":
+                turn.append(TextBlock(content))
+            else:
+                wires.append(MessageWire(role, content))
+        else:
+            blocks = _blocks(content, role, waiting, seen)
+            if not blocks:
+                return None
+            if turn is not None and role == "user":
+                turn += blocks
+            else:
+                wires.append(MessageWire(role, blocks))
+        turn = None
+    # An answer begun (a prefill) has rules of its own.
+    return None if waiting or role == "assistant" or not wires else wires
+
+
+def _blocks(parts: tuple[AnyPart, ...], role: str, waiting: list[str], seen: set[str]) -> list[WireValue] | None:
+    blocks: list[WireValue] = []
+    for part in parts:
+        kind = type(part)
+        if kind is ToolCall:
+            call_id, held = part.id, arguments_held(part)
+            if (
+                type(held) is not Raw
+                or role != "assistant"
+                or not part.metadata is part.signature is part.cache is None
+                or part.custom
+                or call_id in seen
+                or (
+                    (call_id not in _accepted.ids or part.name not in _accepted.names)
+                    and not _accepted.takes(call_id, part.name)
+                )
+            ):
+                return None
+            seen.add(call_id)
+            waiting.append(call_id)
+            blocks.append(ToolUseBlock(call_id, part.name, held))
+        elif kind is Text:
+            text = part.text
+            if (
+                not part.metadata is part.cache is part.signature is None
+                or part.citations
+                or waiting
+                or not text
+                or text.isspace()
+            ):
+                return None
+            blocks.append(TextBlock(text))
+        else:
+            return None
+    return blocks
+
+
+def _result(part: AnyPart, waiting: list[str]) -> WireValue:
+    if (
+        type(part) is not ToolResult
+        or not waiting
+        or part.tool_call_id != waiting.pop(0)
+        or not part.metadata is part.cache is None
+        or part.parts
+        or not part.name
+    ):
+        return None
+    value = value_held(part)
+    if part.kind == "text" and type(value) is str and value:
+        return ToolResultBlock(part.tool_call_id, value)
+    if part.kind == "data":
+        return ToolResultBlock(part.tool_call_id, compact_text(value))
+    return None
+
+
+def _write_tools(tools: tuple[AnyTool, ...]) -> Raw | None:
+    wires = []
+    for tool in tools:
+        if type(tool) is not ToolDefinition or not tool.strict is tool.cache is tool.metadata is None:
+            return None
+        schema = parameters_held(tool)
+        if type(schema) is not Raw or not is_plain_object(bytes(schema)) or not _accepted.takes_name(tool.name):
+            return None
+        wires.append(ToolWire(tool.name, UNSET if tool.description is None else tool.description, schema))
+    return Raw(encode_json(wires))
+
+
+_tools = ToolMemory(_write_tools)
