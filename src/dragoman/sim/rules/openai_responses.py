@@ -1,0 +1,87 @@
+"""What `POST /v1/responses` refuses, and what a strict client of it expects to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dragoman.sim.rules import openai_responses_items, openai_responses_settings
+from dragoman.sim.rules.common import (
+    ANSWER,
+    ROOT,
+    JsonObject,
+    Violation,
+    bad_answer,
+    number_at,
+    object_at,
+    objects_at,
+    read,
+    text_at,
+)
+from dragoman.sim.rules.openai_chat import traits_of
+from dragoman.sim.rules.openai_responses_request import Request, Rule
+from dragoman.sim.rules.openai_responses_shapes import DIALECT, REQUEST, RESPONSE
+
+RULES: tuple[Rule, ...] = openai_responses_items.RULES + openai_responses_settings.RULES
+
+
+def check_request(
+    body: JsonObject,
+    *,
+    model: str | None = None,
+    version: str | None = None,  # noqa: ARG001 - the API has one version; the argument makes all judges callable alike
+) -> tuple[Violation, ...]:
+    """`model` is the one of the URL, where there is one (Azure deployments)."""
+    _, faults = read(REQUEST, DIALECT, body)
+    if faults:
+        return faults
+    name = model or text_at(body, "model")
+    request = Request(body, name, traits_of(name))
+    return tuple(violation for rule in RULES for violation in rule(request))
+
+
+# --- responses ----------------------------------------------------------------------------------------------------
+
+
+def usage_adds_up(body: JsonObject) -> Iterator[Violation]:
+    usage = object_at(body, "usage")
+    if not usage:
+        return
+    taken, made = number_at(usage, "input_tokens"), number_at(usage, "output_tokens")
+    if number_at(usage, "total_tokens") != taken + made:
+        yield bad_answer(("usage", "total_tokens"), "expected input_tokens + output_tokens")
+    if number_at(usage, "input_tokens_details", "cached_tokens") > taken:
+        yield bad_answer(("usage", "input_tokens_details", "cached_tokens"), "expected a part of input_tokens")
+    if number_at(usage, "output_tokens_details", "reasoning_tokens") > made:
+        yield bad_answer(("usage", "output_tokens_details", "reasoning_tokens"), "expected a part of output_tokens")
+
+
+def status_is_explained(body: JsonObject) -> Iterator[Violation]:
+    if body.get("status") == "incomplete" and not text_at(body, "incomplete_details", "reason"):
+        yield bad_answer(("incomplete_details",), "expected a reason beside status 'incomplete'")
+    if body.get("status") == "failed" and not object_at(body, "error"):
+        yield bad_answer(("error",), "expected an error beside status 'failed'")
+    if body.get("status") == "completed" and object_at(body, "error"):
+        yield bad_answer(("error",), "expected no error beside status 'completed'")
+
+
+def items_have_their_own_ids(body: JsonObject) -> Iterator[Violation]:
+    for key in ("id", "call_id"):
+        found = [
+            (text_at(item, "type"), text_at(item, key)) for item in objects_at(body, "output") if text_at(item, key)
+        ]
+        if len(set(found)) != len(found):
+            yield bad_answer(("output",), f"expected a different {key} for each item")
+
+
+ANSWER_RULES: tuple[Callable[[JsonObject], Iterator[Violation]], ...] = (
+    usage_adds_up,
+    status_is_explained,
+    items_have_their_own_ids,
+)
+
+
+def check_response(body: JsonObject) -> tuple[Violation, ...]:
+    if isinstance(body.get("error"), dict) and "output" not in body:
+        return (bad_answer(ROOT, "expected a response, got an error body"),)
+    _, faults = read(RESPONSE, ANSWER, body)
+    return faults or tuple(violation for rule in ANSWER_RULES for violation in rule(body))
