@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import binascii
+
 _AUDIO_FORMATS = {
     "wav": "audio/wav",
     "mp3": "audio/mpeg",
@@ -38,3 +40,29 @@ def audio_format(media_type: str) -> str | None:
     if known is None and media_type.startswith("audio/"):
         return media_type.removeprefix("audio/")
     return known
+
+
+_MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"BM", "image/bmp"),
+    (b"II*\x00", "image/tiff"),
+    (b"MM\x00*", "image/tiff"),
+    (b"ID3", "audio/mpeg"),
+    (b"\xff\xfb", "audio/mpeg"),
+    (b"\xff\xf3", "audio/mpeg"),
+    (b"\xff\xf2", "audio/mpeg"),
+)
+_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+
+
+def sniffed_type(data: str) -> str | None:
+    """The media type that base64 data begins like, for formats that give the data alone."""
+    try:
+        start = binascii.a2b_base64(data[:16])
+    except (ValueError, UnicodeError):
+        return None
+    if start.startswith(b"RIFF"):
+        return _RIFF.get(start[8:12])
+    return next((kind for magic, kind in _MAGIC if start.startswith(magic)), None)

@@ -1,0 +1,54 @@
+"""Errors of /api/chat, both ways: {"error": "…"}, and a status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
+from dragoman.codecs.ollama_chat.profile import FAMILY
+from dragoman.codecs.ollama_chat.wire import ErrorResponse
+from dragoman.codecs.reading import WireReader, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import Failure
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import compact_text, exact_object, parse_json
+
+_reader = WireReader(ErrorResponse, "ollama-chat error")
+
+
+def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
+    notes: Extra
+    try:
+        wire = _reader.read(body)
+        message = wire.error
+        notes = {} if wire.extra is UNSET else wire.extra
+    except DecodeError:
+        held = exact_object(body)
+        if held is None:
+            raise
+        message, notes = _said(held), {"~body": held}
+    return Failure(
+        kind_of_status(status),
+        message,
+        status,
+        retry_after=retry_after_of(headers or {}),
+        metadata={FAMILY: notes},
+    )
+
+
+def _said(held: Raw) -> str:
+    """Proxies, and the server's other endpoints, answer with an object that has the message somewhere inside."""
+    body = parse_json(held)
+    error = body.get("error", body)
+    message = error.get("message") if isinstance(error, dict) else None
+    return message if isinstance(message, str) else compact_text(held)
+
+
+def encode_error(failure: Failure) -> Encoded:
+    notes: Extra = (failure.metadata or {}).get(FAMILY, {})
+    headers = {} if failure.retry_after is None else {"retry-after": f"{failure.retry_after:g}"}
+    body = notes["~body"] if "~body" in notes else spliced(ErrorResponse(failure.message), notes)
+    return Encoded(bytes(body), (), "", headers, failure.status or status_of_kind(failure.kind))

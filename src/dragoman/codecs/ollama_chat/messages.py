@@ -1,0 +1,484 @@
+"""Chat messages and their parts, both ways.
+
+A message keeps thinking, images, text and calls in four separate fields, so the order between them is lost on this
+wire: decoding gives them in that order, encoding reports when the source had another one. A result is a message of its
+own; servers pair it by `tool_name` and order, newer ones by `tool_call_id`, so both are sent where both are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, read_arguments, unwrap_arguments
+from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.ollama_chat import carriers
+from dragoman.codecs.ollama_chat.carriers import THINKING
+from dragoman.codecs.ollama_chat.parts import decode_images, gather
+from dragoman.codecs.ollama_chat.profile import FAMILY
+from dragoman.codecs.ollama_chat.wire import (
+    ALIASES,
+    AnyMessage,
+    AssistantMessage,
+    Call,
+    Function,
+    ResultOut,
+    SystemMessage,
+    TextOut,
+    ToolMessage,
+    UnknownMessage,
+    UserMessage,
+)
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
+from dragoman.errors import DecodeError
+from dragoman.ir import AnyPart, Message, Reasoning, ResultKind, Role, Text, ToolCall, ToolResult
+from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.parts import value_held
+from dragoman.ir.values import compact_text, encode_json, note, parse_json
+from dragoman.losses import LossLog
+
+SOURCE = "ollama-chat request"
+
+NULL = Raw(b"null")
+ABSENT = Raw(b'"absent"')
+EMPTY_LIST = Raw(b"[]")
+
+# Notes of messages, calls and results.
+CONTENT = "~content"
+"""There was no text: "absent" or null. Usually it is said to be empty."""
+ROLE = "~role"
+"""The role as it was spelled; the server reads it in any case."""
+IDENTITY = "~id"
+"""The id as it was spelled, where it was not the usual way; null when there was none."""
+NAME = "~name"
+INDEX = "~index"
+TYPE = "~type"
+ARGUMENTS = "~arguments"
+
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+_message_reader: WireReader[AnyMessage] = WireReader(AnyMessage, SOURCE, aliases=ALIASES)  # type: ignore[arg-type]
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_messages(wires: Sequence[AnyMessage]) -> tuple[Message, ...]:
+    """Plain messages are read here, in one loop; `MessageDecoder` reads those that say more."""
+    messages: list[Message] = []
+    decoder = MessageDecoder()
+    for index, wire in enumerate(wires):
+        kind = type(wire)
+        if wire.extra is UNSET and kind is not UnknownMessage and kind is not ToolMessage:
+            content = wire.content  # type: ignore[union-attr]
+            if type(content) is str and wire.images is UNSET:  # type: ignore[union-attr]
+                if kind is UserMessage:
+                    messages.append(Message("user", content))
+                    continue
+                if kind is SystemMessage:
+                    messages.append(Message("system", content))
+                    continue
+        messages.append(decoder.decode(wire, index))
+    return tuple(messages)
+
+
+class MessageDecoder:
+    """Decodes the messages of one request, in order: results are paired with the calls before them."""
+
+    __slots__ = ("_names", "_unanswered")
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._unanswered: list[ToolCall] = []
+
+    def decode(self, wire: AnyMessage, index: int) -> Message:
+        if isinstance(wire, AssistantMessage):
+            return self._decode_assistant(wire, index)
+        if isinstance(wire, ToolMessage):
+            return Message("tool", (self._decode_result(wire, index),))
+        if isinstance(wire, UnknownMessage):
+            return self._decode_other_case(wire, index)
+        return _decode_plain("user" if isinstance(wire, UserMessage) else "system", wire)
+
+    def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
+        message = decode_assistant(wire, index)
+        calls = message.tool_calls if wire.tool_calls else ()
+        if calls:
+            # A result without id or name belongs to the calls right before it, never to those of an earlier turn.
+            self._unanswered = list(calls)
+            self._names.update((call.id, call.name) for call in calls)
+        return message
+
+    def _decode_other_case(self, wire: UnknownMessage, index: int) -> Message:
+        entries = _entries(wire.raw)
+        spelled = parse_json(entries.get("role", NULL))
+        role = spelled.lower() if isinstance(spelled, str) else None
+        if role not in {"system", "user", "assistant", "tool"} or role == spelled:
+            raise DecodeError(
+                path=f"$.messages[{index}].role",
+                expected="system, user, assistant or tool",
+                got=repr(spelled),
+                source=SOURCE,
+            )
+        message = self.decode(_message_reader.read(encode_json({**entries, "role": role})), index)
+        noted = {ROLE: Raw(encode_json(spelled))}
+        if message.role != "tool":
+            notes = (message.metadata or {}).get(FAMILY, {})
+            return Message(message.role, content_held(message), None, {FAMILY: {**notes, **noted}})
+        result = message.tool_results[0]
+        notes = (result.metadata or {}).get(FAMILY, {})
+        return Message("tool", (msgspec.structs.replace(result, metadata={FAMILY: {**notes, **noted}}),))
+
+    def _decode_result(self, wire: ToolMessage, index: int) -> ToolResult:
+        extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        call_id, name = self._pair(wire, index, extra)
+        content = _content(wire.content, extra)
+        error = read_error(content) if content.startswith(ERROR_START) else UNSET
+        if wire.images is not UNSET and not wire.images:
+            extra[MODELLED + "images"] = EMPTY_LIST
+        metadata = {FAMILY: extra} if extra else None
+        if wire.images:
+            text = error if type(error) is str else content
+            parts = (*decode_images(wire.images), *((Text(text),) if text else ()))
+            kind: ResultKind = "error" if type(error) is str else "multimodal"
+            return ToolResult(call_id, name, kind, None, parts, None, metadata)
+        if error is not UNSET:
+            return ToolResult(call_id, name, "error", error, (), None, metadata)
+        return ToolResult(call_id, name, "text", content, (), None, metadata)
+
+    def _pair(self, wire: ToolMessage, index: int, extra: Extra) -> tuple[str, str]:
+        """(call id, name): by id where the wire gives one that a call has, else by name, else by order."""
+        given = wire.tool_call_id
+        name = wire.tool_name
+        if name is UNSET:
+            extra[NAME] = NULL
+            held = extra.get("name")
+            if held is not None and bytes(held)[:1] == b'"':
+                extra[MODELLED + "name"] = extra.pop("name")  # how clients of other APIs spell it
+                name = parse_json(held)
+        call = self._call(given, name)
+        if call is not None:
+            self._unanswered.remove(call)
+            call_id, known = call.id, call.name
+        elif given is not UNSET and given in self._names:
+            call_id, known = given, self._names[given]
+        else:
+            call_id = given if given is not UNSET and given else invent_id(f"$.messages[{index}]", 0)
+            known = ""
+        if given is UNSET:
+            if not is_invented(call_id):
+                extra[IDENTITY] = NULL
+        elif given != call_id or is_invented(given):
+            extra[IDENTITY] = Raw(encode_json(given))
+        if known and name is not UNSET and name != known and NAME not in extra:
+            extra[NAME] = Raw(encode_json(name))
+        return call_id, known or ("" if name is UNSET else name)
+
+    def _call(self, given: str | UnsetType, name: str | UnsetType) -> ToolCall | None:
+        unanswered = self._unanswered
+        if given is not UNSET and given:
+            for call in unanswered:
+                if call.id == given:
+                    return call
+            if given in self._names:
+                return None
+            # An id no call has: a history whose calls lost theirs. It cannot belong to a call that has its own.
+            unanswered = [call for call in unanswered if call.invented_id]
+        named = [call for call in unanswered if call.name == name]
+        if named:
+            return named[0]
+        return unanswered[0] if unanswered and not name else None
+
+
+def _content(content: str | None | UnsetType, extra: Extra) -> str:
+    if type(content) is str:
+        return content
+    extra[CONTENT] = ABSENT if content is UNSET else NULL
+    return ""
+
+
+def _decode_plain(role: Role, wire: UserMessage | SystemMessage) -> Message:
+    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    content = _content(wire.content, extra)
+    parts: str | tuple[AnyPart, ...] = content
+    if wire.images:
+        # A text that is empty beside images says nothing.
+        parts = (*decode_images(wire.images), *((Text(content),) if content else ()))
+    elif wire.images is not UNSET:
+        extra[MODELLED + "images"] = EMPTY_LIST
+    return Message(role, parts, None, {FAMILY: extra} if extra else None)
+
+
+def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
+    """An assistant message, from history or from a response. `seed` names its place, for ids the wire does not give."""
+    content = wire.content
+    calls = wire.tool_calls
+    if wire.extra is wire.thinking is wire.images is UNSET and type(content) is str:
+        if calls is UNSET:
+            return Message("assistant", content)
+        if calls:
+            parts: list[AnyPart] = [Text(content)] if content else []
+            parts += [decode_call(call, seed, index) for index, call in enumerate(calls)]
+            return Message("assistant", tuple(parts))
+    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    signed = carriers.read_signatures(extra)
+    said = _content(content, extra)
+    parts = []
+    if wire.thinking:
+        parts += (
+            carriers.reasoning_parts(wire.thinking, signed) if signed else [Reasoning(wire.thinking, metadata=THINKING)]
+        )
+    elif wire.thinking is not UNSET or signed:
+        parts += carriers.reasoning_parts("", signed)
+    if wire.thinking == "":
+        extra["~thinking"] = Raw(b'""')
+    if wire.images:
+        parts += decode_images(wire.images)
+    elif wire.images is not UNSET:
+        extra[MODELLED + "images"] = EMPTY_LIST
+    parts += carriers.text_parts(said, signed) if signed else [Text(said)] if said else []
+    if calls:
+        parts += [decode_call(call, seed, index) for index, call in enumerate(calls)]
+    elif calls is not UNSET:
+        extra[MODELLED + "tool_calls"] = EMPTY_LIST
+    if not parts and CONTENT not in extra:
+        return Message("assistant", said, None, {FAMILY: extra} if extra else None)
+    return Message("assistant", tuple(parts), None, {FAMILY: extra} if extra else None)
+
+
+def decode_call(call: Call, seed: object, index: int) -> ToolCall:
+    function = call.function
+    extra: Extra = {} if call.extra is UNSET else dict(call.extra)
+    call_id, invented = call.id, False
+    if call_id is UNSET or not call_id:
+        extra[IDENTITY] = NULL if call_id is UNSET else Raw(b'""')
+        call_id, invented = invent_id(seed, index), True
+    elif is_invented(call_id):
+        extra[IDENTITY] = Raw(encode_json(call_id))
+        invented = True
+    if function.index is not UNSET:
+        extra[INDEX] = Raw(b"%d" % function.index)
+    if call.type is not UNSET:
+        extra[TYPE] = Raw(encode_json(call.type))
+    held, text = _arguments(function.arguments, extra, seed, index)
+    signature = carriers.read_call_signature(extra) if carriers.SIGNATURE in extra else None
+    if function.extra is not UNSET:
+        extra |= keep(FAMILY, UNSET, function=function.extra)[FAMILY]  # type: ignore[index]
+    return ToolCall(
+        call_id,
+        function.name,
+        held,
+        text,
+        invented_id=invented,
+        signature=signature,
+        metadata={FAMILY: extra} if extra else None,
+    )
+
+
+def _arguments(given: Raw | UnsetType, extra: Extra, seed: object, index: int) -> tuple[Raw | UnsetType, str | None]:
+    """(arguments, exact text)."""
+    if given is UNSET:
+        extra[ARGUMENTS] = ABSENT
+        return EMPTY_OBJECT, None
+    first = bytes(memoryview(given)[:1])
+    if first == b"{":
+        return unwrap_arguments(given)
+    if first == b'"':
+        # Some servers that speak this format give text as Chat Completions does.
+        extra[ARGUMENTS] = Raw(b'"text"')
+        text: str = parse_json(given)
+        return read_arguments(text), text
+    if bytes(given) == b"null":
+        extra[ARGUMENTS] = NULL
+        return EMPTY_OBJECT, None
+    place = f"$.messages[{seed}]" if isinstance(seed, int) else "$.message"
+    raise DecodeError(
+        path=f"{place}.tool_calls[{index}].function.arguments",
+        expected="object",
+        got=type(parse_json(given)).__name__,
+        source="ollama-chat",
+    )
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_ORDER = {Reasoning: 0, ToolCall: 2}
+
+
+class MessageEncoder:
+    """Encodes messages one after the other. `to_client`: an answer, which also carries what others signed."""
+
+    def __init__(self, log: LossLog, *, to_client: bool = False) -> None:
+        self._log = log
+        self._to_client = to_client
+
+    def encode(self, messages: Iterable[Message]) -> list[WireValue]:
+        wires: list[WireValue] = []
+        add = wires.append
+        for message in messages:
+            role = message.role
+            content = content_held(message)
+            if role == "tool":
+                for part in content:
+                    add(self._encode_result(part))  # type: ignore[arg-type]
+            elif type(content) is str and message.metadata is None and message.name is None:
+                add(TextOut(role, content))
+            elif role == "assistant":
+                add(self.encode_assistant(message))
+            else:
+                add(self._encode_plain(message))
+        return wires
+
+    def _encode_plain(self, message: Message) -> WireValue:
+        self._report_name(message)
+        notes: Extra = (message.metadata or {}).get(FAMILY, {})
+        held = gather(message.parts, self._log)
+        for part in message.parts:
+            if isinstance(part, Text):
+                self._report_signature(part)
+        if len(held.texts) > 1:
+            what = f"borders between {len(held.texts)} texts"
+            self._log.degrade(message, "", what, "joined by line breaks: a message of this API holds one text")
+        kind = UserMessage if message.role == "user" else SystemMessage
+        body = kind(_spelled_content("\n".join(held.texts), notes), held.images or UNSET)
+        return _with_notes(body, notes)
+
+    def _report_name(self, message: Message) -> None:
+        if message.name is not None:
+            self._log.drop(message, "name", "name of a participant", "this API has no such field")
+
+    def _report_signature(self, part: Text | ToolCall) -> None:
+        if part.signature is not None and part.signature.data:
+            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+
+    def encode_assistant(self, message: Message) -> WireValue:
+        self._report_name(message)
+        notes: Extra = (message.metadata or {}).get(FAMILY, {})
+        parts = message.parts
+        thoughts: list[str] = []
+        others: list[AnyPart] = []
+        calls: list[WireValue] = []
+        carried = MODELLED + carriers.SIGNATURES in notes
+        rank = 0
+        for part in parts:
+            kind = type(part)
+            if kind is ToolCall:
+                calls.append(self._encode_call(part, len(calls)))  # type: ignore[arg-type]
+            elif kind is Reasoning:
+                if self._keeps(part):  # type: ignore[arg-type]
+                    thoughts.append(part.text)  # type: ignore[union-attr, arg-type]
+            else:
+                if kind is Text and not self._to_client and not carried:
+                    self._report_signature(part)  # type: ignore[arg-type]
+                others.append(part)
+            order = _ORDER.get(kind, 1)
+            if order < rank:
+                self._log.degrade(part, "", "place among the other parts", "a message keeps text and calls apart")
+            rank = max(rank, order)
+        held = gather(others, self._log)
+        thinking: Any = "".join(thoughts) or ("" if "~thinking" in notes else UNSET)
+        body = AssistantMessage(
+            _spelled_content("".join(held.texts), notes), thinking, calls or UNSET, held.images or UNSET
+        )
+        signatures = carriers.write_signatures(parts) if self._to_client and not carried else None
+        if signatures is not None:
+            notes = {**notes, carriers.SIGNATURES: signatures}
+        return _with_notes(body, notes)
+
+    def _keeps(self, part: Reasoning) -> bool:
+        """To a client all reasoning is shown; to a server goes what was spelled in this format."""
+        if self._to_client or "~thinking" in (part.metadata or {}).get(FAMILY, {}):
+            return True
+        self._log.drop(part, "", "reasoning", "the reasoning of another provider is not this model's own")
+        return False
+
+    def _encode_call(self, call: ToolCall, position: int) -> WireValue:
+        if call.cache is not None:
+            self._log.drop(call, "cache", "cache mark", "prompts are cached automatically by this API")
+        notes = None if call.metadata is None else call.metadata.get(FAMILY)
+        carried = notes is not None and MODELLED + carriers.SIGNATURE in notes
+        signature = None if carried or call.signature is None or not call.signature.data else call.signature
+        if signature is not None and not self._to_client:
+            self._report_signature(call)
+            signature = None
+        if notes is None:
+            function = Function(call.name, arguments_as_object(call), position if self._to_client else UNSET)
+            body = Call(function, UNSET if call.invented_id and not self._to_client else call.id)
+            if signature is None:
+                return body
+            return spliced(body, {carriers.SIGNATURE: carriers.write_call_signature(signature)})
+        body = Call(_noted_function(call, notes), _noted_id(call.id, notes, call.invented_id), notes.get(TYPE, UNSET))
+        if signature is not None:
+            notes = {**notes, carriers.SIGNATURE: carriers.write_call_signature(signature)}
+        return spliced(body, notes)
+
+    def _encode_result(self, result: ToolResult) -> WireValue:
+        call_id: WireValue = UNSET if is_invented(result.tool_call_id) else result.tool_call_id
+        metadata = result.metadata
+        if metadata is None and result.kind == "text" and not result.parts and result.cache is None:
+            value = value_held(result)
+            return ResultOut("tool", result.name, value if type(value) is str else result.value, call_id)
+        if result.cache is not None:
+            self._log.drop(result, "cache", "cache mark", "prompts are cached automatically by this API")
+        notes: Extra = (metadata or {}).get(FAMILY, {})
+        spelled_name = note(metadata, FAMILY, NAME)
+        name: WireValue = result.name if spelled_name is UNSET else UNSET if spelled_name is None else spelled_name
+        spelled_id = note(metadata, FAMILY, IDENTITY)
+        if spelled_id is not UNSET:
+            call_id = UNSET if spelled_id is None else spelled_id
+        content, images = self._result_content(result)
+        body = ToolMessage(_spelled_content(content, notes), name, call_id, images or UNSET)
+        return _with_notes(body, notes)
+
+    def _result_content(self, result: ToolResult) -> tuple[str, list[str]]:
+        kind = result.kind
+        if result.parts or kind == "multimodal":
+            held = gather(result.parts, self._log)
+            if len(held.texts) > 1:
+                what = f"borders between {len(held.texts)} texts"
+                self._log.degrade(result, "parts", what, "joined by line breaks: a message of this API holds one text")
+            text = "\n".join(held.texts)
+            return (write_error(text) if kind == "error" else text), held.images
+        if kind == "text":
+            value = value_held(result)
+            return value if type(value) is str else result.value, []
+        return write_error(result.value) if kind == "error" else compact_text(value_held(result)), []
+
+
+def _spelled_content(text: str, notes: Extra) -> WireValue:
+    spelled = None if text else notes.get(CONTENT)
+    if spelled is None:
+        return text
+    return None if bytes(spelled) == b"null" else UNSET
+
+
+def _with_notes(body: Any, notes: Extra) -> WireValue:
+    if not notes:
+        return body
+    role = notes.get(ROLE)
+    if role is None:
+        return spliced(body, notes)
+    return spliced(Raw(encode_json({**_entries(encode_json(body)), "role": role})), notes)
+
+
+def _noted_id(call_id: str, notes: Extra, invented: bool) -> WireValue:  # noqa: FBT001
+    spelled = notes.get(IDENTITY)
+    if spelled is None:
+        return UNSET if invented else call_id
+    return UNSET if bytes(spelled) == b"null" else spelled
+
+
+def _noted_function(call: ToolCall, notes: Extra) -> WireValue:
+    spelled = note({FAMILY: notes}, FAMILY, ARGUMENTS)
+    arguments: Any = arguments_as_object(call)
+    if spelled == "text" and call.arguments_text is not None:
+        arguments = Raw(encode_json(call.arguments_text))
+    elif spelled in {"absent", None} and bytes(arguments) == b"{}":
+        arguments = UNSET if spelled == "absent" else NULL
+    index: Any = notes.get(INDEX, UNSET)
+    function = Function(call.name, arguments, index)
+    inner = inner_extra(notes, "function")
+    return function if inner is None else spliced(function, inner)

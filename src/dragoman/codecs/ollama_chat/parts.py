@@ -1,0 +1,116 @@
+"""Images, sound and what else a message holds beside its text, both ways.
+
+`images` is a list of bare base64: no media type, no place in the text. The server looks at the bytes, and so do we;
+sound hides in the same list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dragoman.codecs.media import sniffed_type
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Document,
+    Image,
+    Media,
+    Opaque,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+)
+from dragoman.losses import LossLog
+
+_SOUND = frozenset({"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"})
+_UNSAID: dict[type[Media], tuple[str, ...]] = {
+    Image: ("detail",),
+    Audio: ("transcript",),
+    Document: ("title", "context", "cite"),
+}
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_images(images: Sequence[str]) -> list[Image | Audio]:
+    return [_decode_image(data) for data in images]
+
+
+def _decode_image(data: str) -> Image | Audio:
+    kind = sniffed_type(data)
+    return Audio(kind, data) if kind is not None and kind.startswith("audio/") else Image(kind, data)
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Held:
+    """What the fields of one message hold: text that is joined, and media beside it."""
+
+    __slots__ = ("images", "texts")
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.images: list[str] = []
+
+
+def gather(parts: Iterable[AnyPart], log: LossLog) -> Held:
+    """Text and media of these parts; what the message cannot hold is told."""
+    held = Held()
+    for part in parts:
+        if isinstance(part, Text):
+            report_text(part, log)
+            held.texts.append(part.text)
+        elif isinstance(part, Document) and part.text is not None:
+            log.degrade(part, "", "text document", "it crosses as plain text")
+            _report_unsaid(part, log)
+            held.texts.append(part.text)
+        elif isinstance(part, Refusal):
+            log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+            held.texts.append(part.text)
+        elif isinstance(part, Media):
+            data = _encode_media(part, log)
+            if data is not None:
+                if held.texts:
+                    log.degrade(part, "", "place among the texts", "this API puts images before the text")
+                held.images.append(data)
+        elif isinstance(part, Opaque | ServerToolCall | ServerToolResult):
+            log.drop(part, "", f"{part.origin} block", "it belongs to the provider that made it")
+        else:
+            log.drop(part, "", type(part).__name__.lower(), "this message cannot hold it")
+    return held
+
+
+def report_text(part: Text, log: LossLog) -> None:
+    """What a text says beyond its characters has no place here."""
+    if part.citations:
+        log.drop(part, "citations", "citations", "this API has no citations")
+    if part.cache is not None:
+        log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+
+
+def _encode_media(part: Media, log: LossLog) -> str | None:
+    """The bare base64, or None when the list cannot hold it (logged)."""
+    kind = type(part).__name__.lower()
+    if isinstance(part, Document):
+        log.drop(part, "", "document", "this API takes text, images and sound only")
+        return None
+    if part.data is None:
+        log.drop(part, "", f"{kind} by reference", f"this API takes {kind} data only")
+        return None
+    if isinstance(part, Audio) and part.media_type is not None and part.media_type not in _SOUND:
+        log.drop(part, "", part.media_type, "this API takes wav or mp3 sound only")
+        return None
+    _report_unsaid(part, log)
+    return part.data
+
+
+def _report_unsaid(part: Media, log: LossLog) -> None:
+    if part.cache is not None:
+        log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+    if part.signature is not None:
+        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+    for field in _UNSAID.get(type(part), ()):
+        if getattr(part, field) is not None:
+            log.drop(part, field, f"{field} of {type(part).__name__.lower()}", "this API has no such field")

@@ -1,0 +1,34 @@
+"""What Ollama's own chat API accepts. It checks little: most of what it does not know it ignores."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.profile import Profile
+
+FAMILY = "ollama"
+
+PROFILE = Profile(name="ollama-chat", family=FAMILY)
+
+PLAIN_MODELS = re.compile(
+    r"(?:^|/)(?:llama[23]|llava|bakllava|mistral|mixtral|codellama|codegemma|gemma[23]?(?::|$|n)|phi[34]?(?:-mini)?(?::|$)"
+    r"|qwen2|tinyllama|starcoder|command-r|granite3\.[01])"
+)
+"""Models that do not think. Any `think` but false is refused for them: «does not support thinking»."""
+
+LEVEL_OF_EFFORT = {
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "max",
+    "ultra": "max",
+    "max": "max",
+}
+"""What the server's own Chat Completions endpoint makes of these words."""
+
+READ_KEYWORDS = frozenset({"type", "properties", "required", "items", "$defs", "description", "enum", "anyOf"})
+"""All that the server reads of a tool's schema; it drops the rest without a word."""
+
+DECORATION = frozenset({"$schema", "$id", "$comment", "title"})
+"""Keywords that tell a model nothing."""

@@ -1,0 +1,205 @@
+"""Chat responses, both ways."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType, structs
+
+from dragoman.codecs.arguments import cut_short
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.ollama_chat.messages import ABSENT, MessageEncoder, decode_assistant
+from dragoman.codecs.ollama_chat.places import locate_response
+from dragoman.codecs.ollama_chat.profile import FAMILY
+from dragoman.codecs.ollama_chat.wire import ALIASES, DURATIONS, ChatResponse
+from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.ir import Completion, Finish, FinishReason, Message, ToolCall, Usage
+from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.values import encode_json
+from dragoman.losses import LossLog
+
+_reader = WireReader(ChatResponse, "ollama-chat response", aliases=ALIASES)
+
+CREATED = MODELLED + "created_at"
+
+# ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
+
+_DECODE_FINISH: dict[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    # An empty conversation loads the model, or unloads it, and says nothing.
+    "load": "stop",
+    "unload": "stop",
+}
+_ENCODE_FINISH: dict[FinishReason, str] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "stop",
+    "content_filter": "stop",
+    "refusal": "stop",
+    "pause": "stop",
+    "error": "stop",
+    "unknown": "stop",
+}
+_EXACT = frozenset({"stop", "length", "tool_calls"})
+
+
+def decode_finish(raw: str | UnsetType, message: Message | None) -> Finish:
+    """Calls present mean tool calls: this API says "stop" for them, and old servers said nothing at all."""
+    reason = "stop" if raw is UNSET else _DECODE_FINISH.get(raw, "unknown")
+    if reason == "stop" and message is not None and _calls(message):
+        reason = "tool_calls"
+    return Finish(reason, None if raw is UNSET else raw)
+
+
+def _calls(message: Message) -> bool:
+    content = content_held(message)
+    return type(content) is tuple and any(type(part) is ToolCall for part in content)
+
+
+def encode_finish(finish: Finish | None, log: LossLog, completion: Completion, *, native: bool = False) -> WireValue:
+    if native:
+        return UNSET if finish is None or finish.raw is None else finish.raw
+    if finish is None:
+        log.invent(completion, "finish", "finish reason stop", "an answer of this API says why it ended")
+        return "stop"
+    if finish.stop_sequence is not None:
+        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+    word = _ENCODE_FINISH[finish.reason]
+    if finish.reason not in _EXACT:
+        log.degrade(
+            completion, "finish", f"finish reason {finish.raw or finish.reason!r}", f"this API can only say {word}"
+        )
+    return word
+
+
+# ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_UNCOUNTED = (
+    ("cached", "cached tokens"),
+    ("cache_written", "tokens written to a cache"),
+    ("reasoning", "reasoning tokens"),
+    ("image", "image tokens"),
+)
+
+
+def decode_usage(prompt: int | None, written: int | None) -> Usage | None:
+    """Prompt tokens include cached ones, written ones include thinking. A count that is zero is left out."""
+    if prompt is None and written is None:
+        return None
+    zeros = {
+        MODELLED + name: Raw(b"0")
+        for name, count in (("prompt_eval_count", prompt), ("eval_count", written))
+        if count == 0
+    }
+    return Usage(prompt or 0, written or 0, metadata={FAMILY: zeros} if zeros else None)
+
+
+def encode_usage(usage: Usage | None, log: LossLog, completion: Completion) -> tuple[int | None, int | None]:
+    """(prompt_eval_count, eval_count)."""
+    if usage is None:
+        return None, None
+    for field, what in _UNCOUNTED:
+        if getattr(usage, field):
+            log.drop(completion, f"usage.{field}", what, "this API does not count them apart")
+    if usage.total is not None and usage.total != usage.input + usage.output:
+        log.degrade(completion, "usage.total", f"total of {usage.total} tokens", "this API gives the two counts only")
+    return usage.input, usage.output
+
+
+# ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_response(body: bytes) -> Completion:
+    wire = _reader.read(body)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    created = None
+    if wire.created_at is not UNSET:
+        notes[CREATED] = wire.created_at
+        created = decode_time(wire.created_at)
+    for name in DURATIONS:
+        held = getattr(wire, name)
+        if held is not UNSET:
+            notes[MODELLED + name] = held
+    if wire.done is not True:
+        notes["~done"] = ABSENT if wire.done is UNSET else Raw(b"false")
+    if wire.message is UNSET:
+        message = Message("assistant", ())
+        notes["~message"] = ABSENT
+    else:
+        message = decode_assistant(wire.message, seed_of(wire.id, wire.created_at))
+    finish = None if wire.done is False else decode_finish(wire.done_reason, message)
+    if finish is not None and finish.reason == "length" and message.tool_calls:
+        message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
+    return Completion(
+        (message,),
+        finish,
+        decode_usage(wire.prompt_eval_count, wire.eval_count),
+        wire.id,
+        wire.model,
+        created,
+        (),
+        {FAMILY: notes},
+    )
+
+
+def seed_of(answer_id: str | None, created_at: Raw | UnsetType) -> str:
+    """What names an answer, for the ids of its calls: the API has no id of its own, but its clock is fine-grained."""
+    return answer_id or ("" if created_at is UNSET else str(created_at, "utf-8"))
+
+
+def decode_time(held: Raw) -> int | None:
+    try:
+        return int(msgspec.json.decode(held, type=dt.datetime).timestamp())
+    except (msgspec.DecodeError, OverflowError, ValueError):
+        return None
+
+
+def encode_time(created: int | None) -> str:
+    try:
+        moment = dt.datetime.fromtimestamp(created or 0, dt.UTC)
+    except (OverflowError, ValueError, OSError):
+        moment = dt.datetime.fromtimestamp(0, dt.UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}Z"
+
+
+def encode_response(completion: Completion, log: LossLog) -> Encoded:
+    notes: Extra | None = (completion.metadata or {}).get(FAMILY)
+    native = notes is not None
+    message = completion.messages[0] if completion.messages else Message("assistant", ())
+    for other in completion.messages[1:]:
+        log.drop(other, "", "a further candidate", "an answer of this API has one")
+    prompt, written = encode_usage(completion.usage, log, completion)
+    if native:
+        prompt, written = prompt or None, written or None  # zeros are noted where they were said
+    model = completion.model
+    if model is None and not native:
+        log.invent(completion, "model", "empty model name", "an answer of this API names its model")
+        model = ""
+    done: Any = True
+    if notes is not None and "~done" in notes:
+        done = UNSET if notes["~done"] == ABSENT else False
+    wire = ChatResponse(
+        model,
+        UNSET if native else Raw(encode_json(encode_time(completion.created))),
+        UNSET if notes is not None and "~message" in notes else encode_message(message, log),
+        done,
+        encode_finish(completion.finish, log, completion, native=native),
+        prompt,
+        written,
+        id=completion.id,
+    )
+    if notes is None:
+        return Encoded(encode_json(wire))
+    zeros: Extra = (completion.usage.metadata or {}).get(FAMILY, {}) if completion.usage is not None else {}
+    return Encoded(bytes(spliced(wire, {**notes, **zeros})))
+
+
+def encode_message(message: Message, log: LossLog) -> Any:
+    return MessageEncoder(log, to_client=True).encode_assistant(message)
+
+
+locate = locate_response

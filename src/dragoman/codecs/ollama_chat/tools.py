@@ -1,0 +1,219 @@
+"""Tool definitions, tool choice and structured output, both ways.
+
+The API has no tool choice: the model decides. Choosing no tool, or some of them, is said by declaring only those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.ollama_chat.profile import DECORATION, FAMILY, READ_KEYWORDS
+from dragoman.codecs.ollama_chat.wire import FunctionDefinition
+from dragoman.codecs.ollama_chat.wire import Tool as ToolWire
+from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import AnyTool as Tool
+from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
+from dragoman.ir.values import encode_json, parse_json, to_raw
+from dragoman.losses import LossLog
+from dragoman.schema import SchemaDialect, SchemaError, adapt_schema
+
+# ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+TYPE = "~type"
+
+
+def decode_tools(wires: Sequence[ToolWire]) -> tuple[Tool, ...]:
+    return tuple([_decode_tool(wire) for wire in wires])
+
+
+def _decode_tool(wire: ToolWire) -> Tool:
+    function = wire.function
+    if function is UNSET:
+        definition = spliced(wire, {} if wire.extra is UNSET else wire.extra)
+        said = parse_json(definition)
+        return ProviderTool(str(said.get("name") or said.get("type") or ""), FAMILY, definition)
+    metadata = None
+    if wire.type != "function" or wire.extra is not UNSET or function.extra is not UNSET:
+        notes = (keep(FAMILY, wire.extra, function=function.extra) or {FAMILY: {}})[FAMILY]
+        if wire.type != "function":
+            notes[TYPE] = Raw(b"null") if wire.type is UNSET else Raw(encode_json(wire.type))
+        metadata = {FAMILY: notes}
+    return ToolDefinition(
+        function.name,
+        None if function.description is UNSET else function.description,
+        None if function.parameters is UNSET else function.parameters,
+        None,
+        None,
+        metadata,
+    )
+
+
+def encode_tools(request: Request, log: LossLog) -> list[WireValue]:
+    """The tools that the choice leaves to the model."""
+    native = request.origin == FAMILY
+    return [
+        wire
+        for tool in encode_tool_choice(request, log)
+        if (wire := _encode_tool(tool, log, native=native)) is not None
+    ]
+
+
+def _encode_tool(tool: Tool, log: LossLog, *, native: bool) -> WireValue:
+    if isinstance(tool, ProviderTool):
+        if tool.origin == FAMILY:
+            return definition_held(tool)
+        log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+        return None
+    if isinstance(tool, CustomTool):
+        return _encode_custom(tool, log)
+    if tool.cache is not None:
+        log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+    if tool.strict:
+        log.drop(tool, "strict", "strict", "this API does not check arguments against the schema")
+    parameters = parameters_held(tool)
+    if parameters is not None and not native:
+        parameters = _readable(tool, log)
+    function: Any = FunctionDefinition(
+        tool.name,
+        UNSET if tool.description is None else tool.description,
+        UNSET if parameters is None else parameters,
+    )
+    notes = None if tool.metadata is None else tool.metadata.get(FAMILY)
+    if not notes:
+        return ToolWire("function", function)
+    inner = inner_extra(notes, "function")
+    noted = notes.get(TYPE)
+    kind: Any = "function" if noted is None else UNSET if bytes(noted) == b"null" else noted
+    return spliced(ToolWire(kind, function if inner is None else cast("Any", spliced(function, inner))), notes)
+
+
+_FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
+
+
+def _encode_custom(tool: CustomTool, log: LossLog) -> WireValue:
+    log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
+    if format_held(tool) is not None:
+        log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
+    description: Any = UNSET if tool.description is None else tool.description
+    return ToolWire("function", FunctionDefinition(tool.name, description, _FREE_TEXT))
+
+
+# ── schemas ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SPOKEN = SchemaDialect(
+    name="Ollama tool",
+    refused=frozenset({"oneOf", "allOf", "const"}),
+    inlined_references=("$ref",),
+    recursion=False,
+)
+"""What the server would drop and can be said in words that it reads."""
+
+_SUBSCHEMAS = ("items", "additionalProperties", "not", "contains", "propertyNames")
+_LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
+
+
+def _readable(tool: ToolDefinition, log: LossLog) -> WireValue:
+    """The schema in words that the server reads, as far as there are such words; the others stay, and are told."""
+    held = parameters_held(tool)
+    schema = tool.parameters
+    try:
+        adapted = adapt_schema(schema, _SPOKEN).schema
+    except SchemaError:
+        adapted = schema  # it refers to itself: no finite schema says that, and the server ignores what it cannot read
+    unread = sorted(set(_keywords(adapted)) - READ_KEYWORDS - DECORATION)
+    if unread:
+        what = f"schema keywords {', '.join(unread)}"
+        log.degrade(tool, "parameters", what, "this server does not show them to the model")
+    return held if adapted is schema or adapted == schema else to_raw(adapted)
+
+
+def _keywords(schema: Any) -> Iterable[str]:
+    if not isinstance(schema, dict):
+        return
+    yield from schema
+    for key in _SUBSCHEMAS:
+        yield from _keywords(schema.get(key))
+    for key in _LISTS_OF_SCHEMAS:
+        inner = schema.get(key)
+        for item in inner if isinstance(inner, list) else ():
+            yield from _keywords(item)
+    for key in _MAPS_OF_SCHEMAS:
+        inner = schema.get(key)
+        for item in inner.values() if isinstance(inner, dict) else ():
+            yield from _keywords(item)
+
+
+# ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_tool_choice(wire: Raw) -> ToolChoice | None:  # noqa: ARG001
+    """None, whatever it says: the server ignores the key, so the choice is the model's."""
+    return None
+
+
+def encode_tool_choice(request: Request, log: LossLog) -> tuple[Tool, ...]:
+    """The tools among which the model may choose."""
+    if request.parallel_tool_calls is False:
+        log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
+    choice = request.tool_choice
+    if choice is None or request.origin == FAMILY:
+        return request.tools
+    if choice.mode == "none":
+        log.degrade(request, "tool_choice", "choice of no tool", "said by declaring no tool")
+        return ()
+    if choice.mode == "required" and request.tools:
+        log.drop(request, "tool_choice", "forced tool call", "the models of this API are free to call or not")
+    if not choice.names:
+        return request.tools
+    chosen = []
+    for tool in request.tools:
+        if tool.name in choice.names or isinstance(tool, ProviderTool):
+            chosen.append(tool)
+        else:
+            log.degrade(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
+    return tuple(chosen)
+
+
+# ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
+
+FORMAT = MODELLED + "format"
+_SAYS_NOTHING = frozenset({b'""', b"null"})
+_JSON = Raw(b'"json"')
+
+
+def decode_output(held: Raw, notes: Extra) -> StructuredOutput | None:
+    """The word "json", or a schema; an empty text and null say nothing, and are noted."""
+    said = bytes(held)
+    if said == b'"json"':
+        return StructuredOutput("json")
+    if said in _SAYS_NOTHING:
+        notes[FORMAT] = held
+        return None
+    if said[:1] != b"{":
+        got = repr(parse_json(held))
+        raise DecodeError(path="$.format", expected='"json" or a schema', got=got, source="ollama-chat request")
+    return StructuredOutput("schema", held)
+
+
+def encode_output(request: Request, log: LossLog) -> WireValue:
+    output = request.output
+    if output is None:
+        return UNSET
+    for field in ("name", "description"):
+        if getattr(output, field) is not None:
+            log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
+    held = schema_held(output)
+    if output.kind == "json" or held is None:
+        return _JSON
+    schema = to_raw(held)
+    if bytes(schema)[:1] != b"{":
+        log.degrade(request, "output", "output schema", "sent as JSON mode: this API wants an object as schema")
+        return _JSON
+    return schema

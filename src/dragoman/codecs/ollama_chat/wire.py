@@ -1,0 +1,145 @@
+"""Ollama's /api/chat on the wire. Only what we interpret is typed; the rest travels as extras, exactly as written."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.codecs.reading import UNKNOWN, MaybeBool, MaybeInt, MaybeNumber, MaybeStr, Wire
+
+
+class Function(Wire, frozen=True):
+    name: str
+    # An object by the specification; old servers leave it out of calls without arguments.
+    arguments: Raw | UnsetType = UNSET
+    index: int | UnsetType = UNSET
+
+
+class Call(Wire, frozen=True):
+    function: Function
+    id: str | UnsetType = UNSET
+    type: str | UnsetType = UNSET
+
+
+class ChatMessage(Wire, frozen=True, tag_field="role"):
+    pass
+
+
+class SystemMessage(ChatMessage, frozen=True, tag="system"):
+    content: str | None | UnsetType = UNSET
+    images: list[str] | UnsetType = UNSET
+
+
+class UserMessage(ChatMessage, frozen=True, tag="user"):
+    content: str | None | UnsetType = UNSET
+    images: list[str] | UnsetType = UNSET
+
+
+class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
+    content: str | None | UnsetType = UNSET
+    thinking: str | UnsetType = UNSET
+    tool_calls: list[Call] | UnsetType = UNSET
+    images: list[str] | UnsetType = UNSET
+
+
+class ToolMessage(ChatMessage, frozen=True, tag="tool"):
+    content: str | None | UnsetType = UNSET
+    tool_name: str | UnsetType = UNSET
+    tool_call_id: str | UnsetType = UNSET
+    images: list[str] | UnsetType = UNSET
+
+
+class UnknownMessage(ChatMessage, frozen=True, tag=UNKNOWN):
+    raw: Raw
+
+
+AnyMessage: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage | UnknownMessage
+
+
+class FunctionDefinition(Wire, frozen=True):
+    name: str
+    description: str | UnsetType = UNSET
+    parameters: Raw | UnsetType = UNSET
+
+
+class Tool(Wire, frozen=True):
+    type: str | UnsetType = UNSET
+    function: FunctionDefinition | UnsetType = UNSET
+
+
+class Options(Wire, frozen=True, omit_defaults=True):
+    """Settings of the sampler. Those of the runner (num_ctx, num_gpu, …) come in `extra`."""
+
+    num_predict: MaybeInt = None
+    temperature: MaybeNumber = None
+    top_p: MaybeNumber = None
+    top_k: MaybeInt = None
+    stop: list[str] | str | UnsetType = UNSET
+    seed: MaybeInt = None
+    presence_penalty: MaybeNumber = None
+    frequency_penalty: MaybeNumber = None
+
+
+class ChatRequest(Wire, frozen=True, omit_defaults=True):
+    model: MaybeStr = None
+    messages: list[AnyMessage] | UnsetType = UNSET
+    tools: list[Tool] | UnsetType = UNSET
+    stream: MaybeBool = None
+    think: bool | str | UnsetType = UNSET
+    format: Raw | UnsetType = UNSET
+    options: Options | UnsetType = UNSET
+    keep_alive: Raw | UnsetType = UNSET
+
+
+class ChatResponse(Wire, frozen=True, omit_defaults=True):
+    model: MaybeStr = None
+    created_at: Raw | UnsetType = UNSET
+    message: AssistantMessage | UnsetType = UNSET
+    done: bool | UnsetType = UNSET
+    done_reason: str | UnsetType = UNSET
+    prompt_eval_count: MaybeInt = None
+    eval_count: MaybeInt = None
+    total_duration: Raw | UnsetType = UNSET
+    load_duration: Raw | UnsetType = UNSET
+    prompt_eval_duration: Raw | UnsetType = UNSET
+    eval_duration: Raw | UnsetType = UNSET
+    # No answer of Ollama has one; answers that we bring from elsewhere keep theirs.
+    id: MaybeStr = None
+
+
+DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+"""Nanoseconds."""
+
+
+class ErrorResponse(Wire, frozen=True):
+    error: str
+
+
+# ── what we write most, without the members that we never set ─────────────────────────────────────────────────
+
+
+class TextOut(Struct, frozen=True, gc=False):
+    role: str
+    content: str
+
+
+class ResultOut(Struct, frozen=True, gc=False):
+    role: str
+    tool_name: str
+    content: Any
+    tool_call_id: str | UnsetType = UNSET
+
+
+# ── spelling ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _aliases() -> dict[str, str]:
+    kinds = [*Wire.__subclasses__(), *ChatMessage.__subclasses__()]
+    own = [kind for kind in kinds if kind.__module__ == __name__]
+    names = {name for kind in own for name in kind.__struct_fields__ if name != "extra"}
+    return {spelled: name for name in names for spelled in (name.title(), name.capitalize(), name.upper())}
+
+
+ALIASES = _aliases()
+"""The server reads keys in any case; these are the ways people write them."""
