@@ -1,12 +1,15 @@
-"""Messages requests, the short way (see codecs/plain.py)."""
+"""Messages requests, the short way, both directions (see codecs/plain.py)."""
 
 from __future__ import annotations
 
-from msgspec import UNSET, Raw
+from typing import Literal
 
-from dragoman.codecs.anthropic_messages.profile import PROFILE, limits_of
-from dragoman.codecs.anthropic_messages.request import NEWEST_VERSION, PATH, SAMPLING_VERSION
-from dragoman.codecs.anthropic_messages.tools import is_plain_object
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.codecs.anthropic_messages.caching import FAMILY
+from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION, limits_of
+from dragoman.codecs.anthropic_messages.tools import decode_tool_choice, decode_tools, is_plain_object
 from dragoman.codecs.anthropic_messages.wire import (
     MessagesRequest,
     MessageWire,
@@ -17,13 +20,130 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolWire,
 )
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.ids import INVENTED_PREFIX
 from dragoman.codecs.plain import Accepted, ToolMemory, has_rare_settings
-from dragoman.codecs.reading import WireValue
+from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, WireValue
 from dragoman.ir import AnyPart, AnyTool, Message, Request, Text, ToolCall, ToolDefinition, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.requests import parameters_held
 from dragoman.ir.values import compact_text, encode_json
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PlainWire(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """What ordinary requests say and nothing else: whatever fits is read without a look at all that could be there."""
+
+
+class PlainText(PlainWire, frozen=True, tag="text"):
+    text: str
+
+
+class PlainCall(PlainWire, frozen=True, tag="tool_use"):
+    id: str
+    name: str
+    input: Raw
+
+
+class PlainResult(PlainWire, frozen=True, tag="tool_result"):
+    tool_use_id: str
+    content: str
+
+
+class PlainMessage(PlainWire, frozen=True):
+    role: Literal["user", "assistant"]
+    content: str | list[PlainText | PlainCall | PlainResult]
+
+
+class PlainRequest(PlainWire, frozen=True):
+    messages: list[PlainMessage]
+    model: MaybeStr = None
+    max_tokens: MaybeInt = None
+    system: str | UnsetType = UNSET
+    tools: Raw | UnsetType = UNSET
+    tool_choice: ToolChoiceWire | UnsetType = UNSET
+    stream: MaybeBool = None
+    temperature: MaybeNumber = None
+    top_p: MaybeNumber = None
+    top_k: MaybeInt = None
+
+
+_read = msgspec.json.Decoder(PlainRequest).decode
+
+
+def decode_plain_request(body: bytes) -> Request | None:
+    try:
+        wire = _read(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    messages: list[Message] = []
+    system, choice = wire.system, wire.tool_choice
+    if system is not UNSET:
+        if not system:
+            return None
+        messages.append(Message("system", system))
+    if not _decode_messages(wire.messages, messages):
+        return None
+    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
+    if (not tools and wire.tools is not UNSET) or (
+        choice is not UNSET and choice.disable_parallel_tool_use is not UNSET
+    ):
+        return None
+    return Request(
+        wire.model,
+        tuple(messages),
+        tools,
+        None if choice is UNSET else decode_tool_choice(choice),
+        None,
+        wire.max_tokens,
+        wire.temperature,
+        wire.top_p,
+        wire.top_k,
+        stream=wire.stream,
+        origin=FAMILY,
+    )
+
+
+def _decode_messages(wires: list[PlainMessage], messages: list[Message]) -> bool:
+    names: dict[str, str] = {}
+    after_results = False
+    for wire in wires:
+        role, content = wire.role, wire.content
+        if not content or (after_results and role == "user"):
+            return False
+        if type(content) is str:
+            messages.append(Message(role, content))
+            after_results = False
+            continue
+        parts: list[AnyPart] = []
+        results: list[AnyPart] = []
+        for block in content:
+            kind = type(block)
+            if kind is PlainResult:
+                if parts or role != "user" or not block.content:
+                    return False
+                call_id = block.tool_use_id
+                results.append(ToolResult(call_id, names.get(call_id, ""), "text", block.content))
+            elif kind is PlainCall:
+                data = bytes(block.input)
+                if data[:1] != b"{" or data[:9] == b'{"unparse' or role != "assistant":
+                    return False
+                call_id = block.id
+                names[call_id] = block.name
+                invented = call_id[:4] == INVENTED_PREFIX
+                parts.append(ToolCall(call_id, block.name, block.input, None, False, invented))  # noqa: FBT003
+            else:
+                parts.append(Text(block.text))
+        if results:
+            messages.append(Message("tool", tuple(results)))
+        if parts:
+            messages.append(Message(role, tuple(parts)))
+        after_results = not parts
+    return True
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _accepted = Accepted(PROFILE)
 _CHOICES = {"auto": ToolChoiceWire("auto"), "none": ToolChoiceWire("none")}

@@ -11,6 +11,11 @@ from msgspec.structs import replace
 
 from dragoman.profile import Profile
 
+PATH = "/v1/messages"
+NEWEST_VERSION = "2026-10-21"
+SAMPLING_VERSION = "2023-06-01"
+"""2026-10-21 refuses temperature, top_p and top_k, whatever they say."""
+
 PROFILE = Profile(
     name="anthropic-messages",
     family="anthropic",

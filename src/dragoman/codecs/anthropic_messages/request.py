@@ -10,7 +10,8 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.parts import decode_part
-from dragoman.codecs.anthropic_messages.profile import PROFILE
+from dragoman.codecs.anthropic_messages.plain import decode_plain_request
+from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
 from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_settings
 from dragoman.codecs.anthropic_messages.tools import (
     decode_output,
@@ -40,16 +41,15 @@ from dragoman.losses import LossLog
 _reader = WireReader(MessagesRequest, "anthropic-messages request")
 _metadata = msgspec.json.Decoder(dict[str, Any]).decode
 
-PATH = "/v1/messages"
-NEWEST_VERSION = "2026-10-21"
-SAMPLING_VERSION = "2023-06-01"
-"""2026-10-21 refuses temperature, top_p and top_k, whatever they say."""
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def decode_request(body: bytes) -> Request:
-    wire = _reader.read(body)
+    return decode_plain_request(body) or _decode_request(_reader.read(body))
+
+
+def _decode_request(wire: MessagesRequest) -> Request:
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     messages = MessageDecoder().decode(wire.messages)
     tools, stop = () if wire.tools is UNSET else decode_tools(wire.tools), wire.stop_sequences

@@ -51,6 +51,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_arguments
 from dragoman.codecs.framing import CR, LF, Limits, ServerSentEvents
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.templates import Fragment, Templates
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -119,20 +120,9 @@ MOVES: dict[tuple[str, str], str] = {
 class NamedEvents(ServerSentEvents):
     """Server-sent events that say their name first. The usual ones are cut without a look at each line."""
 
-    def __init__(self, limits: Limits, source: str) -> None:
-        super().__init__(limits, source)
-        self._most = min(limits.event_bytes, limits.stream_bytes)  # below it, no limit can be in the way
-
     def feed(self, chunk: bytes) -> list[bytes]:
-        if self._clean:
-            total = self._total + len(chunk)
-            if chunk[:33] == b"event: content_block_delta\ndata: " and chunk[-2:] == b"\n\n" and total < self._most:
-                payload = chunk[33:-2]
-                if LF not in payload and CR not in payload and payload:
-                    self._total = total
-                    return [payload]
-            if chunk[:7] == b"event: " and CR not in chunk and total < self._most:
-                return self._feed_several(chunk)
+        if self.clean and chunk[:7] == b"event: " and CR not in chunk and self.total + len(chunk) <= self.small:
+            return self._feed_several(chunk)
         return super().feed(chunk)
 
     def _feed_several(self, chunk: bytes) -> list[bytes]:
@@ -143,7 +133,7 @@ class NamedEvents(ServerSentEvents):
             if name[:7] != b"event: " or LF in name or LF in payload or payload[:1] != b"{":
                 return super().feed(chunk)  # legal, but not the usual form
             payloads.append(payload)
-        self._total += len(whole) + len(blank)
+        self.total += len(whole) + len(blank)
         return payloads + super().feed(rest) if rest else payloads
 
 
@@ -199,6 +189,7 @@ class PayloadDecoder:
         self._flowing = -1
         self._flow_kind: type[Any] = Ping
         self._flow_part = -1
+        self.templates = Templates(self._look)
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -208,16 +199,29 @@ class PayloadDecoder:
         try:
             event = _decode_event(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self.templates.forget()
             self._decode_odd(payload, error)
             return self._take()
-        if type(event) is BlockDelta and event.index == self._flowing:
-            delta: Any = event.delta
-            if type(delta) is self._flow_kind:
-                text = delta.text
-                return [PartDelta(self._flow_part, text)] if text else []
+        fragment = self._fragment(event)
+        if fragment is not None:
+            self.templates.learn(payload, fragment)
+            index, text, _ = fragment
+            return [PartDelta(index, text)] if text else []
+        self.templates.forget()
         if self._state is not ENDED:  # whatever comes after message_stop is nobody's business
             self._handle(event, payload)
         return self._take()
+
+    def _fragment(self, event: WireEvent) -> Fragment | None:
+        """More of the block that flows; None for every other event."""
+        if type(event) is BlockDelta and event.index == self._flowing:
+            delta: Any = event.delta
+            if type(delta) is self._flow_kind:
+                return self._flow_part, delta.text, None
+        return None
+
+    def _look(self, payload: bytes) -> Fragment | None:
+        return self._fragment(_decode_event(payload))
 
     def _handle(self, event: WireEvent, payload: bytes) -> None:
         try:
@@ -247,6 +251,7 @@ class PayloadDecoder:
 
     def close(self) -> list[AnyEvent]:
         """End of bytes: only message_stop ends this wire."""
+        self.templates.forget()
         if self._state is not ENDED:
             self._state = ENDED
             self._break_off(Failure("truncated", "the stream ended without message_stop"))

@@ -1,17 +1,18 @@
-"""generateContent requests, the short way (see codecs/plain.py)."""
+"""generateContent requests, the short way, both directions (see codecs/plain.py)."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import UNSET, Raw, UnsetType
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.gemini.profile import PROFILE, GeminiProfile
-from dragoman.codecs.gemini.request import path_of
-from dragoman.codecs.gemini.results import REFERENCE
-from dragoman.codecs.gemini.tools import declared
+from dragoman.codecs.gemini.carriers import is_dummy, is_tagged
+from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
+from dragoman.codecs.gemini.results import REFERENCE, read_response
+from dragoman.codecs.gemini.tools import declared, decode_tools
 from dragoman.codecs.gemini.wire import (
     CallOut,
     ConfigOut,
@@ -25,13 +26,213 @@ from dragoman.codecs.gemini.wire import (
     TextOut,
     ToolConfig,
 )
-from dragoman.codecs.ids import INVENTED_PREFIX
+from dragoman.codecs.ids import INVENTED_PREFIX, invent_id
 from dragoman.codecs.plain import Accepted, ToolMemory, has_rare_settings
-from dragoman.codecs.reading import WireValue
-from dragoman.ir import AnyPart, AnyTool, Message, Request, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.codecs.reading import MaybeInt, MaybeNumber, WireValue
+from dragoman.ir import (
+    AnyPart,
+    AnyTool,
+    Message,
+    Request,
+    Signature,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+)
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import Extra
 from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import encode_json
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PlainWire(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
+    """What ordinary requests say and nothing else: whatever fits is read without a look at all that could be there."""
+
+
+class PlainCall(PlainWire, frozen=True):
+    name: str
+    args: Raw
+    id: str | UnsetType = UNSET
+
+
+class PlainResponse(PlainWire, frozen=True):
+    name: str
+    response: Raw
+    id: str | UnsetType = UNSET
+
+
+class PlainPart(PlainWire, frozen=True):
+    text: str | UnsetType = UNSET
+    function_call: PlainCall | UnsetType = UNSET
+    function_response: PlainResponse | UnsetType = UNSET
+    thought_signature: str | UnsetType = UNSET
+
+
+class PlainContent(PlainWire, frozen=True):
+    parts: list[PlainPart]
+    role: Literal["user", "model"] | UnsetType = UNSET
+
+
+class PlainChoice(PlainWire, frozen=True):
+    mode: Literal["AUTO", "ANY", "NONE"]
+
+
+class PlainToolConfig(PlainWire, frozen=True):
+    function_calling_config: PlainChoice
+
+
+class PlainConfig(PlainWire, frozen=True):
+    max_output_tokens: MaybeInt = None
+    temperature: MaybeNumber = None
+    top_p: MaybeNumber = None
+    top_k: MaybeInt = None
+
+
+class PlainRequest(PlainWire, frozen=True):
+    contents: list[PlainContent]
+    system_instruction: PlainContent | UnsetType = UNSET
+    tools: Raw | UnsetType = UNSET
+    tool_config: PlainToolConfig | UnsetType = UNSET
+    generation_config: PlainConfig | UnsetType = UNSET
+
+
+_read = msgspec.json.Decoder(PlainRequest).decode
+_NO_CONFIG = PlainConfig()
+_DECODED_CHOICES = {"AUTO": ToolChoice("auto"), "ANY": ToolChoice("required"), "NONE": ToolChoice("none")}
+_OURS = (b'{"output"', b'{"error":', b'{"unparse')
+
+
+def decode_plain_request(body: bytes) -> Request | None:
+    try:
+        wire = _read(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    messages = _decode_contents(wire.contents, wire.system_instruction)
+    if messages is None:
+        return None
+    tools: tuple[AnyTool, ...] = ()
+    if wire.tools is not UNSET:
+        notes: Extra = {}
+        tools = decode_tools(wire.tools, notes)
+        if notes:
+            return None
+    choice = None if wire.tool_config is UNSET else _DECODED_CHOICES[wire.tool_config.function_calling_config.mode]
+    config = wire.generation_config
+    if config is UNSET:
+        return Request(None, messages, tools, choice, origin=FAMILY)
+    maximum, temperature = config.max_output_tokens, config.temperature
+    if maximum is temperature is None and config == _NO_CONFIG:
+        return None
+    return Request(
+        None, messages, tools, choice, None, maximum, temperature, config.top_p, config.top_k, origin=FAMILY
+    )
+
+
+def _decode_contents(contents: list[PlainContent], system: PlainContent | UnsetType) -> tuple[Message, ...] | None:
+    messages: list[Message] = []
+    if system is not UNSET:
+        text = system.parts[0].text if len(system.parts) == 1 else UNSET
+        if text is UNSET or system.role is not UNSET or system.parts != [PlainPart(text)]:
+            return None
+        messages.append(Message("system", text))
+    waiting: list[AnyPart] = []  # the calls of the last turn, until they are answered
+    for index, content in enumerate(contents):
+        parts = content.parts
+        if not parts:
+            return None
+        if content.role == "model":
+            first = parts[0]
+            if waiting:
+                return None
+            if len(parts) == 1 and first.text is not UNSET:
+                if not first.function_call is first.function_response is first.thought_signature is UNSET:
+                    return None
+                messages.append(Message("assistant", first.text))
+                continue
+            said = _decode_model(parts, index, waiting)
+            if said is None:
+                return None
+            messages.append(Message("assistant", said))
+        elif content.role == "user":
+            first = parts[0]
+            if first.function_response is not UNSET:
+                results = _decode_results(parts, waiting)
+                if results is None:
+                    return None
+                waiting = []
+                messages.append(Message("tool", results))
+                continue
+            if len(parts) != 1 or waiting or not first.function_call is first.thought_signature is UNSET:
+                return None
+            text = first.text
+            if text is UNSET:
+                return None
+            messages.append(Message("user", text))
+        else:
+            return None
+    return tuple(messages)
+
+
+def _decode_model(parts: list[PlainPart], index: int, waiting: list[AnyPart]) -> tuple[AnyPart, ...] | None:
+    said: list[AnyPart] = []
+    for part in parts:
+        call, text, spelled = part.function_call, part.text, part.thought_signature
+        if part.function_response is not UNSET:
+            return None
+        if call is UNSET:
+            if text is UNSET or spelled is not UNSET:
+                return None
+            said.append(Text(text))
+            continue
+        arguments, call_id = call.args, call.id
+        data = bytes(arguments)
+        signature = None
+        if spelled is not UNSET:
+            if is_dummy(spelled) or is_tagged(spelled):
+                return None
+            signature = Signature(FAMILY, spelled)
+        if text is not UNSET or data[:1] != b"{" or data[:9] in _OURS:
+            return None
+        if call_id is UNSET:
+            call_id = invent_id(f"$.contents[{index}]", len(waiting))
+            decoded = ToolCall(call_id, call.name, arguments, None, False, True, False, signature)  # noqa: FBT003
+        elif call_id and call_id[:4] != INVENTED_PREFIX:
+            decoded = ToolCall(call_id, call.name, arguments, None, False, False, False, signature)  # noqa: FBT003
+        else:
+            return None
+        waiting.append(decoded)
+        said.append(decoded)
+    return tuple(said)
+
+
+def _decode_results(parts: list[PlainPart], waiting: list[Any]) -> tuple[AnyPart, ...] | None:
+    """One for each open call, in order, nothing beside them."""
+    if len(parts) != len(waiting):
+        return None
+    results: list[AnyPart] = []
+    for call, part in zip(waiting, parts, strict=True):
+        answer = part.function_response
+        if answer is UNSET or not part.text is part.function_call is part.thought_signature is UNSET:
+            return None
+        call_id, response = call.id, answer.response
+        if answer.name != call.name or (answer.id != call_id and (answer.id is not UNSET or not call.invented_id)):
+            return None
+        data = bytes(response)
+        if data[:2] != b'{"' or REFERENCE in data:
+            return None
+        if data[:9] in _OURS:
+            kind, value = read_response(response, data)
+            results.append(ToolResult(call_id, call.name, kind, value))
+        else:
+            results.append(ToolResult(call_id, call.name, "data", response))
+    return tuple(results)
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _accepted = Accepted(PROFILE)
 _CHOICES = {
@@ -58,7 +259,7 @@ def encode_plain_request(request: Request, profile: GeminiProfile = PROFILE) -> 
             return None
         system = ContentOut(UNSET, (TextOut(text),))
         messages = messages[1:]
-    contents = _contents(messages, sends_ids=profile.sends_foreign_ids)
+    contents = _contents(messages, profile.sends_foreign_ids)
     if contents is None:
         return None
     wire_tools: WireValue = UNSET
@@ -74,10 +275,10 @@ def encode_plain_request(request: Request, profile: GeminiProfile = PROFILE) -> 
     temperature = request.temperature
     config: WireValue = UNSET if maximum is temperature is None else ConfigOut(maximum, temperature)
     wire = GenerateContentRequest(contents, system, wire_tools, wire_choice, config)
-    return Encoded(encode_json(wire), (), path_of(request, profile))
+    return Encoded(encode_json(wire), (), path_of(request.model, profile, stream=request.stream))
 
 
-def _contents(messages: tuple[Message, ...], *, sends_ids: bool) -> list[WireValue] | None:
+def _contents(messages: tuple[Message, ...], sends_ids: bool) -> list[WireValue] | None:
     contents: list[WireValue] = []
     turn: list[WireValue] | None = None  # results, while more of the same turn may follow
     waiting: list[ToolCall] = []
@@ -92,7 +293,7 @@ def _contents(messages: tuple[Message, ...], *, sends_ids: bool) -> list[WireVal
                 turn = []
                 contents.append(ContentOut("user", turn))
             for part in content:
-                result = _result(part, waiting, sends_ids=sends_ids)
+                result = _result(part, waiting, sends_ids)
                 if result is None:
                     return None
                 turn.append(result)
@@ -110,7 +311,7 @@ def _contents(messages: tuple[Message, ...], *, sends_ids: bool) -> list[WireVal
         elif type(content) is str:
             contents.append(ContentOut("model", (TextOut(content),)))
         else:
-            parts = _model_parts(content, waiting, seen, sends_ids=sends_ids)
+            parts = _model_parts(content, waiting, seen, sends_ids)
             if not parts:
                 return None
             contents.append(ContentOut("model", parts))
@@ -119,7 +320,7 @@ def _contents(messages: tuple[Message, ...], *, sends_ids: bool) -> list[WireVal
 
 
 def _model_parts(
-    parts: tuple[AnyPart, ...], waiting: list[ToolCall], seen: set[str], *, sends_ids: bool
+    parts: tuple[AnyPart, ...], waiting: list[ToolCall], seen: set[str], sends_ids: bool
 ) -> list[WireValue] | None:
     wires: list[WireValue] = []
     for part in parts:
@@ -136,7 +337,7 @@ def _model_parts(
                 return None
             seen.add(call_id)
             waiting.append(part)
-            wires.append(CallOut(FunctionCallOut(name, held, _sent_id(part, sends_ids=sends_ids))))
+            wires.append(CallOut(FunctionCallOut(name, held, _sent_id(part, sends_ids))))
         elif kind is Text:
             if not part.metadata is part.cache is part.signature is None or part.citations:
                 return None
@@ -146,11 +347,11 @@ def _model_parts(
     return wires
 
 
-def _sent_id(call: ToolCall, *, sends_ids: bool) -> str | UnsetType:
+def _sent_id(call: ToolCall, sends_ids: bool) -> str | UnsetType:
     return call.id if sends_ids and not call.invented_id and call.id[:4] != INVENTED_PREFIX else UNSET
 
 
-def _result(part: AnyPart, waiting: list[ToolCall], *, sends_ids: bool) -> WireValue:
+def _result(part: AnyPart, waiting: list[ToolCall], sends_ids: bool) -> WireValue:
     if type(part) is not ToolResult or not waiting:
         return None
     call = waiting.pop(0)
@@ -166,7 +367,7 @@ def _result(part: AnyPart, waiting: list[ToolCall], *, sends_ids: bool) -> WireV
         response = value if data[:1] == b"{" else Output(value)
     else:
         return None
-    return ResultOut(FunctionResponseOut(call.name, response, _sent_id(call, sends_ids=sends_ids)))
+    return ResultOut(FunctionResponseOut(call.name, response, _sent_id(call, sends_ids)))
 
 
 def _write_tools(tools: tuple[AnyTool, ...]) -> Raw | None:

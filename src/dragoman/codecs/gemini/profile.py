@@ -98,3 +98,18 @@ VERTEX_PROFILE = structs.replace(
     server_calls_flag=False,
     unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/"),
 )
+
+
+def path_of(model: str | None, profile: GeminiProfile, *, stream: bool | None) -> str:
+    """Where a request goes: model and streaming are said there, not in the body."""
+    method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    name = model or "{model}"
+    if "/" not in name:
+        return f"{profile.path}{profile.model_prefix}{name}:{method}"
+    name = name.removeprefix("models/")
+    publisher, slash, bare = name.partition("/")
+    if not slash:
+        name = profile.model_prefix + name
+    elif "/" not in bare and profile.other_publishers:
+        name = profile.other_publishers.format(publisher=publisher, model=bare)
+    return f"{profile.path}{name}:{method}"

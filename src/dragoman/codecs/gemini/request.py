@@ -9,7 +9,8 @@ from msgspec import UNSET, Raw, structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder, decode_system
 from dragoman.codecs.gemini.places import locate_request
-from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
+from dragoman.codecs.gemini.plain import decode_plain_request
+from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
 from dragoman.codecs.gemini.thinking import decode_thinking, encode_thinking
 from dragoman.codecs.gemini.tools import (
     GROUPS,
@@ -50,7 +51,10 @@ _NUMBER = "~number:"
 
 
 def decode_request(body: bytes) -> Request:
-    wire = _reader.read(body)
+    return decode_plain_request(body) or _decode_request(_reader.read(body))
+
+
+def _decode_request(wire: GenerateContentRequest) -> Request:
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     if wire.safety_settings is not UNSET:
         keep_whole(notes, "safetySettings", wire.safety_settings)
@@ -171,7 +175,7 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
         request.model if notes is not None and "~model" in notes and request.model is not None else UNSET,
     )
     content = bytes(overlaid(wire, notes)) if notes else encode_json(wire)
-    return Encoded(content, (), path_of(request, profile))
+    return Encoded(content, (), path_of(request.model, profile, stream=request.stream))
 
 
 def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said: Extra | None) -> WireValue:
@@ -243,20 +247,6 @@ def _spelled(value: float | None, key: str, said: Extra) -> WireValue:
         return UNSET
     noted = said.get(_NUMBER + key)
     return noted if noted is not None and float(parse_json(noted)) == value else value
-
-
-def path_of(request: Request, profile: GeminiProfile) -> str:
-    method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
-    name = request.model or "{model}"
-    if "/" not in name:
-        return f"{profile.path}{profile.model_prefix}{name}:{method}"
-    name = name.removeprefix("models/")
-    publisher, slash, bare = name.partition("/")
-    if not slash:
-        name = profile.model_prefix + name
-    elif "/" not in bare and profile.other_publishers:
-        name = profile.other_publishers.format(publisher=publisher, model=bare)
-    return f"{profile.path}{name}:{method}"
 
 
 locate = locate_request

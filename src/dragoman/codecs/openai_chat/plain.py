@@ -6,8 +6,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.openai_chat.profile import PROFILE, REASONING_MODELS
-from dragoman.codecs.openai_chat.request import PATH
+from dragoman.codecs.openai_chat.profile import PATH, PROFILE, REASONING_MODELS
 from dragoman.codecs.openai_chat.wire import (
     AssistantMessage,
     Call,

@@ -6,6 +6,8 @@ import re
 
 from dragoman.profile import Profile
 
+PATH = "/chat/completions"
+
 PROFILE = Profile(
     name="openai-chat",
     family="openai",

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.carriers import TAGGED
 from dragoman.codecs.openai_chat.messages import FAMILY, MessageEncoder, decode_messages
-from dragoman.codecs.openai_chat.profile import REASONING_MODELS, SAMPLING
+from dragoman.codecs.openai_chat.profile import PATH, REASONING_MODELS, SAMPLING
 from dragoman.codecs.openai_chat.tools import (
     decode_output,
     decode_tool_choice,
@@ -46,8 +46,6 @@ OLD_MAXIMUM: Extra = {"~max_tokens": Raw(b"true")}
 _ONLY_OLD_MAXIMUM = Spelling({FAMILY: OLD_MAXIMUM})
 
 _reader = WireReader(ChatRequest, "openai-chat request")
-
-PATH = "/chat/completions"
 
 
 def decode_request(body: bytes) -> Request:
