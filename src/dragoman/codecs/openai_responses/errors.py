@@ -1,0 +1,94 @@
+"""Responses errors, both ways.
+
+The two APIs of this vendor answer a refused request with one and the same body, so it is read and written in one place.
+What is different here is the error within an answer or a stream: `response.error`, with words of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.codecs.failures import kind_of_status
+from dragoman.codecs.openai_chat.errors import decode_error, encode_error
+from dragoman.codecs.openai_responses.profile import FAMILY
+from dragoman.ir import Failure, FailureKind
+from dragoman.ir.values import compact_text, parse_json
+
+__all__ = ["decode_error", "decode_failure", "encode_error", "encode_failure"]
+
+_KIND_OF_CODE: dict[str, FailureKind] = {
+    "server_error": "server",
+    "rate_limit_exceeded": "rate_limit",
+    "insufficient_quota": "billing",
+    "invalid_prompt": "invalid_request",
+    "context_length_exceeded": "invalid_request",
+    "model_not_found": "not_found",
+    "previous_response_not_found": "not_found",
+    "vector_store_timeout": "timeout",
+    "data_residency_mismatch": "permission",
+    "bio_policy": "permission",
+    "misalignment_policy_violation": "permission",
+    "image_file_not_found": "not_found",
+    "image_file_too_large": "too_large",
+    "image_too_large": "too_large",
+    "invalid_request_error": "invalid_request",
+    "rate_limit_error": "rate_limit",
+    "authentication_error": "authentication",
+}
+_CODE_OF_KIND: dict[FailureKind, str] = {
+    "rate_limit": "rate_limit_exceeded",
+    "billing": "insufficient_quota",
+    "invalid_request": "invalid_prompt",
+    "too_large": "invalid_prompt",
+    "not_found": "invalid_prompt",
+}
+
+
+class ErrorWire(Struct, frozen=True, gc=False):
+    code: str | int | None = None
+    message: str | None = None
+    param: str | None = None
+    type: str | None = None
+    status: int | None = None
+
+
+_errors = msgspec.json.Decoder(ErrorWire)
+
+
+def decode_failure(held: Raw, status: int | None = None) -> Failure:
+    """The error of an answer that failed, or of an `error` event: one shape, flat or nested."""
+    try:
+        wire = _errors.decode(held)
+    except msgspec.ValidationError:
+        found = parse_json(held)
+        said = found if isinstance(found, str) else compact_text(held)
+        return Failure("server", said, status, metadata={FAMILY: {"~error": held}})
+    code = None if wire.code is None else str(wire.code)
+    raw_type = None if wire.type in {None, "error"} else wire.type
+    status = wire.status or status
+    kind = _KIND_OF_CODE.get(code or "") or _KIND_OF_CODE.get(raw_type or "") or _by_word(code, status)
+    return Failure(
+        kind,
+        wire.message or "",
+        status,
+        code,
+        wire.param,
+        raw_type=raw_type,
+        metadata={FAMILY: {"~error": held}},
+    )
+
+
+def _by_word(code: str | None, status: int | None) -> FailureKind:
+    if status is None and code is not None and ("image" in code or code.startswith("invalid")):
+        return "invalid_request"
+    return kind_of_status(status)
+
+
+def encode_failure(failure: Failure) -> dict[str, Any]:
+    """`response.error`: a code of this API's own, and the message."""
+    native = FAMILY in (failure.metadata or {})
+    code = failure.code if native and failure.code else _CODE_OF_KIND.get(failure.kind, "server_error")
+    return {"code": code, "message": failure.message}

@@ -1,0 +1,389 @@
+"""Content parts of messages and of tool outputs, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, cast
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.media import audio_format, audio_type, data_url, split_data_url
+from dragoman.codecs.openai_responses.profile import FAMILY
+from dragoman.codecs.openai_responses.wire import (
+    AudioData,
+    Breakpoint,
+    ContentPart,
+    InputAudio,
+    InputFile,
+    InputImage,
+    InputText,
+    OutputText,
+    ReasoningText,
+    RefusalPart,
+    SummaryText,
+)
+from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Cache,
+    Citation,
+    Document,
+    Image,
+    Metadata,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.parts import opaque_block_held
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+SPELLED = "~part"
+"""Note: the type of a text part that is not the usual one of its place."""
+CONTENT = "part:"
+"""How the kind of an opaque content part begins; without it, an opaque part of a message is a whole item."""
+ANNOTATIONS = MODELLED + "annotations"
+LOGPROBS = MODELLED + "logprobs"
+NOTHING = Raw(b"[]")
+NULL = Raw(b"null")
+TRUE = Raw(b"true")
+
+_raws = msgspec.json.Decoder(list[Raw]).decode
+
+
+def own(metadata: Metadata | None) -> Extra:
+    """What this family said about a node, and how."""
+    return {} if metadata is None else metadata.get(FAMILY, {})
+
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _decode_input_text(wire: InputText, *, assistant: bool) -> Text:
+    if wire.prompt_cache_breakpoint is UNSET and wire.extra is UNSET and not assistant:
+        return Text(wire.text)
+    cache, notes = _decode_mark(wire, wire.prompt_cache_breakpoint)
+    if assistant:
+        notes[SPELLED] = Raw(b'"input_text"')
+    return Text(wire.text, cache=cache, metadata={FAMILY: notes} if notes else None)
+
+
+def _decode_mark(wire: Wire, mark: Breakpoint | UnsetType) -> tuple[Cache | None, Extra]:
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if mark is UNSET:
+        return None, notes
+    if mark.extra is not UNSET:
+        notes.update((keep(FAMILY, UNSET, prompt_cache_breakpoint=mark.extra) or {})[FAMILY])
+    notes[MODELLED + "prompt_cache_breakpoint"] = spliced(mark, mark.extra or {})
+    return Cache(None if mark.ttl is UNSET else mark.ttl), notes
+
+
+def _decode_output_text(wire: OutputText, *, assistant: bool) -> Text:
+    if assistant and wire.annotations is UNSET and wire.logprobs is UNSET and wire.extra is UNSET:
+        return Text(wire.text)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    citations: tuple[Citation, ...] = ()
+    if wire.annotations is not UNSET:
+        citations = read_annotations(wire.annotations)
+        if not citations:
+            notes[ANNOTATIONS] = wire.annotations
+    if wire.logprobs is not UNSET:
+        says_nothing = bytes(wire.logprobs) in {b"[]", b"null"}
+        notes[LOGPROBS if says_nothing else "logprobs"] = wire.logprobs
+    if not assistant:
+        notes[SPELLED] = Raw(b'"output_text"')
+    return Text(wire.text, citations, metadata={FAMILY: notes} if notes else None)
+
+
+def _decode_plain_text(wire: ReasoningText | SummaryText, *, assistant: bool) -> Opaque:  # noqa: ARG001
+    """Reasoning where the API takes none; kept whole, for the API itself to refuse."""
+    return Opaque(FAMILY, CONTENT + "misplaced", spliced(wire, wire.extra or {}))
+
+
+def _decode_image(wire: InputImage, *, assistant: bool) -> Image:  # noqa: ARG001
+    cache, notes = _decode_mark(wire, wire.prompt_cache_breakpoint)
+    metadata = {FAMILY: notes} if notes else None
+    detail = None if wire.detail is UNSET else wire.detail
+    file_id = None if wire.file_id is UNSET else wire.file_id
+    url = wire.image_url
+    if url is UNSET:
+        return Image(file_id=file_id, cache=cache, detail=detail, metadata=metadata)
+    inline = split_data_url(url)
+    if inline is None:
+        return Image(url=url, file_id=file_id, cache=cache, detail=detail, metadata=metadata)
+    return Image(inline[0], inline[1], file_id=file_id, cache=cache, detail=detail, metadata=metadata)
+
+
+def _decode_file(wire: InputFile, *, assistant: bool) -> Document:  # noqa: ARG001
+    cache, notes = _decode_mark(wire, wire.prompt_cache_breakpoint)
+    title = None if wire.filename is UNSET else wire.filename
+    file_id = None if wire.file_id is UNSET else wire.file_id
+    url = None if wire.file_url is UNSET else wire.file_url
+    media_type = data = None
+    if wire.file_data is not UNSET:
+        inline = split_data_url(wire.file_data)
+        if inline is None:
+            notes["file_data"] = wire_text(wire.file_data)  # neither a data URL nor anything others could read
+        else:
+            media_type, data = inline
+    metadata = {FAMILY: notes} if notes else None
+    return Document(media_type, data, url=url, file_id=file_id, title=title, cache=cache, metadata=metadata)
+
+
+def wire_text(text: str) -> Raw:
+    return Raw(encode_json(text))
+
+
+def _decode_audio(wire: InputAudio, *, assistant: bool) -> Audio:  # noqa: ARG001
+    inner = wire.input_audio
+    return Audio(audio_type(inner.format), inner.data, metadata=keep(FAMILY, wire.extra, input_audio=inner.extra))
+
+
+def _decode_refusal(wire: RefusalPart, *, assistant: bool) -> Refusal:  # noqa: ARG001
+    return Refusal(wire.refusal, keep(FAMILY, wire.extra))
+
+
+def _decode_unmodelled(wire: Unmodelled, *, assistant: bool) -> Opaque:  # noqa: ARG001
+    found = parse_json(wire.raw)
+    kind = found.get("type") if isinstance(found, dict) else None
+    return Opaque(FAMILY, f"{CONTENT}{kind or ''}", wire.raw)
+
+
+_DECODE: dict[type[Wire], Callable[..., AnyPart]] = {
+    InputText: _decode_input_text,
+    OutputText: _decode_output_text,
+    InputImage: _decode_image,
+    InputFile: _decode_file,
+    InputAudio: _decode_audio,
+    RefusalPart: _decode_refusal,
+    ReasoningText: _decode_plain_text,
+    SummaryText: _decode_plain_text,
+    Unmodelled: _decode_unmodelled,
+}
+
+
+def decode_part(wire: ContentPart, *, assistant: bool = False) -> AnyPart:
+    return _DECODE[type(wire)](wire, assistant=assistant)
+
+
+# ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+_KNOWN_KEYS = frozenset({"type", "url", "title", "filename", "start_index", "end_index", "index"})
+
+
+def read_annotations(held: Raw) -> tuple[Citation, ...]:
+    """Annotations of all four kinds; nothing when the list is empty or holds anything but objects."""
+    if bytes(held) == b"[]" or bytes(held)[:1] != b"[":
+        return ()
+    citations = [read_annotation(raw) for raw in _raws(held)]
+    return () if None in citations else tuple(citation for citation in citations if citation is not None)
+
+
+def read_annotation(raw: Raw) -> Citation | None:
+    found = parse_json(raw)
+    if not isinstance(found, dict):
+        return None
+
+    def get(key: str, kind: type) -> Any:
+        return found[key] if isinstance(found.get(key), kind) else None
+
+    private = {key: Raw(encode_json(value)) for key, value in found.items() if key not in _KNOWN_KEYS}
+    return Citation(
+        get("url", str),
+        get("title", str) or get("filename", str),
+        None,
+        get("start_index", int),
+        get("end_index", int),
+        {FAMILY: {"~annotation": raw, **private}},
+    )
+
+
+def write_annotations(part: Text, log: LossLog) -> list[WireValue]:
+    annotations: list[WireValue] = []
+    for citation in part.citations:
+        annotation = write_annotation(citation, len(part.text))
+        if annotation is None:
+            log.drop(part, "citations", "citation of a document", "annotations of this API cite its own files only")
+            continue
+        if citation.cited_text is not None:
+            log.degrade(part, "citations", "text of a citation", "annotations of this API tell the page only")
+        annotations.append(annotation)
+    return annotations
+
+
+def write_annotation(citation: Citation, length: int) -> WireValue:
+    """None for what has no web page: files are cited by ids of the vendor's own store."""
+    noted = own(citation.metadata).get("~annotation")
+    if noted is not None:
+        return noted
+    if citation.url is None:
+        return None
+    return {
+        "type": "url_citation",
+        "start_index": 0 if citation.start is None else citation.start,
+        "end_index": length if citation.end is None else citation.end,
+        "url": citation.url,
+        "title": citation.title or "",
+    }
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_NAMES: dict[type[AnyPart], str] = {
+    Text: "text",
+    Image: "image",
+    Document: "document",
+    Audio: "audio",
+    Reasoning: "reasoning",
+    Refusal: "refusal",
+    ToolCall: "tool call",
+    ToolResult: "tool result",
+    ServerToolCall: "call run by the provider",
+    ServerToolResult: "result of a call run by the provider",
+}
+_NOT_FILES = ("audio/", "video/")
+
+
+class PartEncoder:
+    """Encodes content parts. What cannot be said here is logged, and gives nothing."""
+
+    def __init__(self, log: LossLog, *, native: bool = False) -> None:
+        self._log = log
+        self._native = native
+        """The body came from this family: all that it says may be said again, exactly as it was."""
+
+    def encode_part(self, part: AnyPart, role: str) -> WireValue:
+        """The part on the wire, or None when this API cannot hold it there (logged)."""
+        return self._ENCODERS[type(part)](self, part, role)
+
+    def _encode_text(self, part: Text, role: str) -> WireValue:
+        notes = own(part.metadata)
+        if not notes and part.cache is None and part.signature is None and role != "assistant":
+            return InputText(part.text)
+        spelled = parse_json(notes[SPELLED]) if SPELLED in notes else None
+        if part.cache is not None and MODELLED + "prompt_cache_breakpoint" not in notes:
+            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        if spelled == "output_text" or (role == "assistant" and spelled is None):
+            return self._encode_output_text(part, notes)
+        return spliced(InputText(part.text), notes)
+
+    def _encode_output_text(self, part: Text, notes: Extra) -> WireValue:
+        annotations: Any = write_annotations(part, self._log) if part.citations else UNSET
+        wire = OutputText(part.text, UNSET if annotations is UNSET else Raw(encode_json(annotations)))
+        return spliced(wire, notes) if notes else wire
+
+    def _encode_image(self, part: Image, role: str) -> WireValue:
+        if role in {"assistant", "system"} and not self._native:
+            return self._lose(part, f"a message of the {role} holds no images here")
+        self._withhold_signature(part)
+        url = part.url if part.data is None else data_url(part.media_type or "image/png", part.data)
+        if url is not None and not self._native and not url.startswith(("http", "data:")):
+            return self._lose(part, "this API fetches images from the web only")
+        if url is None and not self._knows_file(part):
+            return self._lose(part, "its file id belongs to another provider")
+        # `detail` is required in messages; "auto" is what leaving it out means elsewhere.
+        detail: Any = part.detail if part.detail is not None else UNSET if self._native else "auto"
+        file_id: Any = UNSET if part.file_id is None else part.file_id
+        return self._marked(part, InputImage(UNSET if url is None else url, file_id, detail))
+
+    def _encode_document(self, part: Document, role: str) -> WireValue:
+        if role in {"assistant", "system"} and not self._native and part.text is None:
+            return self._lose(part, f"a message of the {role} holds no files here")
+        self._withhold_signature(part)
+        for field in ("context", "cite"):
+            if getattr(part, field) is not None:
+                self._log.drop(part, field, f"document {field}", "this API has no such setting on files")
+        if part.text is not None:
+            self._log.degrade(part, "", "text document", "it crosses as plain text")
+            return self._encode_text(Text(part.text), role)
+        if part.data is not None and (part.media_type or "").startswith(_NOT_FILES) and not self._native:
+            return self._lose(part, f"this API takes no {part.media_type} files")
+        if part.url is not None and not self._native and not part.url.startswith(("http://", "https://")):
+            return self._lose(part, "this API fetches http and https addresses only")
+        if part.file_id is not None and not self._knows_file(part):
+            return self._lose(part, "its file id belongs to another provider")
+        data: Any = UNSET if part.data is None else data_url(part.media_type or "application/pdf", part.data)
+        name: Any = UNSET if part.title is None else part.title
+        if part.data is not None and part.title is None and not self._native:
+            name = _file_name(part.media_type)
+        wire = InputFile(
+            data,
+            UNSET if part.url is None else part.url,
+            UNSET if part.file_id is None else part.file_id,
+            # A file by address or by id has its own name.
+            name if self._native or part.data is not None else UNSET,
+        )
+        return self._marked(part, wire)
+
+    def _encode_audio(self, part: Audio, role: str) -> WireValue:
+        if self._native and part.data is not None:
+            notes = own(part.metadata)
+            inner: Any = AudioData(part.data, audio_format(part.media_type or "") or "wav")
+            inner_keys = inner_extra(notes, "input_audio")
+            return spliced(InputAudio(inner if inner_keys is None else cast("Any", spliced(inner, inner_keys))), notes)
+        if not (part.transcript or "").strip():
+            return self._lose(part, "this API has no audio")
+        self._log.degrade(part, "", "audio", "its transcript is sent: this API has no audio")
+        return self._encode_text(Text(part.transcript or ""), role)
+
+    def _encode_refusal(self, part: Refusal, role: str) -> WireValue:
+        if role != "assistant" and not self._native:
+            return self._lose(part, "only the assistant refuses")
+        notes = own(part.metadata)
+        return spliced(RefusalPart(part.text), notes) if notes else RefusalPart(part.text)
+
+    def _encode_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
+        if part.origin == FAMILY:
+            return opaque_block_held(part)
+        return self._lose(part, "it belongs to the provider that made it")
+
+    def _refuse(self, part: AnyPart, role: str) -> WireValue:
+        return self._lose(part, f"a message of the {role} cannot hold it here")
+
+    def _lose(self, part: AnyPart, why: str) -> None:
+        kind = f"{part.origin} block {part.kind!r}" if isinstance(part, Opaque) else _NAMES[type(part)]
+        self._log.drop(part, "", kind, why)
+
+    def _knows_file(self, part: Image | Document) -> bool:
+        # Ids of this vendor's store; others have the same word with other signs behind it.
+        return self._native or (part.file_id is not None and part.file_id.startswith(("file-", "assistant-")))
+
+    def _withhold_signature(self, part: Image | Document) -> None:
+        if part.signature is not None:
+            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+
+    def _marked(self, part: Image | Document, wire: Wire) -> WireValue:
+        notes = own(part.metadata)
+        if part.cache is not None and MODELLED + "prompt_cache_breakpoint" not in notes:
+            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        return spliced(wire, notes) if notes else wire
+
+    _ENCODERS: ClassVar[Mapping[type[AnyPart], Callable[[Any, Any, str], WireValue]]] = {
+        Text: _encode_text,
+        Image: _encode_image,
+        Document: _encode_document,
+        Audio: _encode_audio,
+        Refusal: _encode_refusal,
+        Opaque: _encode_opaque,
+        Reasoning: _refuse,
+        ToolCall: _refuse,
+        ToolResult: _refuse,
+        ServerToolCall: _refuse,
+        ServerToolResult: _refuse,
+    }
+
+
+_EXTENSIONS = {"application/pdf": "pdf", "text/plain": "txt", "text/csv": "csv", "text/html": "html"}
+
+
+def _file_name(media_type: str | None) -> str:
+    """File data without a name is refused."""
+    return f"document.{_EXTENSIONS.get(media_type or 'application/pdf', 'bin')}"

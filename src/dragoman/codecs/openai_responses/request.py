@@ -1,0 +1,388 @@
+"""Responses requests, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, structs
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.openai_responses.messages import (
+    INSTRUCTIONS,
+    MessageEncoder,
+    decode_items,
+    message_items,
+)
+from dragoman.codecs.openai_responses.parts import TRUE, own
+from dragoman.codecs.openai_responses.profile import FAMILY, LEAST_OUTPUT_TOKENS, REASONING_MODELS, SAMPLING
+from dragoman.codecs.openai_responses.tools import (
+    decode_output,
+    decode_tool_choice,
+    decode_tools,
+    encode_output,
+    encode_tool_choice,
+    encode_tools,
+)
+from dragoman.codecs.openai_responses.wire import (
+    LooseRequest,
+    ReasoningWire,
+    ResponsesRequest,
+    Settings,
+    TextSettings,
+)
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.errors import EncodeError
+from dragoman.ir import (
+    AnyPart,
+    Document,
+    Image,
+    Message,
+    Reasoning,
+    ReasoningSettings,
+    Refusal,
+    Request,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
+from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+PATH = "/responses"
+
+_strict = msgspec.json.Decoder(ResponsesRequest)
+_loose = WireReader(LooseRequest, "openai-responses request")
+
+NOT_STORED = Raw(b"false")
+ENCRYPTED = Raw(b'["reasoning.encrypted_content"]')
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_request(body: bytes) -> Request:
+    wire: ResponsesRequest | LooseRequest
+    try:
+        wire = _strict.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        wire = _loose.read(body)
+    given: Any = wire.input
+    tools, text = wire.tools, wire.text
+    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    messages: tuple[Message, ...] = ()
+    if type(given) is str:
+        messages = (Message("user", given),)
+        extra["~input"] = Raw(b'"string"')
+    elif given is not UNSET:
+        messages = decode_items(given)
+        if not messages:
+            extra["~input"] = Raw(b'"empty"')
+    if wire.instructions is not None:
+        messages = (Message("system", wire.instructions, None, INSTRUCTIONS), *messages)
+    if tools == []:
+        extra["tools"] = Raw(b"[]")
+    _decode_state(wire, extra)
+    if text is not UNSET:
+        _decode_text_settings(text, extra)
+    return Request(
+        wire.model,
+        messages,
+        () if tools is UNSET else decode_tools(tools),
+        None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice),
+        wire.parallel_tool_calls,
+        wire.max_output_tokens,
+        wire.temperature,
+        wire.top_p,
+        reasoning=None if wire.reasoning is UNSET else _decode_reasoning(wire.reasoning),
+        output=None if text is UNSET or text.format is UNSET else decode_output(text.format),
+        stream=wire.stream,
+        user=wire.user,
+        metadata={FAMILY: extra} if extra else None,
+        origin=FAMILY,
+    )
+
+
+def _decode_state(wire: Settings, extra: Extra) -> None:
+    """What is kept between requests. Not keeping it is what other APIs do anyway, and no loss there."""
+    if wire.store is not UNSET:
+        extra[("" if bytes(wire.store) == b"true" else MODELLED) + "store"] = wire.store
+    if wire.include is not UNSET:
+        only_reasoning = parse_json(wire.include) in (None, [], ["reasoning.encrypted_content"])
+        extra[MODELLED * only_reasoning + "include"] = wire.include
+
+
+def _decode_text_settings(text: TextSettings, extra: Extra) -> None:
+    within = (keep(FAMILY, UNSET, text=text.extra) or {FAMILY: {}})[FAMILY]
+    extra.update(within)
+    if text.format is UNSET:
+        extra["~text"] = TRUE
+    elif decode_output(text.format) is None:
+        extra["~format"] = spliced(text.format, text.format.extra or {})
+
+
+def _decode_reasoning(wire: ReasoningWire) -> ReasoningSettings:
+    effort = None if wire.effort is UNSET else wire.effort
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if wire.summary is not UNSET and wire.summary != "auto":
+        notes[MODELLED + "summary"] = Raw(encode_json(wire.summary))
+    visible = None if wire.summary is UNSET else True
+    return ReasoningSettings(
+        "off" if effort == "none" else None, effort, None, visible, {FAMILY: notes} if notes else None
+    )
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_request(request: Request, log: LossLog) -> Encoded:
+    native = request.origin == FAMILY
+    extra = own(request.metadata)
+    if not native:
+        request = _fitting(request, log)
+        extra = _explicit(request, extra)
+    instructions, messages = _split_instructions(request, native=native)
+    encoder = MessageEncoder(log, native=native)
+    items: Any = encoder.encode(messages)
+    if "~input" in extra and native:
+        spelled = parse_json(extra["~input"])
+        items = messages[0].text if spelled == "string" and len(messages) == 1 else items
+    elif not items:
+        if not native and not _has_state(extra):
+            raise EncodeError(path="$.input", reason="no message says anything this API can hold", target=NAME)
+        items = UNSET
+    tools = encode_tools(request.tools, log, native=native) if request.tools else None
+    choice = request.tool_choice if tools or native else None
+    wire = ResponsesRequest(
+        request.model,
+        instructions,
+        tools or UNSET,
+        UNSET if choice is None else encode_tool_choice(choice, request.tools),
+        request.parallel_tool_calls if tools or native else None,
+        request.max_output_tokens,
+        request.temperature,
+        request.top_p,
+        UNSET if request.reasoning is None else _encode_reasoning(request.reasoning, request, log),
+        _encode_text_settings(request, extra, log),
+        request.stream,
+        request.user,
+        input=items,
+    )
+    return Encoded(encode_json(wire) if not extra else bytes(spliced(wire, extra)), (), PATH)
+
+
+NAME = "openai-responses"
+
+
+def _has_state(extra: Extra) -> bool:
+    return any(key in extra for key in ("previous_response_id", "conversation", "prompt"))
+
+
+def _explicit(request: Request, extra: Extra) -> Extra:
+    """Defaults of this API that no other has: it stores what it is sent, and keeps its reasoning to itself."""
+    if _has_state(extra) or "store" in extra:
+        return extra
+    said: Extra = {"store": NOT_STORED}
+    if REASONING_MODELS.match(request.model or "") is not None:
+        said["include"] = ENCRYPTED
+    return {**said, **{key: held for key, held in extra.items() if key.removeprefix(MODELLED) not in said}}
+
+
+_UNKNOWN_SETTINGS = ("top_k", "seed", "presence_penalty", "frequency_penalty")
+
+
+def _fitting(request: Request, log: LossLog) -> Request:
+    """A request of another family without what this API has no field for."""
+    for name in _UNKNOWN_SETTINGS:
+        if getattr(request, name) is not None:
+            log.drop(request, name, name, "this API has no such setting")
+    if request.stop:
+        log.drop(request, "stop", "stop sequences", "this API takes none")
+    if request.candidates not in {None, 1}:
+        log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
+    if request.cache is not None:
+        log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
+    changes: dict[str, Any] = {}
+    maximum = request.max_output_tokens
+    if maximum is not None and maximum < LEAST_OUTPUT_TOKENS:
+        why = f"this API takes no fewer than {LEAST_OUTPUT_TOKENS}"
+        log.degrade(request, "max_output_tokens", f"a limit of {maximum} tokens", why)
+        changes["max_output_tokens"] = LEAST_OUTPUT_TOKENS
+    if REASONING_MODELS.match(request.model or "") is not None and not _is_off(request.reasoning):
+        for name in SAMPLING:
+            if getattr(request, name) is not None:
+                log.drop(request, name, name, "this model refuses it while it reasons")
+                changes[name] = None
+    if request.output is not None and request.output.kind == "json" and not _says_json(request.messages):
+        # "Response input messages must contain the word 'json' in some form"
+        log.invent(request, "output", "the instruction to answer in JSON", "this API wants the word JSON in a message")
+        changes["messages"] = (Message("system", "Answer in JSON."), *request.messages)
+    return _replaced(request, changes, log) if changes else request
+
+
+def _is_off(settings: ReasoningSettings | None) -> bool:
+    return settings is not None and (settings.effort == "none" or (settings.effort is None and settings.mode == "off"))
+
+
+def _replaced(request: Request, changes: dict[str, Any], log: LossLog) -> Request:
+    changed = structs.replace(request, **changes)
+    log.replaced(changed, request)
+    return changed
+
+
+def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, tuple[Message, ...]]:
+    """The system text that goes into its own field: what came from there, or the opening one of another family."""
+    messages = request.messages
+    first = messages[0] if messages else None
+    if first is None or first.role != "system":
+        return None, messages
+    noted = own(first.metadata).keys() == {"~instructions"}
+    if native:
+        return (first.text, messages[1:]) if noted else (None, messages)
+    if first.name is not None or len(messages) == 1 or messages[1].role == "system" or not _is_plain(first):
+        return None, messages
+    if request.output is not None and request.output.kind == "json" and not _says_json(messages[1:]):
+        return None, messages  # the API looks for the word in messages only
+    return first.text, messages[1:]
+
+
+def _is_plain(message: Message) -> bool:
+    content = content_held(message)
+    if type(content) is str:
+        return bool(content)
+    parts = message.parts
+    return len(parts) == 1 and type(parts[0]) is Text and parts[0].cache is None and bool(parts[0].text)
+
+
+def _says_json(messages: tuple[Message, ...]) -> bool:
+    return any("json" in message.text.lower() for message in messages)
+
+
+def _encode_text_settings(request: Request, extra: Extra, log: LossLog) -> WireValue:
+    output = request.output
+    if "~format" in extra:
+        form: Any = extra["~format"]
+    else:
+        form = UNSET if output is None else encode_output(output, request, log)
+    within = inner_extra(extra, "text")
+    if form is UNSET and within is None and "~text" not in extra:
+        return UNSET
+    settings = TextSettings(form)
+    return settings if within is None else spliced(settings, within)
+
+
+_BUDGET_EFFORT = ((2048, "low"), (8192, "medium"))
+
+
+def _encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
+    notes = own(settings.metadata)
+    native = request.origin == FAMILY
+    effort: Any = UNSET if settings.effort is None else settings.effort
+    if effort is UNSET and not native:
+        effort = _encode_effort(settings, request, log)
+    visible = settings.visible
+    if visible is None and not native:
+        # Whoever asks for thinking gets to see it elsewhere; here only when asked.
+        visible = settings.mode in {"on", "adaptive"}
+    summary: Any = "auto" if visible and MODELLED + "summary" not in notes else UNSET
+    if effort is UNSET and summary is UNSET and not notes and not native:
+        return UNSET
+    wire = ReasoningWire(effort, summary)
+    return spliced(wire, notes) if notes else wire
+
+
+def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) -> Any:
+    budget = settings.budget_tokens
+    if budget is not None and budget > 0:
+        effort = next((name for limit, name in _BUDGET_EFFORT if budget <= limit), "high")
+        log.degrade(request, "reasoning.budget_tokens", f"budget of {budget} tokens", f"sent as effort {effort}")
+        return effort
+    if settings.mode == "off":
+        return "none"
+    if settings.mode is not None:
+        log.degrade(request, "reasoning.mode", f"reasoning {settings.mode}", "the model's own default effort applies")
+    return UNSET
+
+
+# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
+
+_OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
+_OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
+    Image: {"url": "image_url", "data": "image_url", "media_type": "image_url"},
+    Document: {"data": "file_data", "media_type": "file_data", "url": "file_url", "title": "filename"},
+    ToolCall: {"signature": ""},
+    Reasoning: {"signature": "encrypted_content", "text": "summary", "redacted": "encrypted_content"},
+    Refusal: {"text": "refusal"},
+}
+
+
+def locate(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the wire body a node of the request came from."""
+    if message_index is None:
+        return _locate_setting(field) if part_index is None else _locate_tool(part_index, field)
+    messages = request.messages
+    if message_index == 0 and own(messages[0].metadata) == INSTRUCTIONS[FAMILY]:
+        return "$.instructions"
+    if "~input" in own(request.metadata):
+        return "$.input"
+    start = sum(map(_item_count, messages[:message_index]))
+    message = messages[message_index]
+    if part_index is None:
+        path = f"$.input[{start}]"
+        return f"{path}.{field}" if field else path
+    if message.role == "assistant":
+        item, place = list(message_items(message))[part_index]
+        return locate_part(f"$.input[{start + item}]", message.parts[part_index], place, field)
+    return _locate_in_message(f"$.input[{start}]", message, part_index, field)
+
+
+def _item_count(message: Message) -> int:
+    if message.role == "assistant":
+        return max((item for item, _ in message_items(message)), default=0) + 1
+    return 0 if own(message.metadata) == INSTRUCTIONS[FAMILY] else 1
+
+
+def _locate_in_message(path: str, message: Message, part_index: int, field: str) -> str:
+    part = message.parts[part_index]
+    if isinstance(part, ToolResult):
+        return f"{path}.{field}" if field and field not in ToolResult.__struct_fields__ else path
+    if type(content_held(message)) is str:
+        return f"{path}.content"
+    inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
+    return f"{path}.content[{part_index}]" + (f".{inner}" if inner else "")
+
+
+def locate_part(path: str, part: AnyPart, place: int, field: str) -> str:
+    """A part of the model's turn, within its item."""
+    inner = _OF_A_PART.get(type(part), {}).get(field, field)
+    if isinstance(part, Text | Refusal):
+        if field == "phase":
+            return f"{path}.phase"
+        if field.startswith("item."):
+            return f"{path}.{field.removeprefix('item.')}"
+        if field.startswith("citations"):
+            return f"{path}.content[{place}].annotations"
+        notes = own(part.metadata)
+        easy = "~item" not in notes and "~id" not in notes
+        path += ".content" if easy and not place else f".content[{place}]"
+    return f"{path}.{inner}" if inner else path
+
+
+def _locate_setting(field: str) -> str:
+    head, _, rest = field.partition(".")
+    if head == "output":
+        inner = f".{rest}" if rest.partition(".")[0] in _OF_A_SCHEMA or rest else ""
+        return f"$.text.format{inner}"
+    if head == "tool_choice" and rest in ToolChoice.__struct_fields__:
+        return "$.tool_choice"
+    if head == "reasoning" and rest == "visible":
+        return "$.reasoning.summary"
+    if head == "reasoning" and rest in {"mode", "budget_tokens"}:
+        return "$.reasoning.effort"
+    return f"$.{field}" if head else "$"
+
+
+def _locate_tool(index: int, field: str) -> str:
+    return f"$.tools[{index}].{field}" if field else f"$.tools[{index}]"

@@ -1,0 +1,334 @@
+"""Responses responses, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, structs
+
+from dragoman.codecs.arguments import cut_short
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.ids import invent_id
+from dragoman.codecs.openai_responses.items import asks_client
+from dragoman.codecs.openai_responses.messages import (
+    INCOMPLETE,
+    STATUS,
+    MessageEncoder,
+    decode_answer,
+    message_items,
+)
+from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
+from dragoman.codecs.openai_responses.profile import FAMILY
+from dragoman.codecs.openai_responses.request import locate_part
+from dragoman.codecs.openai_responses.wire import (
+    IncompleteDetails,
+    InputDetails,
+    LooseResponse,
+    OutputDetails,
+    ResponsesResponse,
+    UsageWire,
+)
+from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+_strict = msgspec.json.Decoder(ResponsesResponse)
+_loose = WireReader(LooseResponse, "openai-responses response")
+_counts = WireReader(UsageWire, "openai-responses usage")
+_incomplete = msgspec.json.Decoder(IncompleteDetails)
+
+OBJECT = Raw(b'"response"')
+
+# ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
+
+_INCOMPLETE: dict[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+    "max_messages": "pause",
+    "steered": "pause",
+}
+_STATUS: dict[str, FinishReason] = {"failed": "error", "cancelled": "error", "incomplete": "unknown"}
+_UNFINISHED = frozenset({"in_progress", "queued"})
+_ENDED = frozenset({"completed", "complete"})
+
+
+def decode_finish(status: str | None, reason: str | None, parts: tuple[AnyPart, ...]) -> Finish | None:
+    """There is no finish reason here: the status, the reason of an early end, and what was said tell it."""
+    if status in _UNFINISHED:
+        return None
+    if status == "incomplete" and reason is not None:
+        return Finish(_INCOMPLETE.get(reason, "unknown"), reason)
+    if status is not None and status not in _ENDED:
+        return Finish(_STATUS.get(status, "unknown"), status)
+    word: FinishReason = "stop"
+    for part in parts:
+        if isinstance(part, ToolCall) or asks_client(part):
+            return Finish("tool_calls", status)
+        if isinstance(part, Refusal):
+            word = "refusal"
+    return Finish(word, status)
+
+
+def encode_finish(
+    finish: Finish | None, source: str | None, log: LossLog, completion: Completion
+) -> tuple[str, str | None]:
+    """The status, and the reason of an early end."""
+    if finish is None:
+        if source != FAMILY:
+            log.invent(completion, "finish", "status completed", "an answer of this API says how it ended")
+        return "completed", None
+    if finish.stop_sequence is not None:
+        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+    reason = finish.reason
+    if reason == "length":
+        return "incomplete", "max_output_tokens"
+    if reason == "content_filter":
+        return "incomplete", "content_filter"
+    message = completion.messages[0] if completion.messages else Message("assistant", ())
+    if reason == "refusal" and message.refusal is None:
+        # Classifiers elsewhere stop an answer that said something else so far; here only a refusal's words tell one.
+        log.degrade(completion, "finish", "finish reason 'refusal'", "this API calls it a filtered answer")
+        return "incomplete", "content_filter"
+    if reason in {"pause", "error", "unknown"} or (reason == "tool_calls" and not message.tool_calls):
+        log.degrade(completion, "finish", f"finish reason {finish.raw or reason!r}", "this API can only say completed")
+    return "completed", None
+
+
+# ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_usage(held: Raw) -> Usage:
+    """The counts, with the wire's own object beside them."""
+    return usage_of(_counts.read(bytes(held)), {FAMILY: {"~usage": held}})
+
+
+def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
+    """Input includes cached tokens, output includes reasoning."""
+    cached = cache_written = image = reasoning = None
+    if wire.input_tokens_details:
+        cached = wire.input_tokens_details.cached_tokens
+        cache_written = wire.input_tokens_details.cache_write_tokens
+        image = wire.input_tokens_details.image_tokens
+    if wire.output_tokens_details:
+        reasoning = wire.output_tokens_details.reasoning_tokens
+    total = wire.total_tokens
+    return Usage(
+        wire.input_tokens or 0,
+        wire.output_tokens or 0,
+        None if cached is UNSET else cached,
+        None if cache_written is UNSET else cache_written,
+        None if reasoning is UNSET else reasoning,
+        None if image is UNSET else image,
+        None if total is UNSET else total,
+        metadata,
+    )
+
+
+def encode_usage(usage: Usage) -> WireValue:
+    notes = own(usage.metadata)
+    if "~usage" in notes:
+        return notes["~usage"]
+    # A strict client expects the details, and both counts of the first.
+    return UsageWire(
+        usage.input,
+        InputDetails(usage.cached or 0, usage.cache_written or 0, UNSET if usage.image is None else usage.image),
+        usage.output,
+        OutputDetails(usage.reasoning or 0),
+        usage.input + usage.output if usage.total is None else usage.total,
+    )
+
+
+# ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+_ECHO = tuple(
+    (name, MODELLED + name)
+    for name in (
+        *("object", "created_at", "incomplete_details", "error", "completed_at", "background", "frequency_penalty"),
+        *("instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls", "presence_penalty"),
+        *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "reasoning", "safety_identifier"),
+        *("store", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
+    )
+)
+"""What the answer repeats of the request, filled with defaults, and what we say in our own fields."""
+_SAID = ("billing", "moderation", "service_tier", "tool_usage")
+
+
+def decode_response(body: bytes) -> Completion:
+    wire: ResponsesResponse | LooseResponse
+    try:
+        wire = _strict.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        wire = _loose.read(body)
+    extra = _decode_extra(wire)
+    reason = incomplete_reason(wire.incomplete_details)
+    parts = decode_answer(wire.output or (), wire.id or "")
+    finish = decode_finish(wire.status, reason, parts)
+    if finish is not None and finish.reason == "length":
+        parts = _cut(parts)
+    created = UNSET if wire.created_at is UNSET else parse_json(wire.created_at)
+    usage = wire.usage
+    if usage is not UNSET and bytes(usage) == b"null":
+        extra[MODELLED + "usage"], usage = NULL, UNSET
+    return Completion(
+        (Message("assistant", parts),),
+        finish,
+        None if usage is UNSET else decode_usage(usage),
+        wire.id,
+        wire.model,
+        int(created) if isinstance(created, int | float) else None,
+        metadata={FAMILY: extra},
+    )
+
+
+def _decode_extra(wire: ResponsesResponse | LooseResponse) -> Extra:
+    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    for name, key in _ECHO:
+        held = getattr(wire, name)
+        if held is not UNSET:
+            extra[key] = held
+    for name in _SAID:
+        held = getattr(wire, name)
+        if held is not UNSET:
+            extra[name] = held
+    if wire.status is not None:
+        extra[STATUS] = Raw(encode_json(wire.status))
+    if not wire.output:
+        extra[MODELLED + "output"] = NULL if wire.output is None else NOTHING
+        if wire.output is UNSET:
+            del extra[MODELLED + "output"]
+    if "output_text" in extra:
+        extra[MODELLED + "output_text"] = extra.pop("output_text")  # all texts once more
+    return extra
+
+
+def incomplete_reason(held: Any) -> str | None:
+    """Why an answer is incomplete."""
+    if held is UNSET or bytes(held) == b"null":
+        return None
+    try:
+        return _incomplete.decode(held).reason
+    except msgspec.ValidationError:
+        return None
+
+
+def _cut(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
+    """A call that says of itself that it is incomplete must not be run; nor one whose text breaks off."""
+    marked = tuple(
+        structs.replace(part, incomplete=True)
+        if isinstance(part, ToolCall) and bytes(own(part.metadata).get(STATUS, NULL)) == bytes(INCOMPLETE)
+        else part
+        for part in parts
+    )
+    return cut_short(marked, "length")
+
+
+def encode_response(completion: Completion, log: LossLog) -> Encoded:
+    extra = own(completion.metadata)
+    if completion.metadata is not None and FAMILY in completion.metadata:
+        return _encode_native(completion, extra, log)
+    if completion.id is None or completion.model is None:
+        completion = _identified(completion, log)
+    status, reason = encode_finish(completion.finish, None, log, completion)
+    for message in completion.messages[1:]:
+        log.drop(message, "", "a further candidate", "this API gives one answer")
+    seed = completion.id or ""
+    items = MessageEncoder(log, to_client=True, seed=seed).encode(completion.messages[:1])
+    usage = None if completion.usage is None else encode_usage(completion.usage)
+    return Encoded(encode_json(answer_object(completion, status, reason, items, usage)))
+
+
+def answer_object(
+    completion: Completion, status: str, reason: str | None, output: list[WireValue], usage: WireValue
+) -> dict[str, Any]:
+    """A response as strict clients expect it: what the client asked for is not known here, so the defaults stand."""
+    created = completion.created or 0
+    return {
+        "id": completion.id or "",
+        "object": "response",
+        "created_at": created,
+        "status": status,
+        "background": False,
+        "completed_at": created if status == "completed" else None,
+        "error": None,
+        "incomplete_details": None if reason is None else {"reason": reason},
+        "instructions": None,
+        "max_output_tokens": None,
+        "model": completion.model or "",
+        "output": output,
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None},
+        "store": False,
+        "temperature": None,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": None,
+        "truncation": "disabled",
+        "usage": usage,
+        "user": None,
+        "metadata": {},
+    }
+
+
+def _identified(completion: Completion, log: LossLog) -> Completion:
+    """Gemini may leave both out; clients of this API expect them."""
+    named = structs.replace(
+        completion, id=completion.id or f"resp_{invent_id('answer', 0)}", model=completion.model or ""
+    )
+    log.replaced(named, completion)
+    if completion.id is None:
+        log.invent(completion, "id", "id of the answer", "an answer of this API has one")
+    if completion.model is None:
+        log.invent(completion, "model", "empty model name", "an answer of this API names its model")
+    return named
+
+
+def _encode_native(completion: Completion, extra: Extra, log: LossLog) -> Encoded:
+    items: Any = UNSET
+    if MODELLED + "output" not in extra and completion.messages:
+        encoder = MessageEncoder(log, to_client=True, native=True, seed=completion.id or "")
+        items = encoder.encode(completion.messages) or UNSET
+    wire = ResponsesResponse(
+        completion.id,
+        model=completion.model,
+        usage=UNSET if completion.usage is None else encode_usage(completion.usage),
+        output=items,
+    )
+    return Encoded(bytes(spliced(wire, extra)))
+
+
+# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
+
+_USAGE = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cached": "input_tokens_details.cached_tokens",
+    "cache_written": "input_tokens_details.cache_write_tokens",
+    "image": "input_tokens_details.image_tokens",
+    "reasoning": "output_tokens_details.reasoning_tokens",
+    "total": "total_tokens",
+}
+
+
+def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the wire body a node of the completion came from."""
+    if message_index is None:
+        head, _, rest = field.partition(".")
+        if head == "finish":
+            early = completion.finish is not None and completion.finish.raw in _INCOMPLETE
+            return "$.incomplete_details.reason" if early else "$.status"
+        if head == "usage" and rest:
+            return f"$.usage.{_USAGE.get(rest, rest)}"
+        if head == "created":
+            return "$.created_at"
+        return f"$.{field}" if field else "$"
+    if part_index is None:
+        return f"$.output.{field}" if field else "$.output"
+    message = completion.messages[message_index]
+    item, place = list(message_items(message))[part_index]
+    return locate_part(f"$.output[{item}]", message.parts[part_index], place, field)

@@ -1,0 +1,230 @@
+"""Tool definitions, tool choice and structured output, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.openai_responses.parts import own
+from dragoman.codecs.openai_responses.profile import FAMILY
+from dragoman.codecs.openai_responses.wire import AnyTool, ChoiceObject, FormatWire, FunctionTool
+from dragoman.codecs.openai_responses.wire import CustomTool as CustomToolWire
+from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import AnyTool as Tool
+from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+from dragoman.schema import OPENAI_STRICT, violations
+
+NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
+
+# ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_tools(wires: list[AnyTool]) -> tuple[Tool, ...]:
+    return tuple([_decode_tool(wire) for wire in wires])
+
+
+def _decode_tool(wire: AnyTool) -> Tool:
+    if isinstance(wire, FunctionTool):
+        if wire.name is UNSET:
+            return ProviderTool("function", FAMILY, spliced(wire, wire.extra or {}))
+        return ToolDefinition(
+            wire.name,
+            None if wire.description is UNSET else wire.description,
+            None if wire.parameters is UNSET else wire.parameters,
+            None if wire.strict is UNSET else wire.strict,
+            None,
+            None if wire.extra is UNSET else keep(FAMILY, wire.extra),
+        )
+    if isinstance(wire, CustomToolWire):
+        return CustomTool(
+            wire.name,
+            None if wire.description is UNSET else wire.description,
+            None if wire.format is UNSET else _nested(wire.format),
+            keep(FAMILY, wire.extra),
+        )
+    definition = parse_json(wire.raw)
+    return ProviderTool(_provider_name(definition), FAMILY, wire.raw)
+
+
+def _provider_name(definition: dict[str, Any]) -> str:
+    for key in ("name", "server_label", "type"):
+        if isinstance(definition.get(key), str) and definition[key]:
+            return str(definition[key])
+    return ""
+
+
+def _nested(held: Raw) -> Raw:
+    """A grammar stands flat here and one level deeper in Chat, whose shape is the intermediate format's."""
+    form = parse_json(held)
+    if not isinstance(form, dict) or form.get("type") != "grammar" or "grammar" in form:
+        return held
+    grammar = {key: form[key] for key in ("syntax", "definition") if key in form}
+    rest = {key: value for key, value in form.items() if key not in grammar}
+    return Raw(encode_json({**rest, "grammar": grammar}))
+
+
+def _flat(held: Any) -> WireValue:
+    form = parse_json(held) if isinstance(held, Raw) else held
+    if not isinstance(form, dict) or form.get("type") != "grammar" or not isinstance(form.get("grammar"), dict):
+        return held
+    rest = {key: value for key, value in form.items() if key != "grammar"}
+    return Raw(encode_json({**rest, **form["grammar"]}))
+
+
+def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> list[WireValue]:
+    return [wire for tool in tools if (wire := _encode_tool(tool, log, native=native)) is not None]
+
+
+def _encode_tool(tool: Tool, log: LossLog, *, native: bool) -> WireValue:
+    if isinstance(tool, ToolDefinition):
+        if tool.cache is not None:
+            log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+        parameters = parameters_held(tool)
+        wire = FunctionTool(
+            tool.name,
+            UNSET if tool.description is None else tool.description,
+            _parameters(parameters, native=native),
+            (UNSET if tool.strict is None else tool.strict) if native else _strict(tool, log),
+        )
+        extra = own(tool.metadata)
+        return spliced(wire, extra) if extra else wire
+    if isinstance(tool, CustomTool):
+        form = format_held(tool)
+        custom = CustomToolWire(
+            tool.name,
+            UNSET if tool.description is None else tool.description,
+            UNSET if form is None else _flat(form),
+        )
+        extra = own(tool.metadata)
+        return spliced(custom, extra) if extra else custom
+    if tool.origin == FAMILY:
+        return definition_held(tool)
+    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+    return None
+
+
+def _parameters(held: Any, *, native: bool) -> Any:
+    if held is not None:
+        return held
+    # Required here, unlike in Chat; the object without properties is what leaving it out means there.
+    return UNSET if native else NO_PARAMETERS
+
+
+def _strict(tool: ToolDefinition, log: LossLog) -> bool:
+    """Always said: left out, this API tries to be strict, where all others are not.
+
+    A schema this API would refuse as strict keeps its meaning and loses the switch, never the other way round.
+    """
+    broken = violations(tool.parameters, OPENAI_STRICT) if tool.strict and tool.parameters is not None else ()
+    if broken:
+        log.degrade(tool, "strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")
+    # Without parameters the empty object is sent, and that is no strict schema.
+    return bool(tool.strict) and not broken and tool.parameters is not None
+
+
+# ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_CHOICES = {"auto": ToolChoice("auto"), "none": ToolChoice("none"), "required": ToolChoice("required")}
+
+
+def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
+    if isinstance(wire, str):
+        choice = _CHOICES.get(wire)
+        if choice is None:
+            raise DecodeError(
+                path="$.tool_choice",
+                expected="auto, none, required or an object",
+                got=repr(wire),
+                source="openai-responses",
+            )
+        return choice
+    exact = {FAMILY: {"~choice": exact_choice(wire)}}
+    if wire.type == "allowed_tools":
+        names = tuple(_chosen(tool) for tool in wire.tools or ())
+        return ToolChoice("required" if wire.mode == "required" else "auto", names, exact)
+    if wire.type == "function" and wire.name is not UNSET and wire.extra is UNSET:
+        return ToolChoice("required", (wire.name,))
+    return ToolChoice("required", (_chosen(wire),), exact)
+
+
+def _chosen(wire: ChoiceObject) -> str:
+    """The name of a tool, of a server's tools, or the kind of a hosted tool."""
+    for name in (wire.server_label, wire.name):
+        if name is not UNSET:
+            return name
+    return wire.type
+
+
+def exact_choice(wire: ChoiceObject) -> Raw:
+    inner = wire if wire.tools is UNSET else ChoiceObject(wire.type, wire.name, wire.server_label, wire.mode)
+    raw = spliced(inner, wire.extra or {})
+    if wire.tools is UNSET:
+        return raw
+    return spliced(raw, {"tools": Raw(encode_json([exact_choice(tool) for tool in wire.tools]))})
+
+
+def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> WireValue:
+    notes = own(choice.metadata)
+    if "~choice" in notes:
+        return notes["~choice"]
+    if not choice.names:
+        return choice.mode
+    custom = {tool.name for tool in tools if isinstance(tool, CustomTool)}
+    entries = [ChoiceObject("custom" if name in custom else "function", name) for name in choice.names]
+    if len(entries) == 1 and choice.mode == "required":
+        return entries[0]
+    return ChoiceObject("allowed_tools", mode=choice.mode, tools=entries)
+
+
+# ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_output(wire: FormatWire) -> StructuredOutput | None:
+    """None for {"type": "text"}: the default, said aloud."""
+    if wire.type == "json_object":
+        return StructuredOutput("json", metadata=keep(FAMILY, wire.extra))
+    if wire.type != "json_schema":
+        return None
+    notes = (keep(FAMILY, wire.extra) or {FAMILY: {}})[FAMILY]
+    if wire.name is UNSET:
+        notes["~name"] = Raw(b'"absent"')
+    return StructuredOutput(
+        "schema",
+        None if wire.schema is UNSET else wire.schema,
+        None if wire.name is UNSET else wire.name,
+        None if wire.description is UNSET else wire.description,
+        None if wire.strict is UNSET else wire.strict,
+        {FAMILY: notes} if notes else None,
+    )
+
+
+def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
+    extra = own(output.metadata)
+    if output.kind == "json":
+        return spliced(FormatWire("json_object"), extra)
+    native = request.origin == FAMILY
+    name = output.name
+    if name is None and not native:
+        name = "response"
+        log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
+    if not native and not _is_object(output):
+        log.drop(request, "output", "output schema", "this API wants an object at the root of the schema")
+        return UNSET
+    wire = FormatWire(
+        "json_schema",
+        UNSET if name is None else name,
+        UNSET if schema_held(output) is None else schema_held(output),
+        UNSET if output.description is None else output.description,
+        UNSET if output.strict is None else output.strict,
+    )
+    return spliced(wire, extra)
+
+
+def _is_object(output: StructuredOutput) -> bool:
+    schema = output.schema
+    return isinstance(schema, dict) and schema.get("type") == "object"
