@@ -1,0 +1,156 @@
+"""Cache points: blocks of their own, each behind what it caches.
+
+«There is nothing available to cache»: none at the front. «Cache point cannot be inserted after reasoning block», seen
+even where the point stood later in the turn. None behind a document whose text the server extracts. At most four, and
+an hour never after five minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of
+from dragoman.codecs.bedrock_converse.wire import CachePoint
+from dragoman.codecs.reading import WireValue, spliced
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Cache,
+    Document,
+    Image,
+    Message,
+    Metadata,
+    ProviderTool,
+    Reasoning,
+    Request,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from dragoman.losses import LossLog
+
+Marked: TypeAlias = (
+    Text
+    | Image
+    | Document
+    | Audio
+    | ToolCall
+    | ToolResult
+    | ServerToolCall
+    | ServerToolResult
+    | ToolDefinition
+    | ProviderTool
+)
+_MARKED = (Text, Image, Document, Audio, ToolCall, ToolResult, ServerToolCall, ServerToolResult)
+
+_FIVE_MINUTES = CachePoint("default")
+_LIFETIMES = {"5m", "1h"}
+_PDF = "application/pdf"
+_NOTE = "~cache"
+"""Note: the point as it was spelled, where that is not the ordinary way."""
+
+
+def marked(node: Any, point: CachePoint) -> Any:
+    """The node with the point that stands behind it; None when it cannot have one, or has one already."""
+    if type(node) not in _MARKED and not isinstance(node, ToolDefinition | ProviderTool):
+        return None
+    ttl = None if point.ttl is UNSET else point.ttl
+    odd = point.extra is not UNSET or point.type != "default" or (ttl is not None and ttl not in _LIFETIMES)
+    if node.cache is not None or (odd and isinstance(node, ProviderTool)):
+        return None
+    if not odd:
+        return replace(node, cache=Cache(ttl))
+    metadata: Metadata = node.metadata or {}
+    notes = {**metadata.get(FAMILY, {}), _NOTE: exact_point(point)}
+    return replace(node, cache=Cache(ttl), metadata={**metadata, FAMILY: notes})
+
+
+def exact_point(point: CachePoint) -> Raw:
+    return spliced(point, {} if point.extra is UNSET else point.extra)
+
+
+def encode_point(node: Marked) -> WireValue:
+    """The point as its own family spelled it, or in the ordinary way; UNSET for none."""
+    cache = node.cache
+    if cache is None:
+        return UNSET
+    metadata: Metadata | None = getattr(node, "metadata", None)
+    spelled = UNSET if metadata is None else metadata.get(FAMILY, {}).get(_NOTE, UNSET)
+    return CachePoint("default", UNSET if cache.ttl is None else cache.ttl) if spelled is UNSET else spelled
+
+
+class CachePoints:
+    """Which points of a request of another family are sent."""
+
+    def __init__(self, request: Request, log: LossLog) -> None:
+        self._request = request
+        self._log = log
+        self._plan: dict[int, WireValue] = {}
+        self._decide()
+
+    def of(self, node: Marked) -> WireValue:
+        return self._plan[id(node)] if id(node) in self._plan else encode_point(node)
+
+    def _decide(self) -> None:
+        standing = []
+        caches = limits_of(self._request.model).caches
+        for node, refusal in self._marked():
+            why = refusal if caches else "this model caches no prompts"
+            if why:
+                self._drop(node, why)
+            else:
+                standing.append(node)
+        room = PROFILE.cache_marks or 0
+        # Each point covers all that comes before it, so the last ones are worth most.
+        for node in standing[: max(len(standing) - room, 0)]:
+            self._drop(node, f"this API takes {room} in one request")
+        self._shorten(standing[max(len(standing) - room, 0) :])
+
+    def _drop(self, node: Marked, why: str) -> None:
+        self._plan[id(node)] = UNSET
+        self._log.drop(node, "cache", "cache mark", why)
+
+    def _shorten(self, standing: list[Marked]) -> None:
+        short_seen = False
+        for node in standing:
+            ttl = node.cache.ttl if node.cache is not None else None
+            if ttl not in {None, *_LIFETIMES} or (ttl == "1h" and short_seen):
+                self._plan[id(node)] = _FIVE_MINUTES
+                why = "after a mark of five minutes" if ttl == "1h" else "this API knows 5m and 1h only"
+                self._log.degrade(node, "cache.ttl", f"cache lifetime {ttl!r}", f"sent as 5m: {why}")
+            short_seen = short_seen or ttl != "1h"
+
+    def _marked(self) -> Iterator[tuple[Marked, str]]:
+        """Each mark with why it cannot be sent, in the order in which the server caches: tools, system, messages."""
+        for tool in self._request.tools:
+            if isinstance(tool, ToolDefinition | ProviderTool) and tool.cache is not None:
+                yield tool, ""
+        for message in sorted(self._request.messages, key=lambda message: message.role != "system"):
+            yield from _marked_parts(message)
+
+
+def _marked_parts(message: Message) -> Iterator[tuple[Marked, str]]:
+    thinks = any(isinstance(part, Reasoning) for part in message.parts)
+    for part in message.parts:
+        for inner in part.parts if isinstance(part, ToolResult) else ():
+            if isinstance(inner, Text | Image | Document | Audio) and inner.cache is not None:
+                yield inner, "a result of this API holds no cache points"
+        if isinstance(part, _MARKED) and part.cache is not None:
+            yield part, "this API refuses a cache point in a turn with reasoning" if thinks else _refusal(part)
+
+
+def _refusal(part: AnyPart) -> str:
+    if isinstance(part, Text) and not part.text.strip():
+        return "there is nothing to cache in blank text"
+    if isinstance(part, Document) and not (part.media_type or _PDF).startswith((_PDF, "image/", "video/")):
+        return "this API refuses a cache point behind a document whose text it extracts"
+    if isinstance(part, Document) and part.text is not None:
+        return "this API refuses a cache point behind a document whose text it extracts"
+    return ""

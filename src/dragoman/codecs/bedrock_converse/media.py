@@ -1,0 +1,315 @@
+"""Images, documents, videos and sounds, both ways. Bytes are base64 text; the only address that is fetched is S3's."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from typing import Any
+
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from dragoman.codecs.bedrock_converse.profile import FAMILY
+from dragoman.codecs.bedrock_converse.wire import (
+    Block,
+    CitationsSwitch,
+    MediaSource,
+    MediaWire,
+    S3Location,
+    exact,
+)
+from dragoman.codecs.media import audio_format, audio_type
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import Audio, Document, Image, Opaque
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+_reader = WireReader(MediaWire, "bedrock-converse media")
+
+PDF = "application/pdf"
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_DOCUMENTS = {
+    "pdf": PDF,
+    "csv": "text/csv",
+    "doc": "application/msword",
+    "docx": _OFFICE + "wordprocessingml.document",
+    "xls": "application/vnd.ms-excel",
+    "xlsx": _OFFICE + "spreadsheetml.sheet",
+    "html": "text/html",
+    "txt": "text/plain",
+    "md": "text/markdown",
+}
+_VIDEOS = {
+    "mkv": "video/x-matroska",
+    "mov": "video/quicktime",
+    "mp4": "video/mp4",
+    "webm": "video/webm",
+    "flv": "video/x-flv",
+    "mpeg": "video/mpeg",
+    "mpg": "video/mpg",
+    "wmv": "video/x-ms-wmv",
+    "three_gp": "video/3gpp",
+}
+_IMAGES = {"image/png": "png", "image/jpeg": "jpeg", "image/jpg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
+_DOCUMENT_FORMATS = {kind: name for name, kind in _DOCUMENTS.items()} | {"text/x-markdown": "md"}
+_VIDEO_FORMATS = {kind: name for name, kind in _VIDEOS.items()} | {"video/mov": "mov", "video/3gp": "three_gp"}
+_AUDIO_FORMATS = {"mp3", "opus", "wav", "aac", "flac", "mp4", "ogg", "mkv", "mka", "x-aac", "m4a", "mpeg", "mpga"}
+_AUDIO_FORMATS |= {"pcm", "webm"}
+_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+S3 = "s3://"
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_media(kind: str, raw: Raw) -> Image | Document | Audio | Opaque:
+    """What is spelled in a way nobody knows is carried whole."""
+    try:
+        wire = _reader.read(bytes(raw))
+    except DecodeError:
+        return whole_media(kind, raw)
+    source = wire.source
+    said = [source.bytes, source.s3_location, source.text, source.content]
+    if len([held for held in said if held is not UNSET]) != 1 or (kind != "document" and _says_document(wire)):
+        return whole_media(kind, raw)
+    part: Image | Document | Audio | Opaque = _DECODE[kind](wire, _notes(wire), raw)
+    return part
+
+
+def whole_media(kind: str, raw: Raw) -> Opaque:
+    return Opaque(FAMILY, kind, Raw(encode_json({kind: raw})))
+
+
+def _says_document(wire: MediaWire) -> bool:
+    source = wire.source
+    only = (wire.name, wire.context, wire.citations, source.text, source.content)
+    return wire.format is UNSET or any(held is not UNSET for held in only)
+
+
+def _notes(wire: MediaWire) -> Extra:
+    place = wire.source.s3_location
+    within = {"s3Location": UNSET if place is UNSET else place.extra}
+    return (keep(FAMILY, wire.extra, source=wire.source.extra, **within) or {FAMILY: {}})[FAMILY]
+
+
+def _given(source: MediaSource) -> tuple[str | None, str | None]:
+    """Data or address."""
+    if source.s3_location is not UNSET:
+        return None, source.s3_location.uri
+    return None if source.bytes is UNSET else source.bytes, None
+
+
+def _decode_image(wire: MediaWire, notes: Extra, raw: Raw) -> Image:  # noqa: ARG001
+    data, url = _given(wire.source)
+    return Image(f"image/{wire.format}", data, url, metadata={FAMILY: notes} if notes else None)
+
+
+def _decode_video(wire: MediaWire, notes: Extra, raw: Raw) -> Document:  # noqa: ARG001
+    data, url = _given(wire.source)
+    media_type = _VIDEOS.get(str(wire.format), f"video/{wire.format}")
+    return Document(media_type, data, url, metadata={FAMILY: notes} if notes else None)
+
+
+def _decode_audio(wire: MediaWire, notes: Extra, raw: Raw) -> Audio:  # noqa: ARG001
+    data, url = _given(wire.source)
+    media_type = audio_type(str(wire.format))
+    if audio_format(media_type) != wire.format:
+        media_type = f"audio/{wire.format}"
+    return Audio(media_type, data, url, metadata={FAMILY: notes} if notes else None)
+
+
+def _decode_document(wire: MediaWire, notes: Extra, raw: Raw) -> Document | Opaque:
+    source, switch = wire.source, wire.citations
+    media_type = None
+    if wire.format is not UNSET:
+        media_type = _DOCUMENTS.get(wire.format)
+        if media_type is None:
+            return whole_media("document", raw)
+    if switch is not UNSET and (switch.enabled is UNSET or switch.extra is not UNSET):
+        notes["~citations"] = exact(switch)
+    data, url = _given(source)
+    text = None if source.text is UNSET else source.text
+    if source.content is not UNSET:
+        text, complete = _content_text(source.content)
+        # Where the text is not all there is, the key is not marked as modelled: elsewhere it is a loss.
+        notes[(MODELLED if complete else "") + "source"] = exact(source)
+    return Document(
+        media_type,
+        data,
+        url,
+        text=text,
+        title=None if wire.name is UNSET else wire.name,
+        context=None if wire.context is UNSET else wire.context,
+        cite=None if switch is UNSET or switch.enabled is UNSET else switch.enabled,
+        metadata={FAMILY: notes} if notes else None,
+    )
+
+
+def _content_text(content: Raw) -> tuple[str, bool]:
+    """The text of a document given in blocks, and whether that is all there is."""
+    value = parse_json(content)
+    blocks = value if isinstance(value, list) else [value]
+    texts = [block["text"] for block in blocks if isinstance(block, dict) and set(block) == {"text"}]
+    return "\n\n".join(text for text in texts if isinstance(text, str)), len(texts) == len(blocks)
+
+
+_DECODE: dict[str, Any] = {
+    "image": _decode_image,
+    "video": _decode_video,
+    "audio": _decode_audio,
+    "document": _decode_document,
+}
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_UNSPEAKABLE = re.compile(r"[^a-zA-Z0-9\s()\[\]-]+")
+_SPACES = re.compile(r"\s+")
+_LONGEST_NAME = 200
+
+
+class MediaEncoder:
+    """Encodes the media of one body. What cannot be said gives None, and `why` tells it."""
+
+    def __init__(self, log: LossLog, *, native: bool) -> None:
+        self._log = log
+        self._native = native
+        self._names: set[str] = set()
+        self.why = ""
+
+    def image(self, part: Image) -> Block | None:
+        known = _IMAGES.get(part.media_type or "image/png")
+        if self._native and part.media_type is not None:
+            known = part.media_type.removeprefix("image/")
+        if known is None:
+            self.why = f"this API takes PNG, JPEG, GIF and WebP, not {part.media_type}"
+            return None
+        source = self._source(part)
+        if source is None:
+            return None
+        if part.detail not in {None, "auto"}:
+            self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such setting")
+        return Block(image=_finished(MediaWire(source, known), part))
+
+    def audio(self, part: Audio) -> Block | None:
+        known = audio_format(part.media_type or "")
+        if known is None or not (self._native or known in _AUDIO_FORMATS):
+            self.why = f"this API knows no sound of type {part.media_type}"
+            return None
+        source = self._source(part)
+        return None if source is None else Block(audio=_finished(MediaWire(source, known), part))
+
+    def document(self, part: Document) -> Block | None:
+        media_type = part.media_type or ""
+        if media_type.startswith("video/"):
+            return self._video(part)
+        if media_type.startswith("image/"):
+            block = self.image(Image(media_type, part.data, part.url, part.file_id))
+            if block is not None:
+                self._log.degrade(part, "", "document that is a picture", "sent as an image")
+            return block
+        notes = _own(part)
+        noted = "source" in notes or MODELLED + "source" in notes
+        known = self._format(part)
+        source: Any = UNSET if noted else self._document_source(part)
+        if source is None or known is None:
+            return None
+        switch: Any = UNSET if part.cite is None else CitationsSwitch(part.cite)
+        wire = MediaWire(
+            source,
+            known,
+            self._name(part),
+            UNSET if part.context is None else part.context,
+            notes.get("~citations", switch),
+        )
+        return Block(document=_finished(wire, part))
+
+    def _video(self, part: Document) -> Block | None:
+        media_type = part.media_type or ""
+        known = _VIDEO_FORMATS.get(media_type)
+        if known is None and self._native:
+            known = media_type.removeprefix("video/")
+        if known is None:
+            self.why = f"this API knows no video of type {media_type}"
+            return None
+        source = self._source(part)
+        if source is not None and part.title is not None:
+            self._log.drop(part, "title", "name of the video", "this API has no such field")
+        return None if source is None else Block(video=_finished(MediaWire(source, known), part))
+
+    def _format(self, part: Document) -> WireValue:
+        """The format's name, UNSET where none was said, None where there is none."""
+        media_type = part.media_type
+        if media_type is None:
+            return UNSET if self._native else "txt" if part.text is not None else "pdf"
+        known = _DOCUMENT_FORMATS.get(media_type.partition(";")[0])
+        if known is not None:
+            return known
+        if part.text is None and not (part.data is not None and media_type.startswith(_TEXT_TYPES)):
+            self.why = f"this API knows no document of type {media_type}"
+            return None
+        self._log.degrade(part, "media_type", f"media type {media_type}", "sent as plain text")
+        return "txt"
+
+    def _document_source(self, part: Document) -> MediaSource | None:
+        if part.text is not None:
+            return MediaSource(text=part.text)
+        media_type = part.media_type or PDF
+        if part.data is not None and not self._native and media_type.startswith("text/") and not _is_text(part.data):
+            self.why = "what it holds is no text"
+            return None
+        return self._source(part)
+
+    def _source(self, part: Image | Document | Audio) -> MediaSource | None:
+        if part.signature is not None:
+            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        if part.data is not None:
+            return MediaSource(part.data)
+        if part.url is not None and (self._native or part.url.startswith(S3)):
+            place: Any = S3Location(part.url)
+            inner = inner_extra(_own(part), "s3Location")
+            return MediaSource(s3_location=place if inner is None else spliced(place, inner))  # type: ignore[arg-type]
+        if part.file_id is not None:
+            self.why = "its file id belongs to another provider"
+            return None
+        self.why = "this API fetches nothing but s3:// addresses"
+        return None
+
+    def _name(self, part: Document) -> WireValue:
+        """The server takes letters, digits, single spaces, hyphens, brackets; and no name twice in a message."""
+        title = part.title
+        if self._native:
+            return UNSET if title is None else title
+        name = _SPACES.sub(" ", _UNSPEAKABLE.sub("-", title or "")).strip(" -")[:_LONGEST_NAME].strip()
+        base = name = name or "document"
+        count = 1
+        while name in self._names:
+            count += 1
+            name = f"{base[: _LONGEST_NAME - 8]}-{count}"
+        self._names.add(name)
+        if title is None:
+            self._log.invent(part, "title", f"document name {name!r}", "this API wants one")
+        elif name != title:
+            self._log.degrade(part, "title", f"document name {title!r}", f"sent as {name!r}: this API refuses it")
+        return name
+
+
+def _own(part: Image | Document | Audio) -> Extra:
+    return {} if part.metadata is None else part.metadata.get(FAMILY, {})
+
+
+def _finished(wire: MediaWire, part: Image | Document | Audio) -> Raw:
+    notes = _own(part)
+    inner = inner_extra(notes, "source") if notes else None
+    if inner is not None:
+        wire = replace(wire, source=spliced(wire.source, inner))
+    return spliced(wire, notes)
+
+
+def _is_text(data: str) -> bool:
+    try:
+        b64decode(data, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return False
+    return True

@@ -1,0 +1,513 @@
+"""Messages, calls and results, both ways.
+
+Results stand in user messages on this wire, before whatever else the user says. In the intermediate format they are
+messages of their own, so one wire message may be two of ours; encoding joins them again, unless a note says that they
+were apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
+from dragoman.codecs.bedrock_converse import carriers
+from dragoman.codecs.bedrock_converse.caching import marked
+from dragoman.codecs.bedrock_converse.parts import (
+    PartEncoder,
+    decode_part,
+    decode_result_part,
+    is_plain_text,
+    kind_of,
+    own,
+    whole,
+)
+from dragoman.codecs.bedrock_converse.profile import FAMILY
+from dragoman.codecs.bedrock_converse.wire import Block, MessageWire, ToolResultWire, ToolUse, exact
+from dragoman.codecs.ids import is_invented
+from dragoman.codecs.reading import WireValue, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import (
+    AnyPart,
+    Document,
+    Message,
+    Metadata,
+    ServerToolCall,
+    ServerToolResult,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.parts import arguments_held, value_held
+from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
+
+TYPED: Metadata = {FAMILY: {MODELLED + "type": Raw(b'"tool_use"')}}
+"""On a call of a newer model, which says of each call what its key says already."""
+SUCCESS: Metadata = {FAMILY: {"~status": Raw(b'"success"')}}
+APART: Extra = {"~turn": Raw(b'"own"')}
+INLINE: Extra = {"~inline": Raw(b"true")}
+EMPTY: Extra = {"~content": Raw(b'"empty"')}
+NOT_SENT = "[This message held nothing that can be shown here.]"
+SEE_DOCUMENT = "[The document is attached.]"
+SERVER_CALL = "server_tool_use"
+_BLOCK = "block"
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MessageDecoder:
+    """Decodes the messages of one request, in order: results take their names from the calls before them."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def decode(self, wires: Iterable[MessageWire]) -> list[Message]:
+        messages: list[Message] = []
+        after_results = False
+        for index, wire in enumerate(wires):
+            role, content = wire.role, wire.content
+            plain = wire.extra is UNSET and content is not UNSET and len(content) == 1 and is_plain_text(content[0])
+            if role == "assistant":
+                after_results = False
+                if plain:
+                    messages.append(Message("assistant", content[0].text))  # type: ignore[index, arg-type]
+                else:
+                    messages.append(self._decode_message(wire, "assistant", {}))
+            elif role == "user":
+                if plain and not after_results:
+                    messages.append(Message("user", content[0].text))  # type: ignore[index, arg-type]
+                else:
+                    after_results = self._decode_user(wire, messages, apart=after_results)
+            elif role == "system":
+                after_results = False
+                messages.append(self._decode_message(wire, "system", INLINE))
+            else:
+                path, expected = f"$.messages[{index}].role", "user, assistant or system"
+                raise DecodeError(path=path, expected=expected, got=repr(role), source="bedrock-converse")
+        return messages
+
+    def _decode_message(self, wire: MessageWire, role: Any, noted: Extra) -> Message:
+        content, notes = wire.content, noted
+        if wire.extra is not UNSET:
+            notes = {**notes, **wire.extra}
+        if not content:
+            notes = {**notes, **({"~content": Raw(b'"absent"')} if content is UNSET else EMPTY)}
+        parts = self.decode_content(content or (), role)
+        return Message(role, parts, None, {FAMILY: notes} if notes else None)
+
+    def decode_content(self, blocks: Sequence[Block], role: str) -> str | tuple[AnyPart, ...]:
+        if len(blocks) == 1 and is_plain_text(blocks[0]):
+            return blocks[0].text  # type: ignore[return-value]
+        return tuple(decode_blocks(blocks, self._names, role))
+
+    def _decode_user(self, wire: MessageWire, messages: list[Message], *, apart: bool) -> bool:
+        """Adds one message or two. True when results end this turn: then a user message after it is noted as apart."""
+        notes = APART if apart else {}
+        parts = decode_blocks(wire.content or (), self._names, "user")
+        results = tuple([part for part in parts if isinstance(part, ToolResult)])
+        if not results:
+            messages.append(self._decode_message(wire, "user", notes))
+            return False
+        others = tuple([part for part in parts if not isinstance(part, ToolResult)])
+        if wire.extra is not UNSET:
+            notes = {**notes, **wire.extra}
+        order = [isinstance(part, ToolResult) for part in parts]
+        if order != sorted(order, reverse=True):
+            notes = {**notes, "~order": Raw(encode_json(order))}
+        messages.append(Message("tool", results, None, {FAMILY: notes} if notes else None))
+        if others:
+            messages.append(Message("user", others))
+        return not others
+
+
+def decode_blocks(blocks: Sequence[Block], names: dict[str, str], role: str) -> list[AnyPart]:
+    """The parts of one message. `names` of calls is read and added to: results take theirs from it."""
+    parts: list[AnyPart] = []
+    held: Block | None = None  # carries the signature of the next part
+    for block in blocks:
+        part: AnyPart
+        if is_plain_text(block):
+            part = Text(block.text)  # type: ignore[arg-type]
+        elif block.tool_use is not UNSET or block.tool_result is not UNSET:
+            part = _decode_call_or_result(block, names, role)
+        elif block.cache_point is not UNSET and kind_of(block) == "cache_point" and block.extra is UNSET:
+            before = marked(parts[-1], block.cache_point) if parts and held is None else None
+            if before is not None:
+                parts[-1] = before
+                continue
+            part = whole(block)
+        elif (carrier := _carrier(block)) is not None:
+            if isinstance(carrier, Signature):
+                if held is not None:
+                    parts.append(decode_part(held))
+                held = block
+                continue
+            if carrier is _BEHIND and held is None and _signed_behind(block, parts):
+                continue
+            part = decode_part(block) if isinstance(carrier, str) else carrier
+        else:
+            part = decode_part(block)
+        if held is not None:
+            part = _signed(held, part, parts)
+            held = None
+        parts.append(part)
+    if held is not None:
+        parts.append(decode_part(held))
+    return parts
+
+
+_BEHIND = "behind"
+
+
+def _carrier(block: Block) -> AnyPart | Signature | str | None:
+    """What a tagged block stands for; None for a block that is not one of ours."""
+    content = block.reasoning_content
+    if content is UNSET or content.extra is not UNSET or content.reasoning_text is UNSET or block.extra is not UNSET:
+        return None
+    wire = content.reasoning_text
+    if not carriers.carried(wire) or content.redacted_content is not UNSET:
+        return None
+    return carriers.read_tagged(wire) or _BEHIND
+
+
+def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
+    """The part with the signature that came before it. A part that cannot have had one: then it is a block as any."""
+    signature = _carrier(held)
+    signed = carriers.signed(part, signature) if isinstance(signature, Signature) else None
+    if signed is None:
+        parts.append(decode_part(held))
+        return part
+    return signed
+
+
+def _signed_behind(held: Block, parts: list[AnyPart]) -> bool:
+    """Whether the block carries the signature of the part before it, which then has it back."""
+    signature = carriers.read_trailing(held.reasoning_content.reasoning_text)  # type: ignore[union-attr, arg-type]
+    signed = None if signature is None or not parts else carriers.signed(parts[-1], signature, carriers.TAGGED_AFTER)
+    if signed is None:
+        return False
+    parts[-1] = signed
+    return True
+
+
+def _decode_call_or_result(block: Block, names: dict[str, str], role: str) -> AnyPart:
+    call, result = block.tool_use, block.tool_result
+    kind = kind_of(block)
+    if kind == "tool_use" and call is not UNSET and role == "assistant":
+        names[call.tool_use_id] = call.name
+        if call.type == SERVER_CALL:
+            return ServerToolCall(call.tool_use_id, call.name, FAMILY, exact(block))
+        return decode_call(call, block.extra or {})
+    if kind == "tool_result" and result is not UNSET and role != "system":
+        name = names.get(result.tool_use_id, "")
+        if role == "user":
+            return decode_result(result, name, block.extra or {})
+        # What the provider ran itself is answered within the assistant's turn.
+        return ServerToolResult(result.tool_use_id, name, FAMILY, exact(block))
+    # A call or result where the API takes none; kept whole, for the API itself to refuse.
+    return whole(block)
+
+
+def decode_call(wire: ToolUse, beside: Extra) -> ToolCall:
+    held, call_id, kind = wire.input, wire.tool_use_id, wire.type
+    data = b"" if held is UNSET else bytes(held)
+    odd = held is UNSET or data[:1] != b"{"
+    arguments: Any = held
+    text = None
+    if odd:
+        # `input` is an object by the specification; anything else is kept as text, and is not run.
+        arguments, text = (EMPTY_OBJECT, None) if held is UNSET else (UNSET, data.decode())
+    elif data.startswith(b'{"unparsed'):
+        arguments, text = unwrap_arguments(held)  # type: ignore[arg-type]
+    metadata = None
+    if odd or beside or wire.extra is not UNSET or kind not in (UNSET, "tool_use"):
+        notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        if odd:
+            notes["~input"] = Raw(b'"absent"') if held is UNSET else held
+        if beside:
+            notes[WITHIN + _BLOCK] = Raw(encode_json(beside))
+        if kind is not UNSET:
+            notes[MODELLED + "type" if kind == "tool_use" else "type"] = Raw(encode_json(kind))
+        metadata = {FAMILY: notes}
+    elif kind is not UNSET:
+        metadata = TYPED
+    return ToolCall(call_id, wire.name, arguments, text, invented_id=is_invented(call_id), metadata=metadata)
+
+
+def decode_result(wire: ToolResultWire, name: str, beside: Extra) -> ToolResult:
+    content, call_id, status = wire.content, wire.tool_use_id, wire.status
+    plain = wire.extra is UNSET and wire.type is UNSET and not beside and content is not UNSET and len(content) == 1
+    if plain and status in (UNSET, "success", "error") and is_plain_text(content[0]):  # type: ignore[index]
+        text = content[0].text  # type: ignore[index]
+        kind: Any = "error" if status == "error" else "text"
+        return ToolResult(call_id, name, kind, text, metadata=SUCCESS if status == "success" else None)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if beside:
+        notes[WITHIN + _BLOCK] = Raw(encode_json(beside))
+    if wire.type is not UNSET:
+        notes["type"] = Raw(encode_json(wire.type))
+    if status not in (UNSET, "error"):
+        notes["~status" if status == "success" else "status"] = Raw(encode_json(status))
+    kind, value, parts = _decode_content(content or [], notes)
+    if not content:
+        notes.update({"~content": Raw(b'"absent"')} if content is UNSET else EMPTY)
+    kind = "error" if status == "error" else kind
+    return ToolResult(call_id, name, kind, value, parts, None, {FAMILY: notes} if notes else None)
+
+
+def _decode_content(content: list[Block], notes: Extra) -> tuple[Any, Any, Any]:
+    """Kind, value and parts of a result."""
+    if not content:
+        return "text", "", ()
+    if len(content) == 1:
+        block = content[0]
+        if is_plain_text(block):
+            return "text", block.text, ()
+        if block.json is not UNSET and kind_of(block) == "json" and block.extra is UNSET:
+            if bytes(block.json)[:1] != b"{":
+                # Not legal here, and it has happened.
+                notes["~json"] = Raw(b"true")
+            return "data", block.json, ()
+    return "multimodal", None, tuple([decode_result_part(block) for block in content])
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MessageEncoder(PartEncoder):
+    """Encodes the messages of one request, or the one message of an answer."""
+
+    hoisted: tuple[Message, ...] = ()
+    """System messages that may not stand where they are."""
+
+    def encode(self, messages: Sequence[Message]) -> list[WireValue]:
+        wires: list[WireValue] = []
+        turn: list[WireValue] | None = None  # results, while more of the same turn may follow
+        place = 0
+        while place < len(messages):
+            message = messages[place]
+            place += 1
+            role, notes = message.role, own(message.metadata)
+            if message.name is not None:
+                self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
+            joined = turn is not None and "~turn" not in notes
+            if role == "tool" and "~order" in notes and place < len(messages) and messages[place].role == "user":
+                wires.append(self._finished(self._encode_ordered(message, messages[place]), notes))
+                place, turn = place + 1, None
+            elif role == "tool":
+                blocks = self._results(message)
+                if joined and turn is not None:
+                    turn += blocks
+                    self._lose_keys(message, notes)
+                elif blocks:
+                    turn = blocks
+                    wires.append(self._finished(MessageWire("user", turn), notes))
+            elif role == "user" and joined and turn is not None:
+                self._join_user(message, turn)
+                self._lose_keys(message, notes)
+                turn = None
+            else:
+                turn = None
+                self._encode_message(message, wires, notes)
+        return wires
+
+    def _results(self, message: Message) -> list[WireValue]:
+        blocks: list[WireValue] = []
+        for part in message.parts:
+            blocks += self.with_point(part, [self.encode_result(part)])  # type: ignore[arg-type]
+        return blocks
+
+    def _encode_ordered(self, results: Message, others: Message) -> MessageWire:
+        """Results and other blocks of one turn, in the order in which they stood."""
+        order: list[bool] = parse_json(own(results.metadata)["~order"])
+        answered = [self.with_point(part, [self.encode_result(part)]) for part in results.parts]  # type: ignore[arg-type]
+        said = [self._encode_alone(part, "user") for part in others.parts]
+        if sum(order) != len(answered) or len(order) != len(answered) + len(said):
+            order = [True] * len(answered) + [False] * len(said)
+        left, right = iter(answered), iter(said)
+        return MessageWire("user", [block for is_result in order for block in next(left if is_result else right)])
+
+    def _encode_alone(self, part: AnyPart, role: str) -> list[WireValue]:
+        return self.encode_blocks((part,), role)
+
+    def _join_user(self, message: Message, turn: list[WireValue]) -> None:
+        """What the user says after results. Claude refuses documents there, but takes them within a result."""
+        content = content_held(message)
+        if isinstance(content, str):
+            turn.append(Block(content))
+            return
+        for part in content:
+            blocks = self.encode_blocks((part,), "user")
+            alone = self._native or self._limits.documents_beside_results or not isinstance(part, Document)
+            place = None if alone or not blocks else _last_content(turn)
+            if place is None:
+                turn += blocks
+            else:
+                place.append(blocks[0])
+                self._log.degrade(part, "", "document beside results", "it moves into the last of them")
+
+    def _lose_keys(self, message: Message, notes: Extra) -> None:
+        """Keys of a message that is not sent as a message of its own."""
+        for key in notes:
+            if not key.startswith("~"):
+                self._log.drop(message, key, key, "its message joins another one or is not sent")
+
+    def _finished(self, wire: MessageWire, notes: Extra) -> WireValue:
+        return spliced(wire, notes) if any(key[:1] != "~" or key.startswith(MODELLED) for key in notes) else wire
+
+    def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra) -> None:
+        role, content = message.role, content_held(message)
+        if isinstance(content, str) and role != "system":
+            wires.append(self._finished(MessageWire(role, [Block(content)]), notes))
+            return
+        if role == "system" and "~inline" not in notes:
+            self.hoisted = (*self.hoisted, message)
+            self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
+            self._lose_keys(message, notes)
+            return
+        blocks = [Block(content)] if isinstance(content, str) else self.encode_blocks(content, role)
+        if not blocks:
+            if "~content" in notes:
+                absent = parse_json(notes["~content"]) == "absent"
+                wires.append(self._finished(MessageWire(role, UNSET if absent else []), notes))
+                return
+            if not self._stands_for_lost(message, blocks):
+                self._lose_keys(message, notes)
+                return
+        elif role == "user" and not self._native:
+            self._explain_documents(message, blocks)
+        wires.append(self._finished(MessageWire(role, blocks), notes))
+
+    def _stands_for_lost(self, message: Message, blocks: list[WireValue]) -> bool:
+        """A message without content, or one of which nothing can be said here."""
+        if not content_held(message):
+            self._log.drop(message, "", "empty message", "this API refuses messages that say nothing")
+        elif message.role == "user":
+            self._log.invent(message, "", "text in place of what was lost", "the turn must say something")
+            blocks.append(Block(NOT_SENT))
+        return bool(blocks)
+
+    def _explain_documents(self, message: Message, blocks: list[WireValue]) -> None:
+        """A message with a document must also contain a text."""
+        kept = [block for block in blocks if isinstance(block, Block)]
+        if any(block.document is not UNSET for block in kept) and all(block.text is UNSET for block in kept):
+            self._log.invent(message, "", "a text beside the document", "this API wants one in the same message")
+            blocks.insert(0, Block(SEE_DOCUMENT))
+
+    def encode_blocks(self, parts: Iterable[AnyPart], role: str) -> list[WireValue]:
+        blocks: list[WireValue] = []
+        called = crossed = False
+        for part in parts:
+            if isinstance(part, Text):
+                crossed = crossed or called
+                if part.metadata is None and part.cache is None and part.signature is None and not part.citations:
+                    blocks.append(Block(part.text))
+                    continue
+            elif isinstance(part, ToolCall) and role == "assistant":
+                called = True
+                held = arguments_held(part)
+                if part.metadata is None and part.signature is None and part.cache is None and type(held) is Raw:
+                    blocks.append(Block(UNSET, ToolUse(part.id, part.name, held)))
+                else:
+                    blocks += self.with_point(part, self._encode_call(part))
+                continue
+            blocks += self.encode_part(part, role)
+        if crossed and not self._native and not self._to_client:
+            return self._calls_last(parts, blocks)
+        return blocks
+
+    def _calls_last(self, parts: Iterable[AnyPart], blocks: list[WireValue]) -> list[WireValue]:
+        """Claude refuses text between a call and its result. A cache point stays behind what it caches."""
+        for part in parts:
+            if isinstance(part, ToolCall):
+                self._log.degrade(part, "", "place among the other parts", "calls must end a turn of this API")
+        groups: list[list[WireValue]] = []
+        for block in blocks:
+            if groups and isinstance(block, Block) and block.cache_point is not UNSET:
+                groups[-1].append(block)
+            else:
+                groups.append([block])
+        return [block for group in sorted(groups, key=_is_call) for block in group]
+
+    def _encode_call(self, call: ToolCall) -> list[WireValue]:
+        held, notes = arguments_held(call), own(call.metadata)
+        arguments: Any = arguments_as_object(call)
+        if "~input" in notes:
+            arguments = UNSET if held is not UNSET else notes["~input"]
+        wire: Any = ToolUse(call.id, call.name, arguments)
+        wire = spliced(wire, notes) if notes else wire
+        block = Block(UNSET, wire)
+        inner = inner_extra(notes, _BLOCK) if notes else None
+        return self.with_carrier(call, block if inner is None else spliced(block, inner))
+
+    # ── results ──
+
+    def encode_result(self, result: ToolResult) -> WireValue:
+        if result.metadata is None and result.kind == "text":
+            value = value_held(result)
+            if type(value) is str and value and not value.isspace():
+                return Block(UNSET, UNSET, ToolResultWire(result.tool_call_id, [Block(value)]))
+        notes = own(result.metadata)
+        content: Any = self._result_content(result, notes)
+        if not content and "~content" in notes:
+            content = UNSET if parse_json(notes["~content"]) == "absent" else []
+        elif not content and result.is_error and not self._native:
+            self._log.invent(result, "value", "text of the error", "an error that says nothing is refused")
+            content = [Block("unknown error")]
+        wire: Any = ToolResultWire(result.tool_call_id, content, self._status(result, notes))
+        wire = spliced(wire, notes) if notes else wire
+        block = Block(UNSET, UNSET, wire)
+        inner = inner_extra(notes, _BLOCK) if notes else None
+        return block if inner is None else spliced(block, inner)
+
+    def _status(self, result: ToolResult, notes: Extra) -> WireValue:
+        if not result.is_error:
+            return "success" if "~status" in notes else UNSET
+        if self._limits.status or self._native:
+            return "error"
+        self._log.degrade(result, "kind", "error of a tool", "this model takes no status: it is told by its text alone")
+        return UNSET
+
+    def _result_content(self, result: ToolResult, notes: Extra) -> list[WireValue]:
+        if result.parts or result.kind == "multimodal":
+            blocks: list[WireValue] = []
+            for part in result.parts:
+                if type(part) is Text and not part.text.strip() and not self._native:
+                    continue  # «The text field in the ContentBlock object is blank.»
+                blocks += self.encode_part(part, "tool result")
+            return blocks
+        held: Any = value_held(result)
+        if result.kind != "text" and not isinstance(held, str):
+            raw = to_raw(held)
+            # «Provide a json object for the field and try again»: anything else is sent as its JSON text.
+            if bytes(raw)[:1] == b"{" or (self._native and "~json" in notes):
+                return [Block(json=raw)]
+        value = parse_json(held) if type(held) is Raw and bytes(memoryview(held)[:1]) == b'"' else held
+        if not isinstance(value, str) or result.kind == "data":
+            if result.kind == "error" and bytes(to_raw(held)) == b"null":
+                return []
+            return [Block(compact_text(held))]
+        if value.strip() or (self._native and "~content" not in notes):
+            return [Block(value)]
+        if value:
+            self._log.drop(result, "value", "blank text", "this API refuses text that is only white space")
+        return []
+
+
+def _is_call(group: list[WireValue]) -> bool:
+    block = group[0]
+    return isinstance(block, Block) and block.tool_use is not UNSET
+
+
+def _last_content(turn: list[WireValue]) -> list[WireValue] | None:
+    """What the last result of a turn holds."""
+    for block in reversed(turn):
+        result = block.tool_result if isinstance(block, Block) else UNSET
+        if isinstance(result, ToolResultWire) and isinstance(result.content, list):
+            return result.content
+    return None

@@ -1,0 +1,387 @@
+"""Blocks and parts, one by one, both ways. Messages, calls and results are in messages.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.bedrock_converse import carriers
+from dragoman.codecs.bedrock_converse.caching import CachePoints, Marked, encode_point
+from dragoman.codecs.bedrock_converse.media import MediaEncoder, decode_media
+from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
+from dragoman.codecs.bedrock_converse.signing import (
+    is_at_home,
+    redacted_blob,
+    redacted_signature,
+    signature_of,
+)
+from dragoman.codecs.bedrock_converse.wire import (
+    Block,
+    CitationHead,
+    CitationsContent,
+    GuardContent,
+    PlainText,
+    ReasoningContent,
+    ReasoningText,
+    exact,
+)
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Citation,
+    Document,
+    Image,
+    Metadata,
+    Opaque,
+    Reasoning,
+    Refusal,
+    Request,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
+from dragoman.ir.values import compact_text, encode_json, parse_json
+from dragoman.losses import LossLog
+
+_citation_head = msgspec.json.Decoder(CitationHead).decode
+_citations = WireReader(CitationsContent, "bedrock-converse citations")
+_guard = WireReader(GuardContent, "bedrock-converse guarded text")
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+
+GUARD = "guardContent"
+_MEDIA = ("image", "document", "video", "audio")
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_plain_text(block: Block) -> bool:
+    """A text and nothing else: what most blocks are."""
+    return (
+        block.text is not UNSET
+        and block.tool_use is block.tool_result is block.cache_point is block.reasoning_content is UNSET
+        and block.json is block.image is block.document is block.video is block.audio is UNSET
+        and block.citations_content is block.guard_content is block.extra is UNSET
+    )
+
+
+def kind_of(block: Block) -> str:
+    """The block's only key; empty for a block that has none we know, or more than one."""
+    kinds = [name for name in Block.__struct_fields__ if name != "extra" and getattr(block, name) is not UNSET]
+    return kinds[0] if len(kinds) == 1 else ""
+
+
+def decode_part(block: Block) -> AnyPart:
+    """Any block but calls, results and cache points."""
+    if is_plain_text(block):
+        return Text(block.text)  # type: ignore[arg-type]
+    kind = kind_of(block)
+    if kind == "text":
+        return _decode_odd_text(block)
+    if block.extra is not UNSET or kind not in _DECODE:
+        return whole(block)
+    return _DECODE[kind](block)
+
+
+def whole(block: Block) -> Opaque:
+    """A block that we do not model, carried as it is."""
+    held = exact(block)
+    return Opaque(FAMILY, next(iter(_entries(held)), ""), held)
+
+
+def _decode_odd_text(block: Block) -> Text:
+    notes = dict(block.extra or {})
+    if "type" in notes and bytes(notes["type"]) == b'"text"':
+        notes[MODELLED + "type"] = notes.pop("type")
+    return Text(block.text, metadata={FAMILY: notes})  # type: ignore[arg-type]
+
+
+def decode_result_part(block: Block) -> AnyPart:
+    """A piece of a result. JSON among other pieces is text to everybody else."""
+    if block.json is not UNSET and kind_of(block) == "json" and block.extra is UNSET:
+        return Text(compact_text(block.json), metadata={FAMILY: {"~json": block.json}})
+    return decode_part(block)
+
+
+def _decode_reasoning(block: Block) -> AnyPart:
+    content: ReasoningContent = block.reasoning_content  # type: ignore[assignment]
+    text, blob = content.reasoning_text, content.redacted_content
+    if (text is UNSET) == (blob is UNSET):
+        return whole(block)
+    if blob is not UNSET:
+        metadata = keep(FAMILY, UNSET, reasoningContent=content.extra)
+        return Reasoning("", redacted_signature(blob), redacted=True, metadata=metadata)
+    wire: ReasoningText = text  # type: ignore[assignment]
+    metadata = keep(FAMILY, wire.extra, reasoningContent=content.extra)
+    if wire.signature is UNSET or not wire.signature:
+        notes = {} if metadata is None else metadata[FAMILY]
+        if wire.signature is not UNSET:
+            notes["~signature"] = Raw(b'""')
+        return Reasoning(wire.text, metadata={FAMILY: notes} if notes else None)
+    return Reasoning(wire.text, signature_of(wire.signature), metadata=metadata)
+
+
+def _decode_citations(block: Block) -> AnyPart:
+    try:
+        wire = _citations.read(bytes(block.citations_content))  # type: ignore[arg-type]
+    except DecodeError:
+        return whole(block)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    texts = [] if wire.content is UNSET else wire.content
+    if len(texts) != 1 or texts[0].extra is not UNSET:
+        held = Raw(b'"absent"') if wire.content is UNSET else Raw(encode_json([exact(text) for text in texts]))
+        notes["~content"] = held
+    cited = [] if wire.citations is UNSET else wire.citations
+    if not cited:
+        notes["~citations"] = Raw(b'"absent"') if wire.citations is UNSET else Raw(b"[]")
+    text = "".join([text.text for text in texts])
+    metadata = {FAMILY: notes} if notes else None
+    return Text(text, tuple([decode_citation(held) for held in cited]), metadata=metadata)
+
+
+def decode_citation(held: Raw) -> Citation:
+    metadata = {FAMILY: {"~citation": held}}
+    try:
+        head = _citation_head(held)
+    except msgspec.ValidationError:
+        return Citation(metadata=metadata)
+    url = None if head.location is None or head.location.web is None else head.location.web.url
+    cited = None if not head.source_content else "".join([text.text for text in head.source_content])
+    return Citation(url, head.title, cited, metadata=metadata)
+
+
+def _decode_guarded(block: Block) -> AnyPart:
+    """A text that a guardrail looks at is a text; elsewhere only the guarding is lost."""
+    held: Raw = block.guard_content  # type: ignore[assignment]
+    try:
+        wire = _guard.read(bytes(held))
+    except DecodeError:
+        return whole(block)
+    return Text(wire.text.text, metadata={FAMILY: {GUARD: held}})
+
+
+_DECODE: dict[str, Callable[[Block], AnyPart]] = {
+    "reasoning_content": _decode_reasoning,
+    "citations_content": _decode_citations,
+    "guard_content": _decode_guarded,
+} | {kind: (lambda block, kind=kind: decode_media(kind, getattr(block, kind))) for kind in _MEDIA}  # type: ignore[misc]
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PartEncoder:
+    """Encodes the parts of one body: of `request`, or of an answer to a client.
+
+    What cannot be said here is logged, and gives no block.
+    """
+
+    _points: CachePoints | None = None
+
+    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
+        self._log = log
+        self._request = request
+        self._to_client = request is None
+        self._native = native
+        """The body came from this family: all that it says may be said again, exactly as it was."""
+        self._limits: ModelLimits = limits_of(None if request is None else request.model)
+        self._media = MediaEncoder(log, native=native)
+
+    def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
+        """The blocks of one part: none when it is lost, two when a signature or a cache point travels with it."""
+        if role == "system" and type(part) is not Text and not self._native:
+            return self._lose(part, "the system field of this API holds text only")
+        blocks = self._ENCODERS[type(part)](self, part, role)
+        if blocks and getattr(part, "cache", None) is not None and role != "tool result":
+            blocks = self.with_point(part, blocks)  # type: ignore[arg-type]
+        return blocks
+
+    def point(self, node: Marked) -> WireValue:
+        """The cache point to send behind a node. Most requests have none, so nothing is worked out before the first."""
+        if self._native or self._request is None:
+            return encode_point(node)
+        if self._points is None:
+            self._points = CachePoints(self._request, self._log)
+        return self._points.of(node)
+
+    def with_point(self, node: Marked, blocks: list[WireValue]) -> list[WireValue]:
+        point = self.point(node)
+        return blocks if point is UNSET else [*blocks, Block(cache_point=point)]
+
+    def _encode_text(self, part: Text, role: str) -> list[WireValue]:  # noqa: ARG002
+        notes = own(part.metadata)
+        if GUARD in notes and parse_json(notes[GUARD])["text"]["text"] == part.text:
+            return [Block(guard_content=notes[GUARD])]
+        if "~json" in notes and compact_text(notes["~json"]) == part.text:
+            return [Block(json=notes["~json"])]
+        if part.citations or "~citations" in notes:
+            block = self._encode_cited(part, notes)
+        else:
+            block = spliced(Block(part.text), notes) if notes else Block(part.text)
+        return self.with_carrier(part, block)
+
+    def _encode_cited(self, part: Text, notes: Extra) -> WireValue:
+        cited = []
+        for citation in part.citations:
+            held = encode_citation(citation, to_client=self._to_client)
+            if held is not None:
+                cited.append(held)
+            if own(citation.metadata).get("~citation") is None:
+                report_citation(self._log, part, citation, told=held is not None)
+        if not cited and "~citations" not in notes:
+            return Block(part.text)
+        citations: Any = cited
+        if not cited:
+            citations = UNSET if parse_json(notes["~citations"]) == "absent" else []
+        content: Any = [PlainText(part.text)]
+        if "~content" in notes:
+            content = UNSET if parse_json(notes["~content"]) == "absent" else notes["~content"]
+        wire = CitationsContent(content, citations)
+        return Block(citations_content=spliced(wire, notes) if notes else Raw(encode_json(wire)))
+
+    def with_carrier(self, part: Text | ToolCall, block: WireValue) -> list[WireValue]:
+        """A block, and the one that carries its signature to a client and back; providers never see that (law 6)."""
+        signature = part.signature
+        if signature is None:
+            return [block]
+        if not self._to_client and "~tagged" not in own(part.metadata):
+            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+            return [block]
+        if type(part) is Text and not part.text:
+            return [carriers.tagged_signature(part, signature)]
+        if carriers.stands_behind(part):
+            return [block, carriers.trailing_signature(signature)]
+        return [carriers.tagged_signature(part, signature), block]
+
+    def _encode_media(self, part: Image | Document, role: str) -> list[WireValue]:
+        if role == "assistant" and not (self._native or self._to_client):
+            return self._lose(part, "an assistant message of this API holds no media")
+        block = self._media.image(part) if isinstance(part, Image) else self._media.document(part)
+        return self._lose(part, self._media.why) if block is None else [block]
+
+    def _encode_audio(self, part: Audio, role: str) -> list[WireValue]:
+        if self._native or (role == "user" and (part.data or part.url)):
+            block = self._media.audio(part)
+            if block is not None:
+                return [block]
+        if not (part.transcript or "").strip():
+            return self._lose(part, self._media.why or "only user messages of this API hold sound")
+        self._log.degrade(part, "", "audio", "its transcript is sent")
+        return [Block(part.transcript or "")]
+
+    def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
+        self._log.degrade(part, "", "refusal", "it is sent as text: this API knows no refusals")
+        return [Block(part.text)]
+
+    def _encode_reasoning(self, part: Reasoning, role: str) -> list[WireValue]:
+        notes, signature = own(part.metadata), part.signature
+        if "~tagged" in notes and signature is not None:
+            return [carriers.tagged_reasoning(part, signature)]
+        if role != "assistant" and not self._native:
+            return self._lose(part, "only assistant messages of this API hold reasoning")
+        if signature is None:
+            if self._to_client or self._native:
+                return [_reasoning(ReasoningText(part.text, "" if "~signature" in notes else UNSET), notes)]
+            return self._lose(part, "models refuse reasoning that they did not sign")
+        if is_at_home(signature) and (self._to_client or self._native or self._is_owed(part)):
+            if part.redacted:
+                wire = ReasoningContent(redacted_content=redacted_blob(signature))
+                return [_reasoning_block(wire, notes)]
+            return [_reasoning(ReasoningText(part.text, signature.data), notes)]
+        if self._to_client:
+            return [carriers.tagged_reasoning(part, signature)]
+        return self._lose(part, f"its signature is owed to {signature.family} alone")
+
+    def _is_owed(self, part: Reasoning) -> bool:
+        signature = part.signature
+        return signature is not None and (signature.family == FAMILY or self._limits.signs)
+
+    def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
+        if part.origin != FAMILY:
+            return self._lose(part, f"it was run by {part.origin}, and its ids cannot be made up")
+        return [call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)]
+
+    def _encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:  # noqa: ARG002
+        if part.origin == FAMILY:
+            return [opaque_block_held(part)]
+        return self._lose(part, "it belongs to the provider that made it")
+
+    def _refuse(self, part: AnyPart, role: str) -> list[WireValue]:
+        return self._lose(part, f"a {role} message of this API cannot hold it")
+
+    def _lose(self, part: AnyPart, why: str) -> list[WireValue]:
+        kind = f"{part.origin} block {part.kind!r}" if isinstance(part, Opaque) else _NAMES[type(part)]
+        self._log.drop(part, "", kind, why)
+        return []
+
+    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = {
+        Text: _encode_text,
+        Image: _encode_media,
+        Document: _encode_media,
+        Audio: _encode_audio,
+        Refusal: _encode_refusal,
+        Reasoning: _encode_reasoning,
+        ServerToolCall: _encode_server_block,
+        ServerToolResult: _encode_server_block,
+        Opaque: _encode_opaque,
+        ToolCall: _refuse,
+        ToolResult: _refuse,
+    }
+
+
+def own(metadata: Metadata | None) -> Extra:
+    """What this family said about a node, and how."""
+    return {} if metadata is None else metadata.get(FAMILY, {})
+
+
+def encode_citation(citation: Citation, *, to_client: bool) -> WireValue:
+    """A citation as this family spelled it; one of others is told to clients, but not replayed to a provider."""
+    held = own(citation.metadata).get("~citation")
+    if held is not None or not to_client:
+        return held
+    entries: dict[str, Any] = {} if citation.title is None else {"title": citation.title}
+    if citation.cited_text is not None:
+        entries["sourceContent"] = [{"text": citation.cited_text}]
+    if citation.url is not None:
+        entries["location"] = {"web": {"url": citation.url}}
+    return Raw(encode_json(entries))
+
+
+def report_citation(log: LossLog, part: AnyPart, citation: Citation, *, told: bool) -> None:
+    if not told:
+        log.drop(part, "citations", "citation", "a citation of another provider cannot be replayed here")
+    elif citation.start is not None or citation.end is not None:
+        log.drop(part, "citations", "place of a citation in the text", "this API cites whole blocks of text")
+
+
+def _reasoning(text: ReasoningText, notes: Extra) -> WireValue:
+    if not notes:
+        return Block(reasoning_content=ReasoningContent(text))
+    return _reasoning_block(ReasoningContent(spliced(text, notes)), notes)  # type: ignore[arg-type]
+
+
+def _reasoning_block(content: ReasoningContent, notes: Extra) -> WireValue:
+    inner = inner_extra(notes, "reasoningContent")
+    return Block(reasoning_content=content if inner is None else spliced(content, inner))  # type: ignore[arg-type]
+
+
+_NAMES: dict[type[AnyPart], str] = {
+    Text: "text",
+    Image: "image",
+    Document: "document",
+    Audio: "audio",
+    Reasoning: "reasoning",
+    Refusal: "refusal",
+    ToolCall: "tool call",
+    ToolResult: "tool result",
+    ServerToolCall: "call run by the provider",
+    ServerToolResult: "result of a call run by the provider",
+}

@@ -1,0 +1,92 @@
+"""What Converse accepts, and what the models of each vendor behind it do: the tables of the wire notes, as data."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+from msgspec import Struct
+
+from dragoman.codecs.anthropic_messages.profile import PROFILE as CLAUDE
+from dragoman.profile import Profile
+
+FAMILY = "bedrock"
+
+PROFILE = Profile(
+    name="bedrock-converse",
+    family=FAMILY,
+    system="field",
+    # Claude's own rules apply underneath.
+    final_assistant="trimmed",
+    no_prefill_models=CLAUDE.no_prefill_models,
+    no_forced_choice_models=CLAUDE.no_forced_choice_models,
+    blank_text=False,
+    call_id=re.compile(r"[a-zA-Z0-9_.:-]{1,64}"),
+    tool_name=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
+    # «The toolConfig field must be defined when using toolUse and toolResult content blocks.»
+    tools_with_calls=True,
+    stop_limit=2500,
+    blank_stop=False,
+    cache_marks=4,
+)
+
+Thinking = Literal["claude", "nova", "reasoning_effort", "none"]
+
+
+class ModelLimits(Struct, frozen=True, kw_only=True):
+    """What the models of one vendor take. The defaults fit a model we do not know: nothing is held back from it."""
+
+    caches: bool = True
+    signs: bool = True
+    """Whether signed reasoning is its own: Claude's, on whatever platform."""
+    named_choice: bool = True
+    """Whether one tool can be forced by its name."""
+    assistant_first: bool = True
+    status: bool = True
+    """Whether a result may tell that it is an error."""
+    documents_beside_results: bool = True
+    thinking: Thinking = "claude"
+    top_k: Literal["top_k", "nested", "none"] = "top_k"
+    """Where it is told: Nova has an `inferenceConfig` of its own with `topK`."""
+    is_claude: bool = False
+
+
+UNKNOWN_MODEL = ModelLimits()
+_CLAUDE = ModelLimits(is_claude=True, documents_beside_results=False)
+_OTHER = ModelLimits(
+    caches=False, signs=False, named_choice=False, assistant_first=False, thinking="none", top_k="none"
+)
+_NOVA = ModelLimits(signs=False, assistant_first=False, thinking="none", top_k="nested")
+_NOVA_2 = ModelLimits(signs=False, assistant_first=False, thinking="nova", top_k="nested")
+_GPT_OSS = ModelLimits(
+    caches=False, signs=False, named_choice=False, assistant_first=False, thinking="reasoning_effort", top_k="none"
+)
+_QWEN = ModelLimits(caches=False, signs=False, named_choice=False, thinking="none", top_k="none")
+_PALMYRA = ModelLimits(
+    caches=False, signs=False, named_choice=False, assistant_first=False, thinking="none", top_k="none", status=False
+)
+
+# The first row that matches counts.
+_MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), limits)
+    for pattern, limits in (
+        (r"claude|anthropic\.", _CLAUDE),
+        (r"nova-(?:[2-9]|premier-v[2-9])", _NOVA_2),
+        (r"nova-", _NOVA),
+        (r"gpt-oss", _GPT_OSS),
+        (r"qwen", _QWEN),
+        (r"palmyra|writer\.", _PALMYRA),
+        (
+            r"(?:^|[./])(?:ai21|amazon|cohere|deepseek|google|luma|meta|minimax|mistral|moonshot|nvidia|openai|stability|zai)\.",
+            _OTHER,
+        ),
+        (r"deepseek|gemma|jamba|llama|mistral|mixtral|titan|kimi|command-r", _OTHER),
+    )
+)
+
+
+@lru_cache(maxsize=256)
+def limits_of(model: str | None) -> ModelLimits:
+    """By the id of the model in any spelling: bare, with region, as an ARN that names it."""
+    return next((limits for pattern, limits in _MODELS if pattern.search(model or "")), UNKNOWN_MODEL)

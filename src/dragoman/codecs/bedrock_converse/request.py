@@ -1,0 +1,308 @@
+"""Converse requests, both ways. Model and streaming are said in the path, not in the body."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.bedrock_converse.messages import MessageDecoder, MessageEncoder, decode_blocks
+from dragoman.codecs.bedrock_converse.parts import is_plain_text
+from dragoman.codecs.bedrock_converse.places import locate_request
+from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of
+from dragoman.codecs.bedrock_converse.thinking import Settings, decode_reasoning, decode_top_k, encode_settings
+from dragoman.codecs.bedrock_converse.tools import (
+    NO_CALLS,
+    decode_output,
+    decode_tool_choice,
+    decode_tools,
+    encode_output,
+    encode_tool_choice,
+    encode_tools,
+    forbids_calls,
+    has_calls,
+)
+from dragoman.codecs.bedrock_converse.wire import (
+    Block,
+    ConverseRequest,
+    InferenceConfig,
+    MessageWire,
+    OutputConfig,
+    ToolConfig,
+    exact,
+)
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.errors import EncodeError
+from dragoman.ir import AnyTool, Message, Request, StructuredOutput, ToolChoice
+from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.values import encode_json
+from dragoman.losses import LossLog
+
+_reader = WireReader(ConverseRequest, "bedrock-converse request")
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+
+_FIELDS = "additionalModelRequestFields"
+_INFERENCE = "inferenceConfig"
+_TOOLS = "toolConfig"
+_OUTPUT = "outputConfig"
+_NO_CONFIG = InferenceConfig()
+_EMPTY_OBJECT = Raw(b"{}")
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_request(body: bytes) -> Request:
+    wire = _reader.read(body)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    messages: list[Message] = []
+    if wire.messages is UNSET:
+        notes["~messages"] = Raw(b'"absent"')
+    else:
+        messages = MessageDecoder().decode(wire.messages)
+    if wire.system is not UNSET:
+        _decode_system(wire.system, messages, notes)
+    if wire.model_id is not None:
+        notes["~model"] = Raw(b"true")
+    tools: tuple[AnyTool, ...] = ()
+    choice: ToolChoice | None = None
+    if wire.tool_config is not UNSET:
+        tools, choice = _decode_tool_config(wire.tool_config, notes)
+    config = _NO_CONFIG if wire.inference_config is UNSET else wire.inference_config
+    if wire.inference_config is not UNSET:
+        _note_config(config, notes)
+    reasoning = top_k = None
+    fields: Extra = {}
+    if wire.additional_model_request_fields is not UNSET:
+        fields = _decode_fields(wire.additional_model_request_fields, notes)
+        top_k = decode_top_k(fields, notes)
+    output, effort = (None, UNSET) if wire.output_config is UNSET else _decode_output(wire.output_config, notes)
+    if fields or effort is not UNSET:
+        reasoning = decode_reasoning(fields, effort)
+    if fields:
+        notes[WITHIN + _FIELDS] = Raw(encode_json(fields))
+    stop = config.stop_sequences
+    return Request(
+        wire.model_id,
+        tuple(messages),
+        tools,
+        choice,
+        None,
+        config.max_tokens,
+        config.temperature,
+        config.top_p,
+        top_k,
+        () if stop is UNSET else tuple(stop),
+        None,
+        None,
+        None,
+        None,
+        reasoning,
+        output,
+        None,
+        None,
+        None,
+        {FAMILY: notes} if notes else None,
+        FAMILY,
+    )
+
+
+def _decode_system(system: list[Block], messages: list[Message], notes: Extra) -> None:
+    if not system:
+        notes[MODELLED + "system"] = Raw(b"[]")
+        return
+    plain = len(system) == 1 and is_plain_text(system[0])
+    parts: Any = system[0].text if plain else tuple(decode_blocks(system, {}, "system"))
+    messages.insert(0, Message("system", parts))
+
+
+def _decode_tool_config(wire: ToolConfig, notes: Extra) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
+    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
+    choice = None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice)
+    further: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if wire.tool_choice is not UNSET and choice is None:
+        further["toolChoice"] = exact(wire.tool_choice)
+    if wire.tools == []:
+        further["~tools"] = Raw(b"[]")
+    if further or (not tools and choice is None):
+        notes[WITHIN + _TOOLS] = Raw(encode_json(further))
+    return tools, choice
+
+
+def _note_config(config: InferenceConfig, notes: Extra) -> None:
+    further: Extra = {} if config.extra is UNSET else dict(config.extra)
+    if config.stop_sequences == []:
+        further["~stop"] = Raw(b"[]")
+    if further or config == _NO_CONFIG:
+        notes[WITHIN + _INFERENCE] = Raw(encode_json(further))
+
+
+def _decode_fields(held: Raw, notes: Extra) -> Extra:
+    """What goes to the vendor beside the common settings."""
+    try:
+        fields = _entries(held)
+    except msgspec.ValidationError:
+        notes[_FIELDS] = held
+        return {}
+    if not fields:
+        notes[WITHIN + _FIELDS] = _EMPTY_OBJECT
+    return fields
+
+
+def _decode_output(wire: OutputConfig, notes: Extra) -> tuple[StructuredOutput | None, str | UnsetType]:
+    further: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    output = None if wire.text_format is UNSET else decode_output(wire.text_format)
+    if output is None and wire.text_format is not UNSET:
+        further["textFormat"] = wire.text_format
+    if further or (output is None and wire.effort is UNSET):
+        notes[WITHIN + _OUTPUT] = Raw(encode_json(further))
+    return output, wire.effort
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_request(request: Request, log: LossLog) -> Encoded:
+    native = request.origin == FAMILY
+    notes: Extra = {} if request.metadata is None else request.metadata.get(FAMILY, {})
+    encoder = MessageEncoder(log, request, native=native)
+    messages = request.messages
+    leading = _leading_system(messages) if messages and messages[0].role == "system" else 0
+    wires: WireValue = encoder.encode(messages[leading:] if leading else messages)
+    settings = encode_settings(request, log)
+    output = UNSET if request.output is None else encode_output(request.output, request, log)
+    system: WireValue = UNSET
+    if leading or encoder.hoisted:
+        system = _encode_system([*messages[:leading], *encoder.hoisted], encoder) or UNSET
+    tools: WireValue = UNSET
+    if request.tools or request.tool_choice is not None or notes:
+        tools = _encode_tool_config(request, encoder, log, inner_extra(notes, _TOOLS))
+    if not native:
+        _report_missing(request, log)
+        _start_with_user(wires, request, log)
+        if forbids_calls(request) and tools is not UNSET:
+            system = [*([] if system is UNSET else system), Block(NO_CALLS)]
+    elif not wires and "~messages" in notes:
+        wires = UNSET
+    wire = ConverseRequest(
+        wires,
+        system,
+        _encode_config(request, settings, log, inner_extra(notes, _INFERENCE) if notes else None),
+        tools,
+        _encode_output_config(output, settings, inner_extra(notes, _OUTPUT) if notes else None),
+        _encode_fields(settings, inner_extra(notes, _FIELDS) if notes else None),
+        request.model if "~model" in notes else None,
+    )
+    content = bytes(spliced(wire, notes)) if notes else encode_json(wire)
+    return Encoded(content, (), _path(request))
+
+
+def _path(request: Request) -> str:
+    """The id is one segment of the path, whatever it holds: `:` and the slashes of an ARN are escaped."""
+    method = "converse-stream" if request.stream else "converse"
+    return f"/model/{'{model}' if request.model is None else quote(request.model, safe='')}/{method}"
+
+
+def _leading_system(messages: tuple[Message, ...]) -> int:
+    """How many messages the `system` field holds. One that stood inline at the very start stays there."""
+    count = 0
+    for message in messages:
+        if message.role != "system" or "~inline" in (message.metadata or {}).get(FAMILY, {}):
+            break
+        count += 1
+    return count
+
+
+def _encode_system(messages: list[Message], encoder: MessageEncoder) -> list[WireValue]:
+    blocks: list[WireValue] = []
+    for message in messages:
+        content = content_held(message)
+        blocks += [Block(content)] if isinstance(content, str) else encoder.encode_blocks(content, "system")
+    return blocks
+
+
+def _start_with_user(wires: list[WireValue], request: Request, log: LossLog) -> None:
+    """«A conversation must start with a user message»: most vendors; Claude and Qwen take it as it is."""
+    if not wires:
+        path, reason = "$.messages", "this API wants at least one message that says something"
+        raise EncodeError(path=path, reason=reason, target=PROFILE.name)
+    first = wires[0]
+    if isinstance(first, MessageWire) and first.role == "assistant" and not limits_of(request.model).assistant_first:
+        opening = next(message for message in request.messages if message.role == "assistant")
+        log.invent(opening, "", "a user turn before it", "this model wants a user turn first")
+        wires.insert(0, MessageWire("user", [Block("Continue.")]))
+
+
+def _encode_tool_config(request: Request, encoder: MessageEncoder, log: LossLog, further: Extra | None) -> WireValue:
+    native = request.origin == FAMILY
+    if not native and forbids_calls(request) and not has_calls(request):
+        if request.tools:
+            log.degrade(
+                request, "tool_choice", "choice of no tool", "the tools are left out: this API has no such choice"
+            )
+        for tool in request.tools:
+            log.drop(tool, "", f"tool {tool.name!r}", "left out: no tool may be called")
+        return UNSET
+    tools: WireValue = encode_tools(request, encoder, log) if request.tools else []
+    if not tools and not native:
+        if request.tool_choice is not None:
+            log.drop(request, "tool_choice", "tool choice", "this API takes none without tools")
+        return UNSET
+    choice = encode_tool_choice(request, log)
+    if not tools and (further is None or "~tools" not in further):
+        tools = UNSET
+    if tools is choice is UNSET and further is None:
+        return UNSET
+    wire = ToolConfig(tools, choice)
+    return wire if further is None else spliced(wire, further)
+
+
+def _encode_config(request: Request, settings: Settings, log: LossLog, further: Extra | None) -> WireValue:
+    stop = list(request.stop)
+    if stop and request.origin != FAMILY:
+        stop = [text for text in stop if text.strip()]
+        if len(stop) < len(request.stop):
+            log.drop(request, "stop", "blank stop sequence", "models refuse stop sequences of white space only")
+    kept: Any = stop or (stop if further is not None and "~stop" in further else UNSET)
+    config = InferenceConfig(settings.max_tokens, settings.temperature, settings.top_p, kept)
+    if further is not None:
+        return spliced(config, further)
+    return UNSET if config == _NO_CONFIG else config
+
+
+def _encode_output_config(output: WireValue, settings: Settings, further: Extra | None) -> WireValue:
+    if output is settings.effort is UNSET and further is None:
+        return UNSET
+    config = OutputConfig(output, settings.effort)
+    return config if further is None else spliced(config, further)
+
+
+def _encode_fields(settings: Settings, further: Extra | None) -> WireValue:
+    if not settings.fields and further is None:
+        return UNSET
+    return {**(settings.fields or {}), **(further or {})}
+
+
+_MISSING = {
+    "seed": "seed",
+    "presence_penalty": "presence penalty",
+    "frequency_penalty": "frequency penalty",
+    "user": "end user's id",
+    "cache": "automatic cache mark",
+}
+
+
+def _report_missing(request: Request, log: LossLog) -> None:
+    for field, what in _MISSING.items():
+        if getattr(request, field) is not None:
+            log.drop(request, field, what, "this API has no such setting")
+    if request.candidates is not None and request.candidates != 1:
+        log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
+    if request.parallel_tool_calls is False:
+        log.drop(request, "parallel_tool_calls", "switch for parallel calls", "this API has no such setting")
+
+
+locate = locate_request

@@ -1,0 +1,221 @@
+"""Converse responses, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.arguments import cut_short
+from dragoman.codecs.bedrock_converse.messages import MessageEncoder, decode_blocks
+from dragoman.codecs.bedrock_converse.parts import is_plain_text, own
+from dragoman.codecs.bedrock_converse.places import locate_response
+from dragoman.codecs.bedrock_converse.profile import FAMILY
+from dragoman.codecs.bedrock_converse.wire import (
+    Block,
+    ConverseResponse,
+    MessageWire,
+    Metrics,
+    OutputWire,
+    UsageWire,
+)
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage
+from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+_reader = WireReader(ConverseResponse, "bedrock-converse response")
+_counts = WireReader(UsageWire, "bedrock-converse usage")
+
+FURTHER = "additionalModelResponseFields"
+
+# ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
+
+_DECODE_FINISH: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "content_filtered": "content_filter",
+    "guardrail_intervened": "content_filter",
+    "malformed_model_output": "error",
+    "malformed_tool_use": "error",
+}
+_ENCODE_FINISH: dict[FinishReason, str] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "content_filtered",
+    "refusal": "content_filtered",
+    "pause": "end_turn",
+    "error": "malformed_model_output",
+    "unknown": "end_turn",
+}
+
+
+def decode_finish(raw: str | UnsetType, parts: tuple[AnyPart, ...], further: Raw | UnsetType = UNSET) -> Finish | None:
+    """Calls present mean tool calls, whatever the word."""
+    if raw is UNSET:
+        return None
+    reason = _DECODE_FINISH.get(raw, "unknown")
+    if reason in {"stop", "unknown"} and any(isinstance(part, ToolCall) for part in parts):
+        reason = "tool_calls"
+    return Finish(reason, raw, None if further is UNSET else _stop_sequence(further))
+
+
+def _stop_sequence(further: Raw) -> str | None:
+    """Which text stopped the answer is told only to who asked for it, in a stream within `delta`."""
+    value = parse_json(further)
+    for place in (value, value.get("delta") if isinstance(value, dict) else None):
+        matched = place.get("stop_sequence") if isinstance(place, dict) else None
+        if isinstance(matched, str):
+            return matched
+    return None
+
+
+def encode_finish(finish: Finish | None, source: str | None, log: LossLog, completion: Completion) -> str | UnsetType:
+    if finish is None:
+        if source != FAMILY:
+            log.invent(completion, "finish", "stop reason end_turn", "an answer of this API says why it ended")
+        return UNSET if source == FAMILY else "end_turn"
+    if source == FAMILY and finish.raw is not None:
+        return finish.raw
+    parts = completion.messages[0].parts if completion.messages else ()
+    calls = any(isinstance(part, ToolCall) and not part.incomplete for part in parts)
+    if calls and finish.reason in {"stop", "tool_calls", "unknown", "error"}:
+        return "tool_use"
+    if finish.reason == "stop" and finish.stop_sequence is not None:
+        return "stop_sequence"
+    word = "end_turn" if finish.reason == "tool_calls" else _ENCODE_FINISH[finish.reason]
+    if finish.reason in {"refusal", "pause", "error", "unknown", "tool_calls"}:
+        what = f"finish reason {finish.raw or finish.reason!r}"
+        log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
+    return word
+
+
+# ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_usage(held: Raw) -> Usage:
+    """The counts, with the wire's own object beside them."""
+    wire = _counts.read(bytes(held))
+    read, written = wire.cache_read_input_tokens, wire.cache_write_input_tokens
+    # `inputTokens` leaves out what was read from a cache or written to one; `totalTokens` is the sum of all four.
+    total_input = (wire.input_tokens or 0) + (read or 0) + (written or 0)
+    metadata = {FAMILY: {"~usage": held}}
+    return Usage(total_input, wire.output_tokens or 0, read, written, total=wire.total_tokens, metadata=metadata)
+
+
+def encode_usage(usage: Usage) -> WireValue:
+    notes = own(usage.metadata)
+    if "~usage" in notes:
+        return notes["~usage"]
+    total = usage.input + usage.output
+    return UsageWire(max(usage.uncached_input, 0), usage.output, total, usage.cached, usage.cache_written)
+
+
+def report_usage(usage: Usage, log: LossLog, node: Any) -> None:
+    for field in ("reasoning", "image"):
+        count = getattr(usage, field)
+        if count:
+            log.drop(node, f"usage.{field}", f"{count} {field} tokens", "this API does not count them apart")
+
+
+# ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_response(body: bytes) -> Completion:
+    wire = _reader.read(body)
+    message, further = wire.output.message, wire.additional_model_response_fields
+    content = message.content or []
+    notes = (keep(FAMILY, wire.extra, output=wire.output.extra, message=message.extra) or {FAMILY: {}})[FAMILY]
+    if wire.metrics is not UNSET:
+        notes["metrics"] = wire.metrics
+    if further is not UNSET:
+        notes[(MODELLED if _is_modelled(further) else "") + FURTHER] = further
+    if message.role != "assistant":
+        notes["~role"] = Raw(encode_json(message.role))
+    if message.content is UNSET:
+        notes["~content"] = Raw(b'"absent"')
+    parts: Any
+    if len(content) == 1 and is_plain_text(content[0]):
+        parts = content[0].text
+        finish = decode_finish(wire.stop_reason, (), further)
+    else:
+        parts = tuple(decode_blocks(content, {}, "assistant"))
+        finish = decode_finish(wire.stop_reason, parts, further)
+        parts = cut_short(parts, None if finish is None else finish.reason)
+    usage = None if wire.usage is UNSET else decode_usage(wire.usage)
+    return Completion((Message("assistant", parts),), finish, usage, metadata={FAMILY: notes})
+
+
+def _is_modelled(further: Raw) -> bool:
+    value = parse_json(further)
+    return isinstance(value, dict) and set(value) == {"stop_sequence"}
+
+
+def encode_response(completion: Completion, log: LossLog) -> Encoded:
+    if completion.metadata is not None and FAMILY in completion.metadata:
+        return Encoded(bytes(_encode_native(completion, completion.metadata[FAMILY], log)))
+    for message in completion.messages[1:]:
+        log.drop(message, "", "further candidate", "an answer of this API is one message")
+    report_untold(completion, log)
+    stop_reason = encode_finish(completion.finish, None, log, completion)
+    if completion.usage is None:
+        log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
+    else:
+        report_usage(completion.usage, log, completion)
+    log.invent(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
+    wire = ConverseResponse(
+        OutputWire(MessageWire("assistant", _encode_content(completion, MessageEncoder(log)))),
+        stop_reason,
+        encode_usage(completion.usage or Usage()),
+        Metrics(),  # type: ignore[arg-type]
+        matched_field(completion.finish, stop_reason),
+    )
+    return Encoded(encode_json(wire))
+
+
+def matched_field(finish: Finish | None, stop_reason: str | UnsetType) -> WireValue:
+    """The text that stopped the answer, where those find it who ask for it."""
+    told = finish is not None and finish.stop_sequence is not None and stop_reason == "stop_sequence"
+    return {"stop_sequence": finish.stop_sequence} if finish is not None and told else UNSET
+
+
+def report_untold(node: Any, log: LossLog) -> None:
+    """An answer of this API has no id, names no model and tells no time."""
+    for field, what in (("id", "id of the answer"), ("model", "name of the model"), ("created", "time of creation")):
+        if getattr(node, field) is not None:
+            log.drop(node, field, what, "an answer of this API does not tell it")
+
+
+def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:
+    content: Any = _encode_content(completion, MessageEncoder(log, native=True))
+    if not content and "~content" in notes:
+        content = UNSET
+    message: Any = MessageWire(parse_json(notes["~role"]) if "~role" in notes else "assistant", content)
+    inner = inner_extra(notes, "message")
+    message = message if inner is None else spliced(message, inner)
+    output: Any = OutputWire(message)
+    inner = inner_extra(notes, "output")
+    output = output if inner is None else spliced(output, inner)
+    wire = ConverseResponse(
+        output,
+        encode_finish(completion.finish, FAMILY, log, completion),
+        UNSET if completion.usage is None else encode_usage(completion.usage),
+    )
+    return spliced(wire, notes)
+
+
+def _encode_content(completion: Completion, encoder: MessageEncoder) -> list[WireValue]:
+    if not completion.messages:
+        return []
+    content = content_held(completion.messages[0])
+    return [Block(content)] if isinstance(content, str) else encoder.encode_blocks(content, "assistant")
+
+
+locate = locate_response

@@ -1,0 +1,43 @@
+"""Whose signature is it? Converse signs nothing itself: what it hands on was signed by Claude.
+
+Claude's signatures are good on all platforms, so the family they are owed to is Anthropic's, whichever API told them.
+Nothing beside a signature says which model made it; but Claude's have a form of their own, and whatever else stands in
+the slot is owed to whoever speaks this format.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode, b64encode
+
+from dragoman.codecs.bedrock_converse.profile import FAMILY
+from dragoman.ir import Signature
+
+CLAUDE = "anthropic"
+# Base64 of a message whose first field is number two, of variable length.
+_CLAUDE_FORM = re.compile(r"E[g-v][A-Za-z0-9+/]{30}")
+
+
+def signature_of(data: str) -> Signature:
+    return Signature(CLAUDE if _CLAUDE_FORM.match(data) else FAMILY, data)
+
+
+def is_at_home(signature: Signature) -> bool:
+    """Whether the slot itself tells this signature and its family."""
+    return signature.id is None and bool(signature.data) and signature_of(signature.data).family == signature.family
+
+
+def redacted_signature(blob: str) -> Signature:
+    """`redactedContent` is base64 of the string that Anthropic's own API calls `data`, which looks like base64 too."""
+    try:
+        data = b64decode(blob, validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return Signature(FAMILY, blob)
+    if _CLAUDE_FORM.match(data) and redacted_blob(Signature(CLAUDE, data)) == blob:
+        return Signature(CLAUDE, data)
+    return Signature(FAMILY, blob)
+
+
+def redacted_blob(signature: Signature) -> str:
+    return signature.data if signature.family == FAMILY else b64encode(signature.data.encode()).decode()

@@ -1,0 +1,217 @@
+"""How much the model thinks, and sampling: settings that each vendor behind this API spells its own way.
+
+`inferenceConfig` is common to all; the rest stands in `additionalModelRequestFields`, which is merged into the vendor's
+own request: Claude's `thinking` and `top_k`, Nova's `reasoningConfig`, the `reasoning_effort` of gpt-oss.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
+
+from dragoman.codecs.anthropic_messages.thinking import encode_settings as claude_settings
+from dragoman.codecs.bedrock_converse.parts import own
+from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
+from dragoman.codecs.reading import WireValue
+from dragoman.ir import ReasoningSettings, Request
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+
+FIELDS = "~fields"
+"""Note: the additional fields that told these settings, as they were spelled."""
+TYPED = "~typed"
+"""Note: the effort was told in `outputConfig`."""
+TOP_K = "~top_k"
+"""Note: `topK` as Nova has it."""
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MODES = {"enabled": "on", "adaptive": "adaptive", "disabled": "off", "between_tools": "off"}
+_VISIBLE = {"summarized": True, "updates": True, "omitted": False}
+_SETTING_KEYS = {"type", "budget_tokens", "display", "maxReasoningEffort"}
+
+
+def decode_reasoning(fields: Extra, effort: str | UnsetType) -> ReasoningSettings | None:
+    """Takes out of the additional fields what they say about thinking."""
+    told: Extra = {}
+    notes: Extra = {}
+    settings: dict[str, Any] = {}
+    for key in ("thinking", "reasoning_config", "reasoningConfig"):
+        value = parse_json(fields[key]) if key in fields else None
+        if isinstance(value, dict):
+            settings = _settings(value)
+            told[key] = fields.pop(key)
+            unknown = {name: held for name, held in _entries(told[key]).items() if name not in _SETTING_KEYS}
+            notes.update({name: held for name, held in unknown.items() if name[:1] != "~"})
+        elif isinstance(value, str) and key == "reasoning_config":
+            settings, told[key] = {"effort": value}, fields.pop(key)
+    said = parse_json(fields["reasoning_effort"]) if "reasoning_effort" in fields else None
+    if isinstance(said, str):
+        settings["effort"], told["reasoning_effort"] = said, fields.pop("reasoning_effort")
+    config = parse_json(fields["output_config"]) if "output_config" in fields else None
+    if isinstance(config, dict) and set(config) == {"effort"} and isinstance(config["effort"], str):
+        settings["effort"], told["output_config"] = config["effort"], fields.pop("output_config")
+    if effort is not UNSET:
+        settings["effort"] = effort
+        notes[TYPED] = Raw(b"true")
+    if told:
+        notes[FIELDS] = Raw(encode_json(told))
+    return ReasoningSettings(**settings, metadata={FAMILY: notes}) if notes else None
+
+
+def _settings(value: dict[str, Any]) -> dict[str, Any]:
+    mode, budget, effort = value.get("type"), value.get("budget_tokens"), value.get("maxReasoningEffort")
+    display = value.get("display")
+    return {
+        "mode": _MODES.get(mode) if isinstance(mode, str) else None,
+        "effort": effort if isinstance(effort, str) else None,
+        "budget_tokens": budget if type(budget) is int else None,
+        "visible": _VISIBLE.get(display) if isinstance(display, str) else None,
+    }
+
+
+def decode_top_k(fields: Extra, notes: Extra) -> int | None:
+    value = parse_json(fields["top_k"]) if "top_k" in fields else None
+    if type(value) is int:
+        del fields["top_k"]
+        return value
+    nested = parse_json(fields["inferenceConfig"]) if "inferenceConfig" in fields else None
+    if isinstance(nested, dict) and set(nested) == {"topK"} and type(nested["topK"]) is int:
+        del fields["inferenceConfig"]
+        notes[TOP_K] = Raw(b'"nested"')
+        return int(nested["topK"])
+    return None
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Settings(Struct):
+    """What a request says about thinking and sampling, as it is sent."""
+
+    max_tokens: int | None
+    temperature: float | None
+    top_p: float | None
+    effort: WireValue = UNSET
+    fields: dict[str, Any] | None = None
+    """Of `additionalModelRequestFields`."""
+
+
+def encode_settings(request: Request, log: LossLog) -> Settings:
+    settings = Settings(request.max_output_tokens, request.temperature, request.top_p)
+    reasoning = request.reasoning
+    if request.origin == FAMILY and (reasoning is None or own(reasoning.metadata)):
+        _as_said(settings, request, reasoning)
+        return settings
+    limits = limits_of(request.model)
+    if limits.thinking == "claude":
+        _as_claude(settings, request, limits, log)
+    else:
+        _as_others(settings, request, limits, log)
+    return settings
+
+
+def _as_said(settings: Settings, request: Request, reasoning: ReasoningSettings | None) -> None:
+    fields: dict[str, Any] = {}
+    if reasoning is not None:
+        notes = own(reasoning.metadata)
+        fields.update(_entries(notes[FIELDS]) if FIELDS in notes else {})
+        settings.effort = reasoning.effort if TYPED in notes else UNSET
+    if request.top_k is not None:
+        _tell_top_k(fields, request.top_k, nested=TOP_K in own(request.metadata))
+    settings.fields = fields
+
+
+def _tell_top_k(fields: dict[str, Any], top_k: int, *, nested: bool) -> None:
+    if nested:
+        fields["inferenceConfig"] = {"topK": top_k}
+    else:
+        fields["top_k"] = top_k
+
+
+# No limit of ours: without one, an answer of this API may be as long as the model can write.
+_NO_LIMIT = 1 << 30
+
+
+def _as_claude(settings: Settings, request: Request, limits: ModelLimits, log: LossLog) -> None:
+    """Claude's own rules apply underneath: which kinds of thinking, which efforts, what sampling beside them."""
+    maximum = request.max_output_tokens
+    if maximum is not None and maximum < 1:
+        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "it allows no answer")
+        maximum = None
+    asked = replace(request, max_output_tokens=_NO_LIMIT if maximum is None else maximum)
+    said = claude_settings(asked, log)
+    settings.max_tokens = None if said.max_tokens == _NO_LIMIT else said.max_tokens
+    settings.temperature, settings.top_p, settings.effort = said.temperature, said.top_p, said.effort
+    fields: dict[str, Any] = {}
+    if said.thinking is not UNSET:
+        fields["thinking"] = said.thinking
+    if said.top_k is not None:
+        _tell_top_k(fields, said.top_k, nested=False)
+    if not limits.is_claude:
+        _bound_sampling(settings, request, log)
+    settings.fields = fields
+
+
+def _bound_sampling(settings: Settings, request: Request, log: LossLog) -> None:
+    for name in ("temperature", "top_p"):
+        value = getattr(settings, name)
+        if value is not None and value > 1:
+            log.degrade(request, name, f"{name} {value}", "sent as 1: the most this API takes")
+            setattr(settings, name, 1)
+
+
+_EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
+_OFF = {"none", "off", "disabled"}
+_EFFORT_OF_BUDGET = ((2048, "low"), (8192, "medium"))
+
+
+def _as_others(settings: Settings, request: Request, limits: ModelLimits, log: LossLog) -> None:
+    if settings.max_tokens is not None and settings.max_tokens < 1:
+        log.drop(request, "max_output_tokens", f"limit of {settings.max_tokens} tokens", "it allows no answer")
+        settings.max_tokens = None
+    _bound_sampling(settings, request, log)
+    fields: dict[str, Any] = {}
+    if request.top_k is not None:
+        if limits.top_k == "none":
+            log.drop(request, "top_k", "top_k", "this model has no such setting")
+        else:
+            _tell_top_k(fields, request.top_k, nested=limits.top_k == "nested")
+    if request.reasoning is not None:
+        fields.update(_reasoning_fields(request, request.reasoning, limits, log))
+    settings.fields = fields
+
+
+def _reasoning_fields(
+    request: Request, reasoning: ReasoningSettings, limits: ModelLimits, log: LossLog
+) -> dict[str, Any]:
+    if limits.thinking == "none":
+        log.drop(request, "reasoning", "reasoning settings", "this model has none")
+        return {}
+    if reasoning.visible is not None:
+        log.drop(request, "reasoning.visible", "visibility of the reasoning", "this model has no such setting")
+    if reasoning.mode == "off" or reasoning.effort in _OFF or reasoning.budget_tokens == 0:
+        if limits.thinking == "nova":
+            return {"reasoningConfig": {"type": "disabled"}}
+        log.drop(request, "reasoning", "reasoning switched off", "this model always thinks")
+        return {}
+    effort = _EFFORTS.get(_effort_asked(reasoning), "medium")
+    if effort != reasoning.effort:
+        what = reasoning.effort or "reasoning without an effort"
+        log.degrade(request, "reasoning.effort", f"{what!r}", f"sent as effort {effort!r}")
+    if limits.thinking == "nova":
+        return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}
+    return {"reasoning_effort": effort}
+
+
+def _effort_asked(reasoning: ReasoningSettings) -> str:
+    budget = reasoning.budget_tokens
+    if reasoning.effort is not None or budget is None:
+        return reasoning.effort or ""
+    return next((word for limit, word in _EFFORT_OF_BUDGET if budget <= limit), "high")

@@ -1,0 +1,316 @@
+"""Tool definitions, tool choice and structured output, both ways."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, Raw, Struct
+
+from dragoman.codecs.bedrock_converse.caching import marked
+from dragoman.codecs.bedrock_converse.parts import PartEncoder, own
+from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of
+from dragoman.codecs.bedrock_converse.wire import (
+    FormatStructure,
+    InputSchema,
+    JsonSchema,
+    NamedTool,
+    TextFormat,
+    ToolChoiceWire,
+    ToolSpec,
+    ToolWire,
+    exact,
+)
+from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.errors import DecodeError, EncodeError
+from dragoman.ir import AnyTool as Tool
+from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir.requests import definition_held, parameters_held, schema_held
+from dragoman.ir.values import compact_text, encode_json, exact_json, parse_json, to_raw
+from dragoman.losses import LossLog
+
+if TYPE_CHECKING:
+    from dragoman.schema import SchemaNote
+
+_formats = WireReader(TextFormat, "bedrock-converse output format")
+
+# ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+NOTHING = Raw(b'{"type":"object","properties":{}}')
+"""The schema of a tool that takes nothing: the field is required."""
+
+FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
+"""The schema of a custom tool, which takes free text: its calls have the argument `input`."""
+
+_INNER = ("toolSpec", "inputSchema")
+
+
+def decode_tools(wires: list[ToolWire]) -> tuple[Tool, ...]:
+    """A cache point among the tools is a mark on the one before it."""
+    tools: list[Tool] = []
+    for wire in wires:
+        point = wire.cache_point
+        if point is not UNSET and wire.tool_spec is wire.system_tool is wire.extra is UNSET:
+            before = marked(tools[-1], point) if tools else None
+            if before is not None:
+                tools[-1] = before
+                continue
+        tools.append(_decode_tool(wire))
+    return tuple(tools)
+
+
+def _decode_tool(wire: ToolWire) -> Tool:
+    spec = wire.tool_spec
+    if spec is UNSET or not (wire.cache_point is wire.system_tool is UNSET):
+        return _decode_provider_tool(wire)
+    schema = spec.input_schema
+    if schema is UNSET or schema.json is UNSET:
+        return _decode_provider_tool(wire)
+    description = None if spec.description is UNSET else spec.description
+    strict = None if spec.strict is UNSET else spec.strict
+    if wire.extra is spec.extra is schema.extra is UNSET:
+        return ToolDefinition(spec.name, description, schema.json, strict)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    for name, extra in zip(_INNER, (spec.extra, schema.extra), strict=True):
+        if extra is not UNSET:
+            notes["~in:" + name] = Raw(encode_json(extra))
+    return ToolDefinition(spec.name, description, schema.json, strict, None, {FAMILY: notes})
+
+
+def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
+    held = exact(wire)
+    entries = parse_json(held)
+    kind = next(iter(entries), "")
+    inner = entries.get(kind)
+    name = inner.get("name") if isinstance(inner, dict) else None
+    return ProviderTool(name if isinstance(name, str) else kind, FAMILY, held)
+
+
+def encode_tools(request: Request, encoder: PartEncoder, log: LossLog) -> list[WireValue]:
+    native = request.origin == FAMILY
+    choice = request.tool_choice
+    tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
+    wires: list[WireValue] = []
+    for tool in tools:
+        before = len(wires)
+        if isinstance(tool, ToolDefinition):
+            wires.append(_encode_function(tool, request, log, native=native))
+        elif isinstance(tool, CustomTool):
+            log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
+            wires.append(ToolWire(ToolSpec(tool.name, tool.description or UNSET, InputSchema(FREE_TEXT))))
+        elif tool.origin == FAMILY:
+            wires.append(definition_held(tool))
+        else:
+            log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+        if len(wires) > before and not isinstance(tool, CustomTool) and tool.cache is not None:
+            point = encoder.point(tool)
+            wires += [] if point is UNSET else [ToolWire(cache_point=point)]
+    return wires
+
+
+def _encode_function(tool: ToolDefinition, request: Request, log: LossLog, *, native: bool) -> WireValue:
+    schema: Any = parameters_held(tool)
+    description: Any = UNSET if tool.description is None else tool.description
+    strict: Any = UNSET if tool.strict is None else tool.strict
+    if not native:
+        if not (type(schema) is Raw and is_plain_object(bytes(schema))):
+            schema = _object_schema(tool, log)
+        # An empty description is refused: at least one character, or no key at all.
+        description = description or UNSET
+        strict = UNSET if strict is UNSET else _enforced(tool, request, log)
+    notes = own(tool.metadata)
+    if not notes:
+        return ToolWire(ToolSpec(tool.name, description, InputSchema(schema), strict))
+    held: Any = InputSchema(schema)
+    inner = inner_extra(notes, "inputSchema")
+    spec: Any = ToolSpec(tool.name, description, held if inner is None else spliced(held, inner), strict)  # type: ignore[arg-type]
+    inner = inner_extra(notes, "toolSpec")
+    spec = spec if inner is None else spliced(spec, inner)
+    return spliced(ToolWire(spec), notes)
+
+
+def is_plain_object(schema: bytes) -> bool:
+    """Certainly an object schema without alternatives at its root, told by a glance; False: look closer."""
+    return schema.startswith(b'{"type":"object"') and b'Of"' not in schema
+
+
+class _Adapted(Struct, frozen=True):
+    schema: Raw
+    notes: tuple[SchemaNote, ...] = ()
+    refusal: str = ""
+
+
+@lru_cache(maxsize=512)
+def _adapted(schema: bytes, dialect_name: str) -> _Adapted:
+    """An agent sends the same schemas on every turn: what had to be done about one is remembered."""
+    # Imported here: most schemas need nothing, and then the package is never loaded.
+    from dragoman import schema as schemas  # noqa: PLC0415
+
+    dialect: schemas.SchemaDialect = getattr(schemas, dialect_name)
+    if not schemas.needs_adaptation(schema, dialect):
+        return _Adapted(Raw(schema))
+    try:
+        adapted = schemas.adapt_schema(parse_json(schema), dialect)
+    except schemas.SchemaError as error:
+        return _Adapted(Raw(schema), refusal=str(error))
+    changed = any(note.action != "kept" for note in adapted.notes)
+    return _Adapted(Raw(encode_json(adapted.schema)) if changed else Raw(schema), adapted.notes)
+
+
+def _object_schema(tool: ToolDefinition, log: LossLog) -> Raw:
+    """The root must say that it is an object; Claude underneath takes no alternatives there."""
+    held = parameters_held(tool)
+    if held is None or bytes(to_raw(held)) == b"null":
+        return NOTHING
+    adapted = _adapted(bytes(to_raw(held)), "ANTHROPIC_INPUT")
+    if adapted.refusal:
+        raise EncodeError(path=f"tool {tool.name!r}", reason=adapted.refusal, target=PROFILE.name)
+    for note in adapted.notes:
+        field = "parameters" + note.path.removeprefix("$")
+        if note.exact:
+            log.invent(tool, field, f"schema keyword {note.keyword!r}", note.reason)
+        else:
+            log.degrade(tool, field, f"schema keyword {note.keyword!r}", note.reason)
+    return adapted.schema
+
+
+def _enforced(tool: ToolDefinition, request: Request, log: LossLog) -> WireValue:
+    """Leaving `strict` out where the schema cannot be enforced keeps the schema whole."""
+    if not tool.strict:
+        return False
+    schema = NOTHING if tool.parameters is None else to_raw(parameters_held(tool))
+    adapted = _adapted(bytes(schema), "ANTHROPIC_STRICT")
+    why = adapted.refusal or (f"{adapted.notes[0].keyword}: {adapted.notes[0].reason}" if adapted.notes else "")
+    if limits_of(request.model).thinking != "claude":
+        why = "this model follows no schema strictly"
+    if not why:
+        return True
+    log.degrade(tool, "strict", "strict", f"the schema cannot be enforced ({why})")
+    return UNSET
+
+
+# ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_EMPTY = Raw(b"{}")
+AUTO = ToolChoiceWire(_EMPTY)
+_ANY = ToolChoiceWire(UNSET, _EMPTY)
+_PLAIN_AUTO, _PLAIN_ANY = ToolChoice("auto"), ToolChoice("required")
+
+NO_CALLS = "Answer in text. Do not call any tool now."
+"""Said where no tool may be called: this API has no such choice, and refuses calls in the history without tools."""
+
+
+def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
+    """None for a choice of a kind we do not know."""
+    auto, anything, tool = wire.auto, wire.any, wire.tool
+    if [auto, anything, tool].count(UNSET) != len(("auto", "any", "tool")) - 1:
+        return None
+    if wire.extra is UNSET and auto is not UNSET and bytes(auto) == b"{}":
+        return _PLAIN_AUTO
+    if wire.extra is UNSET and anything is not UNSET and bytes(anything) == b"{}":
+        return _PLAIN_ANY
+    if wire.extra is tool is UNSET or (tool is not UNSET and wire.extra is tool.extra is UNSET):
+        metadata = None if tool is not UNSET else {FAMILY: {"~choice": exact(wire)}}
+    else:
+        metadata = {FAMILY: {"~choice": exact(wire)}}
+    mode: Any = "auto" if auto is not UNSET else "required"
+    return ToolChoice(mode, () if tool is UNSET else (tool.name,), metadata)
+
+
+def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[Tool, ...]:
+    """A choice among several tools: this API knows no sets, so only those tools are offered."""
+    tools = request.tools
+    if choice.mode == "required" and len(choice.names) == 1 and limits_of(request.model).named_choice:
+        return tools
+    offered = tuple(tool for tool in tools if tool.name in choice.names)
+    if len(offered) < len(tools):
+        log.degrade(request, "tool_choice", "choice among several tools", "only those tools are sent: no sets here")
+        for tool in tools:
+            if tool.name not in choice.names:
+                log.drop(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
+    return offered
+
+
+def has_calls(request: Request) -> bool:
+    return any(message.role == "tool" or message.tool_calls for message in request.messages)
+
+
+def forbids_calls(request: Request) -> bool:
+    return request.tool_choice is not None and request.tool_choice.mode == "none"
+
+
+def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
+    choice = request.tool_choice
+    if choice is None:
+        return UNSET
+    notes = own(choice.metadata)
+    if "~choice" in notes:
+        return notes["~choice"]
+    if choice.mode == "none":
+        log.degrade(request, "tool_choice", "choice of no tool", "said in words: this API has no such choice")
+        return UNSET
+    if choice.mode == "auto":
+        return AUTO
+    if request.origin != FAMILY and PROFILE.no_forced_choice_models.search(request.model or "") is not None:
+        log.degrade(request, "tool_choice", "forced tool choice", "sent as auto: this model refuses to be forced")
+        return AUTO
+    if len(choice.names) == 1 and (request.origin == FAMILY or limits_of(request.model).named_choice):
+        return ToolChoiceWire(tool=NamedTool(choice.names[0]))
+    return _ANY
+
+
+# ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_output(held: Raw) -> StructuredOutput | None:
+    """None for a format of a kind we do not know."""
+    try:
+        wire = _formats.read(bytes(held))
+    except DecodeError:
+        return None
+    structure = wire.structure.json_schema
+    # JSON in a string; kept as it was written.
+    schema = exact_json(structure.schema)
+    if wire.type != "json_schema" or schema is None or bytes(schema).decode() != structure.schema:
+        return None
+    notes: Extra = {}
+    for extra in (wire.extra, wire.structure.extra, structure.extra):
+        notes.update({} if extra is UNSET else extra)
+    if notes:
+        notes["~format"] = held
+    name = None if structure.name is UNSET else structure.name
+    description = None if structure.description is UNSET else structure.description
+    return StructuredOutput("schema", schema, name, description, metadata={FAMILY: notes} if notes else None)
+
+
+def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
+    notes, schema = own(output.metadata), schema_held(output)
+    if "~format" in notes:
+        return notes["~format"]
+    if output.kind == "json":
+        log.drop(request, "output", "JSON without a schema", "this API wants a schema for structured output")
+        return UNSET
+    if schema is None:
+        log.drop(request, "output", "structured output without a schema", "this API wants one")
+        return UNSET
+    if request.origin == FAMILY and type(schema) is Raw:
+        text = bytes(schema).decode()
+    else:
+        text = compact_text(_answer_schema(request, to_raw(schema), log))
+    name = UNSET if output.name is None else output.name
+    description = UNSET if not output.description else output.description
+    return TextFormat("json_schema", FormatStructure(JsonSchema(text, name, description)))
+
+
+def _answer_schema(request: Request, schema: Raw, log: LossLog) -> Raw:
+    adapted = _adapted(bytes(schema), "ANTHROPIC_FORMAT")
+    if adapted.refusal:
+        raise EncodeError(path="structured output", reason=adapted.refusal, target=PROFILE.name)
+    for note in adapted.notes:
+        if note.action == "kept":
+            raise EncodeError(path=note.path, reason=f"{note.keyword}: {note.reason}", target=PROFILE.name)
+        if not note.exact:
+            field = "output.schema" + note.path.removeprefix("$")
+            log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
+    return adapted.schema

@@ -1,0 +1,38 @@
+"""Tags: how data of one family travels in a slot that a client of another format echoes untouched.
+
+dragoman:1:<kind>:<family>:<id>:<data>. Who carries what under which kind is the codec's own business.
+"""
+
+from __future__ import annotations
+
+from dragoman.ir import Signature
+
+TAG = "dragoman:1:"
+
+
+def is_tagged(text: object) -> bool:
+    return isinstance(text, str) and text.startswith(TAG)
+
+
+def tagged(kind: str, signature: Signature | None) -> str:
+    if signature is None:
+        return f"{TAG}{kind}:::"
+    item_id = "" if signature.id is None else f"={_escape(signature.id)}"
+    return f"{TAG}{kind}:{_escape(signature.family)}:{item_id}:{signature.data}"
+
+
+def read_tag(text: str) -> tuple[str, Signature] | None:
+    """Kind and signature; None when the text only looks like a tag."""
+    kind, _, rest = text.removeprefix(TAG).partition(":")
+    family, _, rest = rest.partition(":")
+    item_id, _, data = rest.partition(":")
+    signature = Signature(_unescape(family), data, _unescape(item_id[1:]) if item_id else None)
+    return (kind, signature) if tagged(kind, signature) == text else None
+
+
+def _escape(text: str) -> str:
+    return text.replace("%", "%25").replace(":", "%3A")
+
+
+def _unescape(text: str) -> str:
+    return text.replace("%3A", ":").replace("%25", "%")
