@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         TruncatedStream,
         UnknownFormat,
         UnparsedArguments,
+        UnsupportedFormat,
     )
     from dragoman.losses import Loss, render_losses
     from dragoman.streams import StreamDecoder, StreamEncoder, StreamTranslator, TextStream
@@ -62,6 +63,7 @@ _HOMES = {
         "TruncatedStream",
         "UnknownFormat",
         "UnparsedArguments",
+        "UnsupportedFormat",
     ),
     "dragoman.losses": ("Loss", "render_losses"),
     "dragoman.streams": ("StreamDecoder", "StreamEncoder", "StreamTranslator", "TextStream"),
@@ -96,6 +98,7 @@ __all__ = [
     "TruncatedStream",
     "UnknownFormat",
     "UnparsedArguments",
+    "UnsupportedFormat",
     "accumulate",
     "decode_error",
     "decode_request",

@@ -6,6 +6,7 @@ DragomanError
 ├── EncodeError          this conversation cannot be said in the target's format
 │   └── LossRefused      it could, with losses, and the caller asked for strict
 ├── UnparsedArguments    somebody asked for the arguments of a call whose text is not a JSON object
+├── UnsupportedFormat    the format has no such thing: a history has no streams and no errors
 └── UnknownFormat        no codec of that name
 """
 
@@ -90,6 +91,15 @@ class UnparsedArguments(DragomanError, ValueError):
         self.name = name
         self.text = text
         super().__init__(f"arguments of call {call_id!r} to {name!r} are not a JSON object: {text[:80]!r}")
+
+
+class UnsupportedFormat(DragomanError, ValueError):
+    """The format is known, and has nothing of this kind."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        self.name = name
+        self.kind = kind
+        super().__init__(f"{name} is a format of stored histories: it has no {kind}")
 
 
 class UnknownFormat(DragomanError, LookupError):

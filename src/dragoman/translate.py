@@ -16,7 +16,7 @@ from dragoman.losses import Locator, LossLog, intermediate_path
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
 
-Body: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any]
+Body: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any]
 
 
 def decode_request(body: Body, source: str) -> Request:

@@ -150,7 +150,7 @@ class RememberingReader(Generic[W, D]):
         return decoded
 
 
-def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any], source: str) -> bytes:
+def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any], source: str) -> bytes:
     """Any way a caller may hand us a body, as UTF-8 bytes."""
     try:
         if isinstance(body, bytes):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -26,6 +26,12 @@ _FORMATS: dict[str, tuple[str, str]] = {
 }
 """Format -> its folder, and which profile of that folder it is."""
 
+_RECORDS: dict[str, tuple[str, str]] = {
+    "universal": ("records.universal", "PROFILE"),
+    "multi-llm-chat": ("records.multi_llm_chat", "PROFILE"),
+}
+"""The same for formats of stored histories, which no API speaks: they have no streams and no errors."""
+
 
 class Codec(Struct, frozen=True):
     """One format: its profile and its six verbs."""
@@ -44,22 +50,29 @@ class Codec(Struct, frozen=True):
     """The short way: None for a request that needs the long one."""
 
 
-def formats() -> tuple[str, ...]:
-    """Names of all formats."""
-    return tuple(_FORMATS)
+def formats(kind: Literal["wire", "record"] | None = "wire") -> tuple[str, ...]:
+    """Names of the formats that APIs speak, of those that only records are kept in, or (None) of all."""
+    if kind is None:
+        return (*_FORMATS, *_RECORDS)
+    return tuple(_FORMATS if kind == "wire" else _RECORDS)
 
 
 def folder_of(name: str) -> str:
     """The codec folder of a format."""
-    if name not in _FORMATS:
-        raise UnknownFormat(name, formats())
-    return _FORMATS[name][0]
+    return _entry(name)[0]
+
+
+def _entry(name: str) -> tuple[str, str]:
+    entry = _FORMATS.get(name) or _RECORDS.get(name)
+    if entry is None:
+        raise UnknownFormat(name, formats(None))
+    return entry
 
 
 @cache
 def codec(name: str) -> Codec:
     """The codec of a format."""
-    folder, profile_name = folder_of(name), _FORMATS[name][1]
+    folder, profile_name = _entry(name)
     request, response, errors, profiles = (
         import_module(f"dragoman.codecs.{folder}.{module}") for module in ("request", "response", "errors", "profile")
     )

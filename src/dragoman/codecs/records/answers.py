@@ -1,0 +1,26 @@
+"""One answer as a record: the assistant's message alone, without what an API says about it."""
+
+from __future__ import annotations
+
+from dragoman.ir import Completion, Message
+from dragoman.losses import LossLog
+
+_OF_AN_ANSWER = {"id": "id of the answer", "model": "model name", "created": "date", "usage": "token counts"}
+_TOLD_BY_THE_PARTS = frozenset({"stop", "tool_calls"})
+
+
+def only_message(completion: Completion, log: LossLog, *, holds: frozenset[str] = frozenset()) -> Message:
+    """The message of the first candidate; what else the answer says is reported, but for what the format `holds`."""
+    why = "a stored answer is the message alone"
+    for name, what in _OF_AN_ANSWER.items():
+        if name not in holds and getattr(completion, name) is not None:
+            log.drop(completion, name, what, why)
+    for message in completion.messages[1:]:
+        log.drop(message, "", "another candidate", "a history holds one answer")
+    finish = completion.finish
+    if finish is not None and "finish" not in holds:
+        if finish.reason not in _TOLD_BY_THE_PARTS:
+            log.drop(completion, "finish", f"finish reason {finish.reason!r}", why)
+        if finish.stop_sequence is not None:
+            log.drop(completion, "finish.stop_sequence", "matched stop sequence", why)
+    return completion.messages[0] if completion.messages else Message("assistant", ())

@@ -1,0 +1,169 @@
+"""A stored conversation as a request: its messages, and beside them tools, their choice and the model where given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.reading import MaybeStr, Wire, WireReader, spliced
+from dragoman.codecs.records.reading import TRUE, as_json, is_list, read_list
+from dragoman.codecs.records.tools import (
+    ChoiceRecord,
+    ToolRecord,
+    ToolStyle,
+    decode_tool_choice,
+    decode_tools,
+    encode_tool_choice,
+    encode_tools,
+)
+from dragoman.ir import Message, Request, ToolChoice
+from dragoman.ir.notes import RENAMED, Extra
+from dragoman.ir.values import encode_json, note, parse_json
+from dragoman.losses import LossLog
+
+LIST = "~list"
+"""Note: the history is a bare list of records."""
+
+
+class Document(Wire, frozen=True, omit_defaults=True):
+    messages: list[Raw]
+    tools: list[ToolRecord] | UnsetType = UNSET
+    tool_choice: str | ChoiceRecord | UnsetType = UNSET
+    model: MaybeStr = None
+
+
+class Decoder(Protocol):
+    def decode(self, records: Sequence[Raw], path: str) -> tuple[Message, ...]: ...
+
+
+class Encoder(Protocol):
+    def encode(self, messages: Sequence[Message]) -> list[Any]: ...
+
+
+class History(NamedTuple):
+    """What is particular to the histories of one format."""
+
+    family: str
+    tools: ToolStyle
+    reader: WireReader[Any]
+    decoder: Callable[[], Decoder]
+    encoder: Callable[[LossLog, bool], Encoder]
+
+
+def decode_history(body: bytes, history: History) -> Request:
+    family = history.family
+    if is_list(body):
+        messages = history.decoder().decode(read_list(body, family), "$")
+        return Request(None, messages, metadata={family: {LIST: TRUE}}, origin=family)
+    wire: Document = history.reader.read(body)
+    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if wire.tools == []:
+        extra["tools"] = Raw(b"[]")
+    return Request(
+        wire.model,
+        history.decoder().decode(wire.messages, f"$.{messages_key(extra)}"),
+        () if wire.tools is UNSET else decode_tools(wire.tools, history.tools),
+        None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice, history.tools),
+        metadata={family: extra} if extra else None,
+        origin=family,
+    )
+
+
+def messages_key(extra: Extra) -> str:
+    renamed = extra.get(f"{RENAMED}messages")
+    return "messages" if renamed is None else str(parse_json(renamed))
+
+
+def encode_history(request: Request, history: History, log: LossLog) -> Encoded:
+    family = history.family
+    native = request.origin == family
+    report_settings(request, log)
+    records = history.encoder(log, native).encode(request.messages)
+    extra: Extra = (request.metadata or {}).get(family, {})
+    fields: dict[str, Any] = {"messages": records}
+    tools = encode_tools(request.tools, history.tools, log, native=native)
+    if tools:
+        fields["tools"] = tools
+    if request.tool_choice is not None:
+        fields[history.tools.choice_key] = encode_tool_choice(request.tool_choice, request, history.tools, log)
+    if request.model is not None:
+        fields["model"] = request.model
+    if LIST in extra and len(fields) == 1:
+        return Encoded(encode_json(records))
+    return Encoded(bytes(spliced(as_json(fields), extra)))
+
+
+_SETTINGS = {
+    "parallel_tool_calls": "switch for parallel calls",
+    "max_output_tokens": "limit of output tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "stop": "stop sequences",
+    "seed": "seed",
+    "presence_penalty": "presence penalty",
+    "frequency_penalty": "frequency penalty",
+    "candidates": "number of candidates",
+    "reasoning": "reasoning settings",
+    "output": "structured output",
+    "stream": "stream flag",
+    "user": "user id",
+    "cache": "automatic cache mark",
+}
+
+
+def report_settings(request: Request, log: LossLog) -> None:
+    for name, what in _SETTINGS.items():
+        value = getattr(request, name)
+        if value is not None and value is not False and value != ():
+            log.drop(request, name, what, "a stored history is no request: it has no settings")
+
+
+# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
+
+Span = Callable[[Message], int]
+"""How many records a message was read from; 0 when it goes on in the record of the message before it."""
+Place = Callable[[Message, int, str], tuple[int, str]]
+"""(record among those of its message, path within it) of a part."""
+
+
+class Places(NamedTuple):
+    """How to find a node of a request in the stored body."""
+
+    history: History
+    span: Span
+    place: Place
+
+    def __call__(self, request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+        """Where in the stored body a node came from."""
+        extra: Extra = (request.metadata or {}).get(self.history.family, {})
+        if message_index is None:
+            return _locate_setting(request, part_index, field, self.history)
+        path = "$" if note(request.metadata, self.history.family, LIST) is not UNSET else f"$.{messages_key(extra)}"
+        message = request.messages[message_index]
+        start = sum(self.span(before) for before in request.messages[:message_index])
+        if self.span(message) == 0:
+            start -= 1
+        if part_index is None:
+            return f"{path}[{start}].{field}" if field else f"{path}[{start}]"
+        offset, within = self.place(message, part_index, field)
+        return f"{path}[{start + offset}]{within}"
+
+
+def _locate_setting(request: Request, part_index: int | None, field: str, history: History) -> str:
+    family = history.family
+    if part_index is not None:
+        nested = note(getattr(request.tools[part_index], "metadata", None), family, "~nested") is not UNSET
+        inner = ".function" if nested and field.partition(".")[0] in _OF_A_FUNCTION else ""
+        return f"$.tools[{part_index}]{inner}" + (f".{field}" if field else "")
+    if field == "tool_choice" or field.removeprefix("tool_choice.") in ToolChoice.__struct_fields__:
+        return f"$.{history.tools.choice_key}"
+    if field.startswith("tool_choice."):
+        return f"$.{history.tools.choice_key}.{field.removeprefix('tool_choice.')}"
+    return f"$.{field}" if field else "$"
+
+
+_OF_A_FUNCTION = frozenset({"name", "description", "parameters", "strict"})

@@ -1,0 +1,366 @@
+"""Entries of multi-llm-chat, both ways.
+
+The role of an entry is who spoke: user, system, tool, or the name of a model. An entry may hold results among other
+parts; the intermediate format keeps results in messages of their own, so such an entry becomes several messages, and
+they become one entry again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.reading import Unmodelled, Wire, WireReader, keep, spliced
+from dragoman.codecs.records.calls import CallStyle, read_given, report_call, spelled_arguments
+from dragoman.codecs.records.multi_llm_chat.wire import (
+    AnyPartWire,
+    CallPart,
+    Entry,
+    ReasoningPart,
+    ResultPart,
+    TextPart,
+)
+from dragoman.codecs.records.pairing import Pairing
+from dragoman.codecs.records.parts import report_part
+from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, as_json, read_record, spelled_id
+from dragoman.codecs.records.results import read_value, report_result, spelled_value, text_of_parts
+from dragoman.codecs.records.signatures import put_signature, take_signature
+from dragoman.errors import DecodeError
+from dragoman.ir import (
+    AnyPart,
+    Document,
+    Message,
+    Metadata,
+    Opaque,
+    Reasoning,
+    Refusal,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.messages import content_held
+from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir.parts import opaque_block_held
+from dragoman.ir.values import note, parse_json
+from dragoman.losses import LossLog
+
+FAMILY = "multi-llm-chat"
+BAG = "metadata"
+CALLS = CallStyle(FAMILY, BAG, id="tool_call_id")
+
+GOES_ON = "~goes_on"
+"""Note: this message is the rest of the entry before it."""
+FLAT = "~flat"
+BARE = "~bare"
+ROLE = "~role"
+"""Note: the role of an entry, where the message alone does not tell it."""
+
+ASSISTANT = "assistant"
+OTHER_ROLES: dict[str, Role] = {"user": "user", "system": "system", "tool": "tool", ASSISTANT: "assistant"}
+"""Every other role is the name of a model."""
+
+_entry = WireReader(Entry, FAMILY, aliases={"text": "content", "id": "tool_call_id"})
+
+Run: TypeAlias = tuple[bool, list[AnyPart]]
+"""Whether these are results, and the parts."""
+
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MessageDecoder:
+    """Reads entries one after the other; results find their calls among those before them."""
+
+    def __init__(self) -> None:
+        self._pairing = Pairing()
+        self._place = ""
+
+    def decode(self, records: Sequence[Raw], path: str) -> tuple[Message, ...]:
+        messages: list[Message] = []
+        for index, raw in enumerate(records):
+            messages += self.decode_entry(raw, f"{path}[{index}]")
+        return tuple(messages)
+
+    def decode_entry(self, raw: Raw, place: str) -> list[Message]:
+        wire = read_record(_entry, raw, place, FAMILY)
+        self._place = place
+        notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        role = OTHER_ROLES.get(wire.role, "assistant")
+        if role == "tool" and isinstance(wire.content, str):
+            return [Message("tool", (self._old_result(wire, wire.content, notes),))]
+        name = self._name(wire, role, notes)
+        content = wire.content
+        if isinstance(content, str):
+            notes[CONTENT] = as_json("string")
+            return [Message(role, content, name, {FAMILY: notes})]
+        if not isinstance(content, list):
+            notes[CONTENT] = ABSENT if content is UNSET else NULL
+            return [Message(role, (), name, {FAMILY: notes})]
+        parts = [self._decode_part(part, f"{place}.content[{index}]") for index, part in enumerate(content)]
+        return _split(role, parts, name, notes)
+
+    def _name(self, wire: Entry, role: Role, notes: Extra) -> str | None:
+        for key, value in (("tool_call_id", wire.tool_call_id), ("is_error", wire.is_error)):
+            if value is not UNSET:
+                notes[key] = as_json(value)
+        if role == "assistant" and wire.role != ASSISTANT:
+            if wire.name is not None:
+                notes["name"] = as_json(wire.name)
+            return wire.role
+        if role == "tool" and wire.name is not None:
+            notes["name"] = as_json(wire.name)
+            return None
+        return wire.name
+
+    def _old_result(self, wire: Entry, content: str, notes: Extra) -> ToolResult:
+        """A tool entry whose content is a string: the entry itself says which tool it was."""
+        notes[CONTENT] = as_json("string")
+        call_id, name = self._pairing.result(wire.tool_call_id, wire.name, notes)
+        if wire.name is None:
+            notes["~name"] = TRUE
+        if wire.is_error is False:
+            notes["~raw:is_error"] = Raw(b"false")
+        return ToolResult(
+            call_id, name, "error" if wire.is_error is True else "text", content, metadata={FAMILY: notes}
+        )
+
+    def _decode_part(self, wire: AnyPartWire | str, place: str) -> AnyPart:
+        if isinstance(wire, str):
+            return Text(wire, metadata={FAMILY: {BARE: TRUE}})
+        return _DECODE_PART[type(wire)](self, wire, place)
+
+    def decode_text(self, wire: TextPart, place: str) -> Text:
+        del place
+        metadata = keep(FAMILY, wire.extra)
+        signature = None if metadata is None else take_signature(metadata[FAMILY], BAG)
+        return Text(wire.content, signature=signature, metadata=metadata)
+
+    def decode_reasoning(self, wire: ReasoningPart, place: str) -> Reasoning:
+        del place
+        notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        if wire.redacted is False:
+            notes["~raw:redacted"] = Raw(b"false")
+        signature = take_signature(notes, BAG)
+        return Reasoning(wire.content, signature, wire.redacted is True, {FAMILY: notes} if notes else None)
+
+    def decode_call(self, wire: CallPart, place: str) -> ToolCall:
+        inner = wire if wire.content is UNSET else wire.content
+        if inner.name is UNSET:
+            raise DecodeError(path=place, expected="a call with content or name", got="neither", source=FAMILY)
+        notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        if wire.content is UNSET:
+            notes[FLAT] = TRUE
+            signature = take_signature(notes, BAG)
+        else:
+            for key in ("name", "arguments", "tool_call_id"):
+                if getattr(wire, key) is not UNSET:
+                    notes[key] = as_json(getattr(wire, key))
+            within: Extra = {} if wire.content.extra is UNSET else dict(wire.content.extra)
+            signature = take_signature(within, BAG)
+            notes.update((keep(FAMILY, UNSET, content=within or UNSET) or {FAMILY: {}})[FAMILY])
+        held, text = read_given(inner.arguments, notes, place, FAMILY, as_text=False)
+        call_id, invented = self._pairing.call(inner.tool_call_id, inner.name, place, notes)
+        metadata = {FAMILY: notes} if notes else None
+        return ToolCall(call_id, inner.name, held, text, invented_id=invented, signature=signature, metadata=metadata)
+
+    def decode_result(self, wire: ResultPart, place: str) -> ToolResult:
+        notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        call_id, name = self._pairing.result(wire.tool_call_id, wire.name, notes)
+        if wire.name is None:
+            notes["~name"] = TRUE
+        if wire.is_error is False:
+            notes["~raw:is_error"] = Raw(b"false")
+        if wire.content is UNSET:
+            raise DecodeError(path=place, expected="a result with content", got="none", source=FAMILY)
+        kind, value = read_value(wire.content, wire.kind, notes, is_error=wire.is_error is True)
+        return ToolResult(call_id, name, kind, value, metadata={FAMILY: notes} if notes else None)
+
+    def decode_unmodelled(self, wire: Unmodelled, place: str) -> Opaque:
+        del place
+        return Opaque(FAMILY, str(parse_json(wire.raw).get("type")), wire.raw)
+
+
+_DECODE_PART: dict[type[Wire], Callable[[MessageDecoder, Any, str], AnyPart]] = {
+    TextPart: MessageDecoder.decode_text,
+    ReasoningPart: MessageDecoder.decode_reasoning,
+    CallPart: MessageDecoder.decode_call,
+    ResultPart: MessageDecoder.decode_result,
+    Unmodelled: MessageDecoder.decode_unmodelled,
+}
+
+
+def _split(role: Role, parts: list[AnyPart], name: str | None, notes: Extra) -> list[Message]:
+    """An entry's parts as messages: results apart from everything else."""
+    runs: list[Run] = []
+    for part in parts:
+        is_result = isinstance(part, ToolResult)
+        if not runs or runs[-1][0] != is_result:
+            runs.append((is_result, []))
+        runs[-1][1].append(part)
+    if not runs:
+        return [Message(role, (), name, {FAMILY: notes} if notes else None)]
+    messages: list[Message] = []
+    for is_result, run in runs:
+        said: Role = "tool" if is_result else _speaker(role, run)
+        kept: Extra = notes if not messages else {GOES_ON: TRUE}
+        if not messages and said != role:
+            kept = {**kept, ROLE: as_json(name if role == "assistant" and name else role)}
+        spoken = name if said == role else None
+        messages.append(Message(said, tuple(run), spoken, {FAMILY: kept} if kept else None))
+    return messages
+
+
+def _speaker(role: Role, run: list[AnyPart]) -> Role:
+    if any(isinstance(part, ToolCall) for part in run):
+        return "assistant"
+    return "user" if role == "tool" else role
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MessageEncoder:
+    def __init__(self, log: LossLog, native: bool = False) -> None:  # noqa: FBT001, FBT002
+        self._log = log
+        self._native = native
+
+    def encode(self, messages: Sequence[Message]) -> list[Raw]:
+        entries: list[tuple[Message, list[AnyPart]]] = []
+        for message in messages:
+            if entries and note(message.metadata, FAMILY, GOES_ON) is not UNSET:
+                entries[-1][1].extend(message.parts)
+            else:
+                entries.append((message, list(message.parts)))
+        return [self.encode_entry(message, parts) for message, parts in entries]
+
+    def encode_entry(self, message: Message, parts: Sequence[AnyPart]) -> Raw:
+        notes = _notes(message.metadata)
+        if message.role == "tool" and len(parts) == 1 and isinstance(parts[0], ToolResult):
+            old = _notes(parts[0].metadata)
+            if CONTENT in old:
+                return self._old_result(parts[0], old)
+        fields: dict[str, Any] = {"role": self._role(message, notes)}
+        spelled = note(message.metadata, FAMILY, CONTENT)
+        content = content_held(message)
+        if spelled == "string" and type(content) is str:
+            fields["content"] = content
+        elif spelled is None:
+            fields["content"] = None
+        elif spelled != "absent":
+            fields["content"] = [wire for part in parts if (wire := self._encode_part(part)) is not None]
+        if message.name is not None and fields["role"] != message.name:
+            fields["name"] = message.name
+        return spliced(as_json(fields), notes)
+
+    def _role(self, message: Message, notes: Extra) -> str:
+        if ROLE in notes:
+            return str(parse_json(notes[ROLE]))
+        if message.role != "assistant" or message.name is None:
+            return message.role
+        return ASSISTANT if message.name in OTHER_ROLES or not message.name else message.name
+
+    def _old_result(self, result: ToolResult, notes: Extra) -> Raw:
+        fields: dict[str, Any] = {"role": "tool", "content": result.value}
+        if "~name" not in notes:
+            fields["name"] = result.name
+        call_id = spelled_id(result.tool_call_id, notes)
+        if call_id is not UNSET:
+            fields["tool_call_id"] = call_id
+        if result.is_error:
+            fields["is_error"] = True
+        return spliced(as_json(fields), notes)
+
+    def _encode_part(self, part: AnyPart) -> Any:
+        if isinstance(part, Opaque) and part.origin == FAMILY:
+            return opaque_block_held(part)
+        encode = _ENCODE_PART.get(type(part))
+        return self._refuse(part) if encode is None else encode(self, part)
+
+    def encode_text(self, part: Text) -> Any:
+        notes = _notes(part.metadata)
+        if BARE in notes:
+            return part.text
+        report_part(part, self._log)
+        fields: dict[str, Any] = {"type": "text", "content": part.text}
+        put_signature(fields, part.signature, BAG, notes)
+        return spliced(as_json(fields), notes)
+
+    def encode_reasoning(self, part: Reasoning) -> Any:
+        notes = _notes(part.metadata)
+        fields: dict[str, Any] = {"type": "reasoning", "content": part.text}
+        if part.redacted:
+            fields["redacted"] = True
+        put_signature(fields, part.signature, BAG, notes)
+        return spliced(as_json(fields), notes)
+
+    def encode_call(self, call: ToolCall) -> Any:
+        notes = _notes(call.metadata)
+        report_call(call, self._log)
+        described: dict[str, Any] = {"name": call.name}
+        arguments = spelled_arguments(call, notes, as_text=False)
+        if arguments is not UNSET:
+            described["arguments"] = arguments
+        call_id = spelled_id(call.id, notes)
+        if call_id is not UNSET:
+            described["tool_call_id"] = call_id
+        if FLAT in notes:
+            put_signature(described, call.signature, BAG, notes)
+            return spliced(as_json({"type": "tool_call", **described}), notes)
+        within = inner_extra(notes, "content") or {}
+        put_signature(described, call.signature, BAG, within)
+        return spliced(as_json({"type": "tool_call", "content": spliced(as_json(described), within)}), notes)
+
+    def encode_result(self, result: ToolResult) -> Any:
+        notes = _notes(result.metadata)
+        report_result(result, self._log)
+        fields: dict[str, Any] = {"type": "tool_result"}
+        if "~name" not in notes:
+            fields["name"] = result.name
+        if result.parts or result.kind == "multimodal":
+            fields["content"] = text_of_parts(result)
+            self._report_media(result)
+        else:
+            fields["content"], marker = spelled_value(result, notes)
+            if marker is not UNSET:
+                fields["kind"] = marker
+        call_id = spelled_id(result.tool_call_id, notes)
+        if call_id is not UNSET:
+            fields["tool_call_id"] = call_id
+        if result.is_error:
+            fields["is_error"] = True
+        return spliced(as_json(fields), notes)
+
+    def _report_media(self, result: ToolResult) -> None:
+        for part in result.parts:
+            if not isinstance(part, Text):
+                self._log.drop(part, "", type(part).__name__.lower(), "results of this format are text or an object")
+            else:
+                report_part(part, self._log)
+        if len(result.parts) != 1 or not isinstance(result.parts[0], Text):
+            self._log.degrade(result, "", "parts of a result", "stored as one text")
+
+    def encode_words(self, part: Refusal | Document) -> Any:
+        if part.text is None:
+            return self._refuse(part)
+        self._log.degrade(part, "", type(part).__name__.lower(), "stored as plain text")
+        return as_json({"type": "text", "content": part.text})
+
+    def _refuse(self, part: AnyPart) -> None:
+        self._log.drop(part, "", type(part).__name__.lower(), "entries of this format hold text, calls and results")
+
+
+_ENCODE_PART: dict[type[AnyPart], Callable[[MessageEncoder, Any], Any]] = {
+    Text: MessageEncoder.encode_text,
+    Reasoning: MessageEncoder.encode_reasoning,
+    ToolCall: MessageEncoder.encode_call,
+    ToolResult: MessageEncoder.encode_result,
+    Refusal: MessageEncoder.encode_words,
+    Document: MessageEncoder.encode_words,
+}
+
+
+def _notes(metadata: Metadata | None) -> Extra:
+    return (metadata or {}).get(FAMILY, {})

@@ -1,0 +1,34 @@
+"""One answer as an entry of multi-llm-chat, both ways. The model that spoke is the entry's role."""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.records.answers import only_message
+from dragoman.codecs.records.multi_llm_chat.messages import FAMILY, MessageDecoder, MessageEncoder
+from dragoman.codecs.records.multi_llm_chat.request import locate as locate_request
+from dragoman.errors import DecodeError
+from dragoman.ir import Completion, Request
+from dragoman.losses import LossLog
+
+
+def decode_response(body: bytes) -> Completion:
+    messages = MessageDecoder().decode_entry(Raw(body), "$")
+    if len(messages) != 1 or messages[0].role != "assistant":
+        got = messages[0].role if len(messages) == 1 else "results among its parts"
+        raise DecodeError(path="$.role", expected="the entry of a model", got=got, source=FAMILY)
+    return Completion(tuple(messages), metadata={FAMILY: {}})
+
+
+def encode_response(completion: Completion, log: LossLog) -> Encoded:
+    message = only_message(completion, log)
+    return Encoded(bytes(MessageEncoder(log).encode_entry(message, message.parts)))
+
+
+def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the stored answer a node of the completion came from."""
+    if message_index is None:
+        return "$"
+    path = locate_request(Request(None, completion.messages), message_index, part_index, field)
+    return "$" + path.removeprefix("$.messages[0]")

@@ -1,0 +1,89 @@
+"""Reading stored histories: a bare list of records, or an object that holds the list under `messages`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.reading import WireReader
+from dragoman.codecs.records.pairing import NO_ID
+from dragoman.errors import DecodeError
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import encode_json, parse_json
+
+TRUE = Raw(b"true")
+NULL = Raw(b"null")
+ABSENT = Raw(b'"absent"')
+CONTENT = "~content"
+"""Note: how the content was spelled where the format has several ways: "string", "parts", "absent" or null."""
+
+W = TypeVar("W")
+
+_items = WireReader(list[Raw], "history")
+
+
+def is_list(body: bytes) -> bool:
+    return body.lstrip()[:1] == b"["
+
+
+def read_list(body: bytes, source: str) -> list[Raw]:
+    return located(_items.read, body, "$", source)
+
+
+def read_record(reader: WireReader[W], raw: Raw, place: str, source: str) -> W:
+    """One record of a list; what is wrong with it is told at its place."""
+    return located(reader.read, bytes(raw), place, source)
+
+
+def located(read: Callable[[bytes], W], body: bytes, place: str, source: str) -> W:
+    try:
+        return read(body)
+    except DecodeError as error:
+        path = place + error.path.removeprefix("$")
+        raise type(error)(path=path, expected=error.expected, got=error.got, source=source) from error
+
+
+class Peeker:
+    """Which keys a record has, to tell its kind before it is read."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._entries = msgspec.json.Decoder(dict[str, Raw])
+
+    def keys(self, raw: Raw, place: str) -> dict[str, Raw]:
+        try:
+            return self._entries.decode(raw)
+        except msgspec.ValidationError as error:
+            got = str(error).partition("got ")[2] or str(error)
+            raise DecodeError(path=place, expected="a record (an object)", got=got, source=self._source) from error
+        except msgspec.DecodeError as error:
+            raise DecodeError(path=place, expected="JSON", got=str(error), source=self._source) from error
+
+
+def role_of(keys: dict[str, Raw], place: str, source: str) -> str | None:
+    held = keys.get("role")
+    if held is None:
+        return None
+    role = parse_json(held)
+    if isinstance(role, str):
+        return role
+    raise DecodeError(path=f"{place}.role", expected="str", got=_kind_of(role), source=source)
+
+
+def _kind_of(value: Any) -> str:
+    return "null" if value is None else type(value).__name__
+
+
+def spelled_id(call_id: str, notes: Extra) -> str | None | UnsetType:
+    """The id as the record had it: generated ids of old data are not written back."""
+    if NO_ID in notes:
+        return UNSET
+    given = notes.get("~id")
+    return call_id if given is None else parse_json(given)
+
+
+def as_json(value: Any) -> Raw:
+    return Raw(encode_json(value))

@@ -1,0 +1,27 @@
+"""What a history does not have: errors of an API, and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from dragoman.errors import UnsupportedFormat
+
+Refusal = Callable[..., NoReturn]
+
+
+def no_errors(name: str) -> tuple[Refusal, Refusal]:
+    """`decode_error` and `encode_error` of a record format."""
+    return _refusal(name, "errors"), _refusal(name, "errors")
+
+
+def no_streams(name: str) -> tuple[Refusal, Refusal]:
+    """`PayloadDecoder` and `EventEncoder` of a record format."""
+    return _refusal(name, "streams"), _refusal(name, "streams")
+
+
+def _refusal(name: str, kind: str) -> Refusal:
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise UnsupportedFormat(name, kind)
+
+    return refuse

@@ -1,0 +1,130 @@
+"""Universal histories, both ways.
+
+Messages are {role, content, tool_calls?}, results records of their own without a role. Read too: calls as records of
+their own, and results with role "tool".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.reading import WireReader, spliced
+from dragoman.codecs.records.calls import CallRecord, CallStyle
+from dragoman.codecs.records.parts import EVERY_PART, PartStyle, decode_parts, encode_parts, is_plain
+from dragoman.codecs.records.reading import NULL, TRUE, as_json, read_record, spelled_id
+from dragoman.codecs.records.results import read_value, report_result, spelled_value
+from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle
+from dragoman.codecs.records.universal.wire import MessageRecord, ResultRecord
+from dragoman.errors import DecodeError
+from dragoman.ir import AnyPart, Message, Role, Text, ToolResult
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import compact_text, parse_json
+from dragoman.losses import LossLog
+
+FAMILY = "universal"
+BAG = "raw_context"
+STYLE = RoleStyle(PartStyle(FAMILY, BAG, EVERY_PART), CallStyle(FAMILY, BAG))
+
+_message = WireReader(MessageRecord, FAMILY)
+_call = WireReader(CallRecord, FAMILY)
+_result = WireReader(ResultRecord, FAMILY)
+
+RESULT = "~result"
+"""Note: what stood in `result` beside media parts, where it was no text."""
+
+
+class MessageDecoder(RoleDecoder):
+    def __init__(self) -> None:
+        super().__init__(STYLE)
+
+    def add_message(self, role: Role, raw: Raw, place: str) -> None:
+        self.messages.append(self.decode_message(role, read_record(_message, raw, place, FAMILY), place))
+
+    def add_bare(self, keys: dict[str, Raw], raw: Raw, place: str) -> None:
+        if "tool_call_id" in keys or "result" in keys:
+            self.messages.append(Message("tool", (self.decode_result(raw, place),)))
+        elif "arguments" in keys or "function" in keys:
+            self.add_bare_call(read_record(_call, raw, place, FAMILY), place)
+        else:
+            expected = "a message (role), a call (arguments) or a result (tool_call_id)"
+            raise DecodeError(path=place, expected=expected, got="keys of none of them", source=FAMILY)
+
+    def decode_result(self, raw: Raw, place: str) -> ToolResult:
+        wire = read_record(_result, raw, place, FAMILY)
+        notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        if wire.role is not UNSET:
+            notes["~raw:role"] = as_json(wire.role)
+        if wire.is_error is UNSET:
+            notes["~is_error"] = TRUE
+        call_id, name = self.pairing.result(wire.tool_call_id, wire.name, notes)
+        if wire.name is None:
+            notes["~name"] = TRUE
+        is_error = wire.is_error is True
+        if wire.multimodal_parts is not UNSET:
+            parts: Any = _with_text(wire.result, decode_parts(wire.multimodal_parts, STYLE.parts), notes)
+            if wire.kind is not UNSET:
+                notes["kind"] = as_json(wire.kind)
+            return ToolResult(
+                call_id,
+                name,
+                "error" if is_error else "multimodal",
+                None,
+                parts,
+                metadata={FAMILY: notes} if notes else None,
+            )
+        if wire.result is UNSET:
+            raise DecodeError(path=place, expected="a result", got="none", source=FAMILY)
+        kind, value = read_value(wire.result, wire.kind, notes, is_error=is_error)
+        return ToolResult(call_id, name, kind, value, metadata={FAMILY: notes} if notes else None)
+
+
+def _with_text(result: Raw | UnsetType, media: tuple[AnyPart, ...], notes: Extra) -> tuple[AnyPart, ...]:
+    """The returned value is the first text before the media."""
+    if result is UNSET or bytes(result) == b"null":
+        notes[RESULT] = as_json("absent") if result is UNSET else NULL
+        return media
+    value = parse_json(result)
+    if isinstance(value, str):
+        return (Text(value), *media) if value else media
+    notes[RESULT] = result
+    return (Text(compact_text(result)), *media)
+
+
+class MessageEncoder(RoleEncoder):
+    def __init__(self, log: LossLog, native: bool = False) -> None:  # noqa: FBT001, FBT002
+        super().__init__(STYLE, log, native=native)
+
+    def encode_result(self, result: ToolResult) -> Raw:
+        notes = self.notes_of(result.metadata)
+        report_result(result, self.log)
+        fields: dict[str, Any] = {}
+        call_id = spelled_id(result.tool_call_id, notes)
+        if call_id is not UNSET:
+            fields["tool_call_id"] = call_id
+        if "~name" not in notes:
+            fields["name"] = result.name
+        if result.parts or result.kind == "multimodal":
+            fields |= self._media(result, notes)
+        else:
+            value, marker = spelled_value(result, notes)
+            fields["result"] = value
+            if marker is not UNSET:
+                fields["kind"] = marker
+        if "~is_error" not in notes or result.is_error:
+            fields["is_error"] = result.is_error
+        return spliced(as_json(fields), notes)
+
+    def _media(self, result: ToolResult, notes: Extra) -> dict[str, Any]:
+        parts: Any = result.parts
+        given = notes.get(RESULT)
+        first = parts[0] if parts else None
+        held: Any = ""
+        if given is not None and bytes(given) in {b"null", b'"absent"'}:
+            held = None if bytes(given) == b"null" else UNSET
+        elif isinstance(first, Text) and is_plain(first) and first.text:
+            parts = parts[1:]
+            held = given if given is not None else first.text
+        fields = {} if held is UNSET else {"result": held}
+        return {**fields, "multimodal_parts": encode_parts(parts, STYLE.parts, self.log)}
