@@ -1,0 +1,1 @@
+"""One module per API: its routes, its reader, its writers, its words for what is wrong."""

@@ -1,0 +1,167 @@
+"""A request as it arrived, and what goes back: plain values, no sockets."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from dragoman.sim.rules import Violation
+from dragoman.sim.view import JsonObject
+
+if TYPE_CHECKING:
+    from dragoman.sim.visit import Visit
+
+Kind: TypeAlias = Literal[
+    "invalid",
+    "bad_json",
+    "authentication",
+    "wrong_key",
+    "permission",
+    "no_model",
+    "no_route",
+    "method",
+    "too_large",
+    "conflict",
+    "rate_limit",
+    "quota",
+    "timeout",
+    "server",
+    "unavailable",
+    "overloaded",
+]
+
+KIND_OF_STATUS: Mapping[int, Kind] = {
+    400: "invalid",
+    401: "wrong_key",
+    403: "permission",
+    404: "no_model",
+    405: "method",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    429: "rate_limit",
+    500: "server",
+    503: "unavailable",
+    504: "timeout",
+    529: "overloaded",
+}
+FIRST_SERVER_ERROR = 500
+
+
+def kind_of(status: int) -> Kind:
+    return KIND_OF_STATUS.get(status, "server" if status >= FIRST_SERVER_ERROR else "invalid")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a request is refused. What is left out is filled with the usual words and status of the API."""
+
+    kind: Kind
+    message: str = ""
+    status: int | None = None
+    param: str | None = None
+    code: str | None = None
+    retry_after: float | None = None
+    violations: tuple[Violation, ...] = ()
+
+
+class Refused(Exception):
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message or problem.kind)
+        self.problem = problem
+
+
+def refused_by(violations: Sequence[Violation]) -> Refused:
+    """The servers stop at the first thing they find wrong."""
+    first = violations[0]
+    path = first.path.removeprefix("$").removeprefix(".") or None
+    problem = Problem("invalid", first.message, first.status, path, first.code, violations=tuple(violations))
+    return Refused(problem)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    method: str
+    path: str
+    query: Mapping[str, str]
+    # Names in lower case.
+    headers: Mapping[str, str]
+    body: bytes
+    # The body was larger than the limit and is not here.
+    oversized: bool = False
+    # What the pattern of the route found in the path.
+    params: Mapping[str, str] = field(default_factory=dict)
+
+    def json(self) -> JsonObject:
+        try:
+            value = msgspec.json.decode(self.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Refused(Problem("bad_json", str(error))) from None
+        if not isinstance(value, dict):
+            raise Refused(Problem("bad_json", "expected an object"))
+        return value
+
+    @property
+    def bearer(self) -> str:
+        scheme, _, token = self.headers.get("authorization", "").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
+
+    def mark(self, *more: object) -> str:
+        """Hexadecimal digits that follow from the request alone: the same request gets the same ids."""
+        digest = hashlib.sha256(self.path.encode() + b"\0" + self.body)
+        for item in more:
+            digest.update(f"\0{item}".encode())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """Events as they go over the wire, one at a time."""
+
+    events: Iterable[bytes]
+    content_type: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    # What a broken event looks like in this framing.
+    garbage: bytes = b'data: {"unfinished": \n\n'
+    # How this API tells of an error after the status has gone out.
+    failure: Callable[[Problem], bytes] | None = None
+
+
+Answered: TypeAlias = Reply | Streamed
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    method: str
+    pattern: re.Pattern[str]
+    operation: Callable[[Visit], Answered]
+
+
+def route(method: str, pattern: str, operation: Callable[[Visit], Answered]) -> Route:
+    return Route(method, re.compile(pattern), operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    name: str
+    routes: tuple[Route, ...]
+    authenticate: Callable[[Exchange, frozenset[str]], Problem | None]
+    refusal: Callable[[Problem, Exchange], Reply]
+    max_body: int
+
+
+def json_reply(body: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
+    return Reply(status, msgspec.json.encode(body), headers=headers or {})

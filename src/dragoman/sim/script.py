@@ -1,0 +1,160 @@
+"""Scripts: what the model says next, instead of what it would have said.
+
+    turns:
+      - when: {api: anthropic-messages, model: "claude-*", says: weather}
+        reasoning: I should look.
+        text: One moment.
+        calls:
+          - {name: get_weather, arguments: {city: Paris}}
+      - error: overloaded
+        retry_after: 1
+      - text: A long answer that breaks off.
+        chunk: 4
+        cut: 3
+    afterwards: model
+
+Each request takes the first turn that is left and fits. JSON, TOML, and YAML where PyYAML is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from dragoman.sim.faults import Fault
+from dragoman.sim.model import limited
+from dragoman.sim.tokens import count_asked
+from dragoman.sim.view import Answer, Asked, Counts, Finish, Part, Said, Thought, call_of
+
+
+class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    api: str = "*"
+    model: str = "*"
+    # A part of the user's newest text, or of the results that came after it.
+    says: str = ""
+    # Has the conversation come to this many rounds of calls?
+    rounds: int | None = None
+
+    def fits(self, api: str, asked: Asked) -> bool:
+        rounds = sum(1 for turn in asked.turns if turn.calls)
+        return (
+            fnmatchcase(api, self.api)
+            and fnmatchcase(asked.model, self.model)
+            and self.says.lower() in _newest(asked).lower()
+            and self.rounds in (None, rounds)
+        )
+
+
+def _newest(asked: Asked) -> str:
+    turns = [turn for turn in asked.turns if turn.role == "user"]
+    newest = turns[-1] if turns else None
+    return "\n".join([newest.text, *(result.text for result in newest.results)]) if newest else ""
+
+
+class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    arguments: dict[str, object] = {}
+    # Arguments as text, also such that do not parse.
+    text: str | None = None
+
+
+class ScriptedUsage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    input: int | None = None
+    output: int | None = None
+    thought: int | None = None
+
+
+class ScriptedTurn(Fault, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    when: When = When()
+    # How often this turn may be taken; 0 means always.
+    times: int = 1
+    reasoning: str | None = None
+    text: str | None = None
+    calls: tuple[ScriptedCall, ...] = ()
+    finish: Finish | None = None
+    usage: ScriptedUsage | None = None
+    # Characters of each piece of a stream.
+    chunk: int | None = None
+
+    @property
+    def speaks(self) -> bool:
+        return self.text is not None or self.reasoning is not None or bool(self.calls)
+
+    def answer(self, asked: Asked) -> Answer:
+        answer = limited(asked, self._parts(asked), counts=Counts(input=count_asked(asked)), finish=self.finish)
+        if self.usage is None:
+            return answer
+        given = {name: value for name, value in msgspec.structs.asdict(self.usage).items() if value is not None}
+        return replace(answer, counts=replace(answer.counts, **given))
+
+    def _parts(self, asked: Asked) -> list[Part]:
+        parts: list[Part] = [Thought(self.reasoning)] if self.reasoning is not None else []
+        if self.text is not None:
+            parts.append(Said(self.text))
+        free = {tool.name for tool in asked.tools if tool.free_text}
+        for call in self.calls:
+            called = call_of(call.name, call.arguments, free_text=call.name in free)
+            parts.append(called if call.text is None else replace(called, text=call.text))
+        return parts
+
+
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    turns: tuple[ScriptedTurn, ...] = ()
+    # When no turn is left that fits: the simulated model answers, or the request fails.
+    afterwards: Literal["model", "error"] = "model"
+
+
+def read_script(value: object) -> Script:
+    """A mapping with `turns`, or the list of turns alone. Raises msgspec.ValidationError."""
+    if isinstance(value, Script):
+        return value
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return Script(
+            tuple(one if isinstance(one, ScriptedTurn) else msgspec.convert(one, ScriptedTurn) for one in value)
+        )
+    return msgspec.convert(value, Script)
+
+
+_DECODERS: Mapping[str, Callable[[bytes], object]] = {
+    ".json": msgspec.json.decode,
+    ".toml": msgspec.toml.decode,
+    ".yaml": msgspec.yaml.decode,
+    ".yml": msgspec.yaml.decode,
+}
+
+
+def load_script(path: Path) -> Script:
+    decode = _DECODERS.get(path.suffix.lower())
+    if decode is None:
+        raise ValueError(f"{path}: a script is .json, .toml, .yaml or .yml")
+    try:
+        return read_script(decode(path.read_bytes()))
+    except ImportError:
+        raise ValueError(f"{path}: YAML needs PyYAML (pip install 'dragoman[sim]'); JSON and TOML do not") from None
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+class Prompter:
+    """Hands out the turns of a script, each as often as it may be taken."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self._taken = [0] * len(script.turns)
+
+    def next(self, api: str, asked: Asked) -> ScriptedTurn | None:
+        for index, turn in enumerate(self.script.turns):
+            if (turn.times == 0 or self._taken[index] < turn.times) and turn.when.fits(api, asked):
+                self._taken[index] += 1
+                return turn
+        return None
+
+    @property
+    def left(self) -> int:
+        """Turns that still wait to be taken."""
+        return sum(1 for turn, taken in zip(self.script.turns, self._taken, strict=True) if taken < turn.times)

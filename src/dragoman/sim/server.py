@@ -1,0 +1,199 @@
+"""The HTTP side: one asyncio server on aiohttp, and a thread to run it in for those who are not asynchronous."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from dragoman.sim.exchange import Exchange, Reply, Streamed
+from dragoman.sim.faults import Fault
+from dragoman.sim.service import CONTROL, Recorded, Served, Service, Settings, control
+
+LOOPBACK = "127.0.0.1"
+# A body that is sent with faults goes out in pieces of this size; drips are smaller.
+PIECE = 64
+DRIP = 8
+# Longer than any client waits; a stalled answer ends when the client goes away.
+STALL = 3600.0
+READ = 64 << 10
+
+
+class Door:
+    """Takes requests off the wire, hands them to the service, puts answers on the wire, broken where asked for."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        exchange = await self._read(request)
+        if exchange.path.startswith(CONTROL + "/"):
+            return _plain(control(self.service, exchange))
+        served = self.service.respond(exchange)
+        await asyncio.sleep(served.fault.delay)
+        if served.fault.cut == 0:
+            return _hang_up(request, web.Response())
+        if isinstance(served.answered, Reply) and not _breaks(served.fault):
+            return _plain(served.answered)
+        return await _perform(request, served)
+
+    async def _read(self, request: web.Request) -> Exchange:
+        exchange = Exchange(
+            method=request.method,
+            path=request.rel_url.raw_path,
+            query=dict(request.rel_url.query),
+            headers={name.lower(): value for name, value in request.headers.items()},
+            body=b"",
+        )
+        limit = self.service.max_body(exchange)
+        body = bytearray()
+        oversized = False
+        # A body over the limit is read to its end, and forgotten: a client that still writes would not read our answer.
+        async for chunk in request.content.iter_chunked(READ):
+            oversized = oversized or len(body) + len(chunk) > limit
+            body.extend(b"" if oversized else chunk)
+        return replace(exchange, body=b"" if oversized else bytes(body), oversized=oversized)
+
+
+def _plain(reply: Reply) -> web.Response:
+    headers = {**reply.headers, "content-type": reply.content_type}
+    return web.Response(status=reply.status, body=reply.body, headers=headers)
+
+
+def _breaks(fault: Fault) -> bool:
+    return bool(fault.drip) or any(count is not None for count in (fault.cut, fault.garbage, fault.stall))
+
+
+def _hang_up(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    if request.transport is not None:
+        request.transport.close()
+    return response
+
+
+async def _perform(request: web.Request, served: Served) -> web.StreamResponse:
+    answered, fault = served.answered, served.fault
+    response = web.StreamResponse(headers={**answered.headers, "content-type": answered.content_type})
+    if isinstance(answered, Reply):
+        response.set_status(answered.status)
+        body = b'{"unfinished": ' if fault.garbage is not None else answered.body
+        response.content_length = len(body)
+        fault = Fault(cut=fault.cut, stall=fault.stall, drip=fault.drip)
+        events: Iterable[bytes] = (body[start : start + PIECE] for start in range(0, len(body), PIECE))
+    else:
+        response.headers["cache-control"] = "no-cache"
+        events = _with_surprises(answered, fault)
+    await response.prepare(request)
+    for index, event in enumerate(events):
+        if index == fault.cut:
+            return _hang_up(request, response)
+        if index == fault.stall:
+            await asyncio.sleep(STALL)
+        await _write(response, event, fault.drip)
+    await response.write_eof()
+    return response
+
+
+def _with_surprises(streamed: Streamed, fault: Fault) -> Iterator[bytes]:
+    for index, event in enumerate(streamed.events):
+        if index == fault.garbage:
+            yield streamed.garbage
+        if index == fault.fail and streamed.failure is not None and fault.problem is not None:
+            yield streamed.failure(fault.problem)
+            return
+        yield event
+
+
+async def _write(response: web.StreamResponse, event: bytes, drip: float) -> None:
+    if not drip:
+        await response.write(event)
+        return
+    for start in range(0, len(event), DRIP):
+        await response.write(event[start : start + DRIP])
+        await asyncio.sleep(drip)
+
+
+# --- running ------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def serving(service: Service, *, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
+    """Serves until the block is left; gives the URL. Port 0 takes any that is free."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", Door(service).handle)
+    # Requests carry keys: nothing of them is logged.
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        await web.SockSite(runner, listening).start()
+        address = listening.getsockname()
+        yield f"http://{f'[{host}]' if ':' in host else host}:{address[1]}"
+    finally:
+        await runner.cleanup()
+
+
+class Simulator:
+    """The simulators in a thread of their own: `with Simulator() as simulator: ... simulator.url ...`."""
+
+    def __init__(self, settings: Settings | None = None, *, host: str = LOOPBACK, port: int = 0) -> None:
+        self.service = Service(settings or Settings())
+        self.host = host
+        self.port = port
+        self.url = ""
+        self._failure: BaseException | None = None
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._run, name="dragoman-sim", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._loop is not None and self._stop is not None:
+            with suppress(RuntimeError):  # the loop has ended by itself
+                self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the thread that waits for us has to hear it
+            self._failure = error
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with serving(self.service, host=self.host, port=self.port) as url:
+            self.url = url
+            self._ready.set()
+            await self._stop.wait()
+
+    # what tests want
+
+    @property
+    def requests(self) -> list[Recorded]:
+        return list(self.service.requests)
+
+    def play(self, *turns: Mapping[str, object]) -> None:
+        """A script of these turns, from now on."""
+        self.service.play(turns)
+
+    def reset(self) -> None:
+        self.service.reset()

@@ -1,0 +1,269 @@
+"""The simulators behind one door: finds the API and its operation, keeps the record, knows nothing of sockets."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
+
+import msgspec
+
+from dragoman.sim.apis import anthropic_messages, gemini, openai_chat
+from dragoman.sim.exchange import Answered, Api, Exchange, Problem, Refused, Reply, Route, json_reply
+from dragoman.sim.faults import HEADER, NO_FAULT, Fault, parse_fault
+from dragoman.sim.script import Prompter, Script, read_script
+from dragoman.sim.view import JsonObject
+from dragoman.sim.visit import Memory, Visit
+
+APIS: tuple[Api, ...] = (openai_chat.API, anthropic_messages.API, gemini.GEMINI, gemini.VERTEX)
+
+# Every API also stands under its own name, for paths that several of them share.
+MOUNTS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("openai-chat", "openai-responses"),
+    "anthropic": ("anthropic-messages",),
+    "gemini": ("gemini",),
+    "vertex": ("vertex",),
+    "ollama": ("ollama-chat",),
+    "bedrock": ("bedrock-converse",),
+}
+# Who answers for a path that nobody knows.
+_NEIGHBOURHOODS: tuple[tuple[str, str], ...] = (
+    (r"/v1/messages", "anthropic-messages"),
+    (r"/v1(?:beta1)?/(?:projects|publishers)/", "vertex"),
+    (r"/v1(?:beta|alpha)/|/v1/models/[^/]+:", "gemini"),
+    (r"/api/", "ollama-chat"),
+    (r"/model/", "bedrock-converse"),
+    (r"/v1/responses", "openai-responses"),
+    (r"/", "openai-chat"),
+)
+_SECRET_HEADERS = frozenset(
+    {"authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie", "proxy-authorization"}
+)
+_SECRET_QUERY = frozenset({"key", "access_token"})
+HIDDEN = "[hidden]"
+# Told as the time of every answer: the same request gets the same bytes.
+EPOCH = 1_794_700_800
+MINUTE = 60.0
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    # Keys that are good; without any, every key that is not empty is.
+    keys: frozenset[str] = frozenset()
+    # Answer for models that do not exist.
+    any_model: bool = False
+    # Lower than the API's own limit on the size of a body, for tests.
+    max_body: int | None = None
+    requests_per_minute: int | None = None
+    script: Script = Script()
+    # How many requests are remembered.
+    remembered: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A request as it came, its keys hidden, and the status it was answered with."""
+
+    api: str
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+    status: int
+
+    @property
+    def json(self) -> JsonObject:
+        value: JsonObject = msgspec.json.decode(self.body)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    answered: Answered
+    fault: Fault = NO_FAULT
+
+
+@dataclass(slots=True)
+class Service:
+    settings: Settings = field(default_factory=Settings)
+    clock: Callable[[], float] = time.monotonic
+    memory: Memory = field(default_factory=Memory)
+    requests: deque[Recorded] = field(init=False)
+    prompter: Prompter = field(init=False)
+    _arrivals: deque[float] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self.requests = deque(maxlen=self.settings.remembered)
+        self.prompter = Prompter(self.settings.script)
+
+    def play(self, script: object) -> None:
+        """Starts a script from its first turn; an empty one leaves the model to itself."""
+        self.prompter = Prompter(read_script(script))
+
+    def reset(self) -> None:
+        self.requests.clear()
+        self._arrivals.clear()
+        self.memory = Memory()
+        self.play(self.settings.script)
+
+    def max_body(self, exchange: Exchange) -> int:
+        return self.settings.max_body if self.settings.max_body is not None else find(exchange).api.max_body
+
+    def respond(self, exchange: Exchange) -> Served:
+        found = find(exchange)
+        served = self._served(found)
+        status = served.answered.status if isinstance(served.answered, Reply) else 200
+        self.requests.append(_recorded(found, status))
+        return served
+
+    def _served(self, found: Found) -> Served:
+        api, exchange = found.api, found.exchange
+        visit = Visit(exchange, api.name, self.prompter, self.memory, EPOCH, any_model=self.settings.any_model)
+        try:
+            answered = self._answered(found, visit)
+        except Refused as refused:
+            return Served(api.refusal(refused.problem, exchange), visit.fault)
+        # What would come inside a stream comes at once where there is none.
+        if isinstance(answered, Reply) and visit.fault.fail is not None and visit.fault.problem is not None:
+            return Served(api.refusal(visit.fault.problem, exchange), visit.fault)
+        return Served(answered, visit.fault)
+
+    def _answered(self, found: Found, visit: Visit) -> Answered:
+        if found.operation is None:
+            raise Refused(Problem("method" if found.other_method else "no_route"))
+        if problem := found.api.authenticate(found.exchange, self.settings.keys):
+            raise Refused(problem)
+        if found.exchange.oversized:
+            raise Refused(Problem("too_large"))
+        self._admit()
+        visit.fault = _fault_of(found.exchange)
+        if visit.fault.refusal is not None:
+            raise Refused(visit.fault.refusal)
+        return found.operation.operation(visit)
+
+    def _admit(self) -> None:
+        limit = self.settings.requests_per_minute
+        if limit is None:
+            return
+        now = self.clock()
+        while self._arrivals and now - self._arrivals[0] >= MINUTE:
+            self._arrivals.popleft()
+        if len(self._arrivals) >= limit:
+            raise Refused(Problem("rate_limit", retry_after=round(MINUTE - (now - self._arrivals[0]), 1)))
+        self._arrivals.append(now)
+
+
+def _fault_of(exchange: Exchange) -> Fault:
+    try:
+        return parse_fault(exchange.headers.get(HEADER, ""))
+    except msgspec.ValidationError as error:
+        raise Refused(Problem("invalid", f"{HEADER}: {error}")) from None
+
+
+# --- finding the API ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    api: Api
+    exchange: Exchange
+    operation: Route | None
+    # The path exists, under another method.
+    other_method: bool = False
+
+
+def find(exchange: Exchange) -> Found:
+    """The operation for a request; without one, the API that has to say so."""
+    found = _among(exchange, APIS)
+    if found is not None:
+        return found
+    mounted = re.match(r"/([a-z]+)(/.*)", exchange.path)
+    if mounted and mounted[1] in MOUNTS:
+        names = MOUNTS[mounted[1]]
+        apis = [api for api in APIS if api.name in names]
+        inner = replace(exchange, path=mounted[2])
+        return _among(inner, apis) or Found(_neighbour(inner, apis), inner, None)
+    return Found(_neighbour(exchange, APIS), exchange, None)
+
+
+def _among(exchange: Exchange, apis: Sequence[Api]) -> Found | None:
+    matches = [
+        (api, one, match) for api in apis for one in api.routes if (match := one.pattern.fullmatch(exchange.path))
+    ]
+    if not matches:
+        return None
+    preferred = _spoken(exchange)
+    known = [found for found in matches if found[0].name == preferred] or matches
+    for api, one, match in known:
+        if one.method == exchange.method:
+            params = {name: unquote(value) for name, value in match.groupdict(default="").items()}
+            return Found(api, replace(exchange, params=params), one)
+    return Found(known[0][0], exchange, None, other_method=True)
+
+
+def _spoken(exchange: Exchange) -> str:
+    """Paths that several APIs have are told apart by the headers that only one of them knows."""
+    if "x-goog-api-key" in exchange.headers or "key" in exchange.query:
+        return "gemini"
+    if "anthropic-version" in exchange.headers or "x-api-key" in exchange.headers:
+        return "anthropic-messages"
+    return "openai-chat"
+
+
+def _neighbour(exchange: Exchange, apis: Iterable[Api]) -> Api:
+    named = {api.name: api for api in apis}
+    if _spoken(exchange) in named and _spoken(exchange) != "openai-chat":
+        return named[_spoken(exchange)]
+    names = (name for pattern, name in _NEIGHBOURHOODS if re.match(pattern, exchange.path))
+    return next((named[name] for name in names if name in named), next(iter(named.values())))
+
+
+# --- the record ---------------------------------------------------------------------------------------------------
+
+
+def _recorded(found: Found, status: int) -> Recorded:
+    exchange = found.exchange
+    headers = {name: HIDDEN if name in _SECRET_HEADERS else value for name, value in exchange.headers.items()}
+    query = {name: HIDDEN if name in _SECRET_QUERY else value for name, value in exchange.query.items()}
+    return Recorded(found.api.name, exchange.method, exchange.path, query, headers, exchange.body, status)
+
+
+# --- the simulator's own endpoint ---------------------------------------------------------------------------------
+
+CONTROL = "/_sim"
+
+
+def control(service: Service, exchange: Exchange) -> Reply:
+    """`GET /_sim/requests`, `DELETE /_sim/requests`, `PUT /_sim/script`: for tests in other languages."""
+    match exchange.method, exchange.path.removeprefix(CONTROL):
+        case "GET", "/requests":
+            return json_reply([_told(recorded) for recorded in service.requests])
+        case "DELETE", "/requests":
+            service.reset()
+            return json_reply({})
+        case "PUT", "/script":
+            try:
+                service.play(msgspec.json.decode(exchange.body))
+            except msgspec.DecodeError as error:
+                return json_reply({"error": str(error)}, status=400)
+            return json_reply({})
+    return json_reply({"error": "see GET /_sim/requests, DELETE /_sim/requests, PUT /_sim/script"}, status=404)
+
+
+def _told(recorded: Recorded) -> dict[str, object]:
+    try:
+        body: object = msgspec.json.decode(recorded.body)
+    except msgspec.DecodeError:
+        body = recorded.body.decode("utf-8", "replace")
+    return {
+        "api": recorded.api,
+        "method": recorded.method,
+        "path": recorded.path,
+        "query": recorded.query,
+        "headers": recorded.headers,
+        "status": recorded.status,
+        "body": body,
+    }

@@ -1,0 +1,40 @@
+"""Tokens, plausibly: pieces of words, about four letters each. Their concatenation is the text, to the character."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.sim.view import Asked, Called, Part, Turn, compact
+
+_PIECE = re.compile(r" ?[^\W\d_]{1,5}|\d{1,3}|[ \t]+|.", re.DOTALL)
+
+PER_MESSAGE = 4
+PER_CALL = 6
+# A picture of moderate size; the real numbers depend on its pixels.
+PER_MEDIUM = 258
+
+
+def pieces(text: str) -> list[str]:
+    return _PIECE.findall(text)
+
+
+def count(text: str) -> int:
+    return len(pieces(text))
+
+
+def count_part(part: Part) -> int:
+    if isinstance(part, Called):
+        return PER_CALL + count(part.name) + count(part.text)
+    return count(part.text)
+
+
+def count_asked(asked: Asked) -> int:
+    tools = sum(count(tool.name) + count(tool.description) + count(compact(tool.parameters)) for tool in asked.tools)
+    schema = count(compact(asked.schema)) if asked.schema is not None else 0
+    return sum(_count_turn(turn) for turn in asked.turns) + tools + schema + PER_MESSAGE
+
+
+def _count_turn(turn: Turn) -> int:
+    calls = sum(PER_CALL + count(call.name) + count(compact(call.arguments)) for call in turn.calls)
+    results = sum(PER_CALL + count(result.text) + PER_MEDIUM * result.media for result in turn.results)
+    return PER_MESSAGE + count(turn.text) + calls + results + PER_MEDIUM * len(turn.media)

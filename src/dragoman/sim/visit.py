@@ -1,0 +1,61 @@
+"""One request being served: what it may ask of the simulator while its answer is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from dragoman.sim import tokens
+from dragoman.sim.exchange import Exchange, Problem, Refused
+from dragoman.sim.faults import NO_FAULT, Fault
+from dragoman.sim.model import respond
+from dragoman.sim.script import Prompter, ScriptedTurn
+from dragoman.sim.view import Answer, Asked, JsonObject
+
+# Tokens of each piece of a stream, where no script says otherwise.
+PIECE = 3
+
+
+@dataclass(slots=True)
+class Memory:
+    """What outlives a request: stored responses by id, and the prefixes that a cache holds."""
+
+    responses: dict[str, JsonObject] = field(default_factory=dict)
+    cached: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Visit:
+    exchange: Exchange
+    api: str
+    prompter: Prompter
+    memory: Memory
+    # Seconds since the epoch, as answers tell it.
+    now: int
+    any_model: bool = False
+    fault: Fault = NO_FAULT
+    turn: ScriptedTurn | None = None
+    model: str = ""
+
+    def answers(self, asked: Asked, number: int = 1) -> list[Answer]:
+        """What the script says, or else the model; several answers differ by their seed."""
+        self.turn = self.prompter.next(self.api, asked)
+        if self.turn is not None:
+            self.fault = self.turn if self.fault == NO_FAULT else self.fault
+            if self.turn.refusal is not None:
+                raise Refused(self.turn.refusal)
+            if self.turn.speaks:
+                return [self.turn.answer(asked)] * number
+        elif self.prompter.script.afterwards == "error":
+            raise Refused(Problem("server", "The script of the simulator has no turn left for this request."))
+        return [respond(replace(asked, seed=asked.seed + index)) for index in range(number)]
+
+    def answer(self, asked: Asked) -> Answer:
+        return self.answers(asked)[0]
+
+    def chunks(self, text: str) -> list[str]:
+        """The text in the pieces in which it is streamed."""
+        if self.turn is not None and self.turn.chunk is not None:
+            size = max(self.turn.chunk, 1)
+            return [text[start : start + size] for start in range(0, len(text), size)]
+        pieces = tokens.pieces(text)
+        return ["".join(pieces[start : start + PIECE]) for start in range(0, len(pieces), PIECE)]
