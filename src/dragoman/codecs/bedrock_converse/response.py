@@ -136,7 +136,7 @@ def decode_response(body: bytes) -> Completion:
     if wire.metrics is not UNSET:
         notes["metrics"] = wire.metrics
     if further is not UNSET:
-        notes[(MODELLED if _is_modelled(further) else "") + FURTHER] = further
+        notes[(MODELLED if is_modelled(further) else "") + FURTHER] = further
     if message.role != "assistant":
         notes["~role"] = Raw(encode_json(message.role))
     if message.content is UNSET:
@@ -153,7 +153,7 @@ def decode_response(body: bytes) -> Completion:
     return Completion((Message("assistant", parts),), finish, usage, metadata={FAMILY: notes})
 
 
-def _is_modelled(further: Raw) -> bool:
+def is_modelled(further: Raw) -> bool:
     value = parse_json(further)
     return isinstance(value, dict) and set(value) == {"stop_sequence"}
 

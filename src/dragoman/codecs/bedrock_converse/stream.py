@@ -1,0 +1,545 @@
+"""ConverseStream: frames to events. The way back is in event_encoder.py.
+
+Texts and thoughts have no start event: a block opens with its first delta. Usage follows the stop reason, so the answer
+ends with `metadata`, or where there is none with the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
+
+from dragoman.codecs.arguments import UNPARSED_KEY, unwrap_arguments
+from dragoman.codecs.bedrock_converse import carriers
+from dragoman.codecs.bedrock_converse.errors import ERROR_TYPE, decode_error
+from dragoman.codecs.bedrock_converse.event_encoder import EventEncoder
+from dragoman.codecs.bedrock_converse.messages import SERVER_CALL, TYPED, decode_blocks
+from dragoman.codecs.bedrock_converse.parts import decode_citation, decode_part, own
+from dragoman.codecs.bedrock_converse.profile import FAMILY
+from dragoman.codecs.bedrock_converse.response import FURTHER, decode_finish, decode_usage, is_modelled
+from dragoman.codecs.bedrock_converse.stream_wire import (
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    Delta,
+    LooseEvent,
+    MessageStop,
+    WireEvent,
+)
+from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, ReasoningText
+from dragoman.codecs.framing import AwsEventStream, Limits
+from dragoman.codecs.ids import is_invented
+from dragoman.codecs.reading import WireReader
+from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Failure,
+    Finish,
+    Finished,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    UsageUpdate,
+)
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.values import encode_json, exact_json
+
+__all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
+
+SOURCE = "bedrock-converse stream"
+
+_decode_event = msgspec.json.Decoder(WireEvent).decode
+_decode_loose = msgspec.json.Decoder(LooseEvent).decode
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+_blocks = WireReader(Block, SOURCE)
+
+BEFORE, OPEN, STOPPED, ENDED = "before messageStart", "in the message", "after messageStop", "after the end"
+
+MOVES: dict[tuple[str, str], str] = {
+    (BEFORE, "messageStart"): OPEN,
+    # Recorded streams exist that announce no message.
+    (BEFORE, "contentBlockStart"): OPEN,
+    (BEFORE, "contentBlockDelta"): OPEN,
+    (BEFORE, "contentBlockStop"): OPEN,
+    (BEFORE, "messageStop"): STOPPED,
+    (BEFORE, "metadata"): OPEN,
+    (BEFORE, "exception"): ENDED,
+    (OPEN, "contentBlockStart"): OPEN,
+    (OPEN, "contentBlockDelta"): OPEN,
+    (OPEN, "contentBlockStop"): OPEN,
+    (OPEN, "messageStop"): STOPPED,
+    (OPEN, "metadata"): OPEN,
+    (OPEN, "exception"): ENDED,
+    (STOPPED, "metadata"): ENDED,
+    (STOPPED, "exception"): ENDED,
+}
+"""(state, event) -> next state. After the end nothing is looked at."""
+
+_PADDING = "p"
+_FAULTS = ("exception", "error", "failure", "fault")
+_TEXT, _REASONING, _CALL, _WHOLE = "text", "reasoning", "call", "whole"
+
+
+class _Incoming:
+    """One block while its pieces come in."""
+
+    __slots__ = ("cited", "entries", "kind", "part_index", "pieces", "signature", "told")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.part_index = -1  # until its part starts
+        self.pieces: list[str] = []
+        self.entries: dict[str, Any] = {}
+        """Of a block that is told whole: what stood at its start, and what its deltas added."""
+        self.signature = ""
+        self.told = False
+        """Whether it has text."""
+        self.cited = False
+
+
+class _HeldEnd(Struct, frozen=True, gc=False):
+    """The end of a text or a call, until it is known whether it is signed or cut."""
+
+    end: PartEnd
+    may_sign: bool
+    is_call: bool = False
+
+
+class PayloadDecoder:
+    """Payloads of one stream in, events out."""
+
+    def __init__(self) -> None:
+        self._events: list[AnyEvent] = []
+        self._next_index = 0
+        self._state = BEFORE
+        self._begun = False
+        self._stop = MessageStop()
+        self._late: Extra = {}
+        self._blocks: dict[int, _Incoming] = {}
+        self._stopped: set[int] = set()
+        self._calls: list[AnyPart] = []
+        self._names: dict[str, str] = {}
+        self._held: _HeldEnd | None = None
+        self._carrier: Block | None = None  # a tagged block with the signature of the part that follows it
+        # The block that flows: its next fragment needs no second look.
+        self._flowing = -1
+        self._flow_kind = ""
+        self._flow_part = -1
+
+    @staticmethod
+    def framing(limits: Limits) -> AwsEventStream:
+        return AwsEventStream(limits, SOURCE)
+
+    def decode(self, payload: bytes) -> list[AnyEvent]:
+        if self._state is ENDED:
+            return []
+        try:
+            event = _decode_event(payload)
+            found = event.content_block_delta
+            if found is not None and found.content_block_index == self._flowing:
+                text = self._fragment(found.delta)
+                if text is not None:
+                    return [PartDelta(self._flow_part, text)] if text else []
+            if not payload.isascii():
+                payload.decode()  # exact pieces are carried unparsed: nobody else looks at their characters
+            self._handle(event, payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise DecodeError(path="$", expected="an event", got=str(error), source=SOURCE) from error
+        return self._take()
+
+    def _fragment(self, delta: Delta) -> str | None:
+        """More of the block that flows; None for every other delta."""
+        kind = self._flow_kind
+        if kind is _TEXT:
+            return delta.text
+        if kind is _CALL:
+            return None if delta.tool_use is None else delta.tool_use.input
+        return None if delta.reasoning_content is None else delta.reasoning_content.text
+
+    def _handle(self, event: WireEvent, payload: bytes) -> None:
+        if event.content_block_delta is not None:
+            self._on_delta(event.content_block_delta, payload)
+        elif event.content_block_stop is not None:
+            self._on_block_stop(event.content_block_stop)
+        elif event.content_block_start is not None:
+            self._on_block_start(event.content_block_start)
+        elif event.message_start is not None:
+            self._move("messageStart")
+            self._begin(event.message_start)
+        elif event.message_stop is not None:
+            self._on_message_stop(event.message_stop)
+        elif event.metadata is not None:
+            self._on_metadata(event.metadata)
+        else:
+            self._on_other(payload)
+
+    def close(self) -> list[AnyEvent]:
+        """End of bytes. An answer whose stop reason came is whole, even when its metadata did not come."""
+        if self._state is STOPPED:
+            self._finish()
+        elif self._state is not ENDED:
+            self._break_off(Failure("truncated", "the stream ended without messageStop"))
+        self._state = ENDED
+        return self._take()
+
+    def _take(self) -> list[AnyEvent]:
+        events, self._events = self._events, []
+        return events
+
+    def _move(self, event: str, *, about: str = "") -> None:
+        state = MOVES.get((self._state, event))
+        if state is None:
+            raise IllegalEvent(event=event + about, state=self._state, source=SOURCE)
+        self._state = state
+
+    # ── the message ──
+
+    def _begin(self, said: Extra | None = None) -> None:
+        if not self._begun:
+            self._begun = True
+            notes = {key: held for key, held in (said or {}).items() if key not in {"role", _PADDING}}
+            self._events.append(StreamStart(metadata={FAMILY: notes}))
+
+    def _on_message_stop(self, event: MessageStop) -> None:
+        self._move("messageStop")
+        self._begin()
+        self._stop = event
+        further = event.additional_model_response_fields
+        if further is not UNSET:
+            self._late[(MODELLED if is_modelled(further) else "") + FURTHER] = further
+        self._end_blocks()
+
+    def _on_metadata(self, said: Extra) -> None:
+        self._move("metadata")
+        self._begin()
+        if "usage" in said and bytes(said["usage"]) != b"null":
+            self._events.append(UsageUpdate(decode_usage(said["usage"])))
+        self._late.update({key: held for key, held in said.items() if key not in {"usage", _PADDING}})
+        if self._state is ENDED:
+            self._finish()
+
+    def _finish(self) -> None:
+        self._events.append(Finished(self._ending(), metadata={FAMILY: self._late} if self._late else None))
+
+    def _ending(self) -> Finish:
+        stop = self._stop
+        finish = decode_finish(stop.stop_reason, tuple(self._calls), stop.additional_model_response_fields)
+        return finish or Finish("unknown")
+
+    def _end_blocks(self) -> None:
+        """The answer is complete. What was never stopped ends here; a last call under `max_tokens` was cut."""
+        for index in list(self._blocks):
+            self._end_block(index)
+        self._put_carrier_back()
+        held = self._held
+        cut = held is not None and held.is_call and held.end.index == self._next_index - 1
+        self._release(incomplete=cut and self._ending().reason == "length")
+
+    def _on_other(self, payload: bytes) -> None:
+        """An exception, or an event of tomorrow, which says nothing to us."""
+        for name, held in _entries(payload).items():
+            known = name.lower().endswith(_FAULTS)
+            if known or (bytes(held)[:1] == b"{" and "message" in _entries(held)):
+                self._move("exception")
+                self._break_off(decode_error(bytes(held), None, {ERROR_TYPE: name}))
+
+    def _break_off(self, failure: Failure) -> None:
+        self._flowing = -1
+        # Whether a held call was cut would have been told by the stop reason: it is not offered either.
+        self._release(incomplete=self._held is not None and self._held.is_call)
+        for block in self._blocks.values():
+            if block.part_index >= 0:
+                self._events.append(PartEnd(block.part_index, incomplete=True))
+        self._blocks.clear()
+        self._events.append(StreamFailed(failure))
+
+    # ── blocks ──
+
+    def _on_block_start(self, event: BlockStart) -> None:
+        index = event.content_block_index
+        self._move("contentBlockStart", about=f" of block {index}")
+        self._begin()
+        if index in self._blocks or index in self._stopped:
+            said = f"contentBlockStart of block {index}"
+            raise IllegalEvent(event=said, state="after that block has begun", source=SOURCE)
+        self._start_block(index, event.start)
+
+    def _start_block(self, index: int, start: dict[str, Raw]) -> None:
+        self._release()
+        head = _entries(start["toolUse"]) if "toolUse" in start else None
+        if head is None or bytes(head.get("type", b"")) == encode_json(SERVER_CALL):
+            block = self._blocks[index] = _Incoming(_WHOLE)
+            block.entries = dict(start)
+            return
+        block = self._blocks[index] = _Incoming(_CALL)
+        call_id, name = msgspec.json.decode(head.pop("toolUseId")), msgspec.json.decode(head.pop("name"))
+        metadata = None
+        if head:
+            typed = bytes(head.get("type", b"")) == b'"tool_use"'
+            metadata = TYPED if typed and len(head) == 1 else {FAMILY: dict(head)}
+        self._start_call(block, ToolCall(call_id, name, invented_id=is_invented(call_id), metadata=metadata))
+
+    def _start_call(self, block: _Incoming, call: ToolCall) -> None:
+        carrier, self._carrier = self._carrier, None
+        signature = None if carrier is None else _tagged(carrier)
+        signed: Any = carriers.signed(call, signature) if isinstance(signature, Signature) else call
+        if signature is not None:
+            block.signature = "carried"
+        self._calls.append(signed)
+        self._names[call.id] = call.name
+        block.part_index = self._start(signed)
+
+    def _on_delta(self, event: BlockDelta, payload: bytes) -> None:
+        index, delta = event.content_block_index, event.delta
+        self._move("contentBlockDelta", about=f" of block {index}")
+        self._begin()
+        block = self._blocks.get(index)
+        kind = _kind_of(delta)
+        if block is None:
+            if index in self._stopped:
+                said = f"contentBlockDelta of block {index}"
+                raise IllegalEvent(event=said, state="after that block was stopped", source=SOURCE)
+            if kind == _CALL:
+                said = f"input of block {index}"
+                raise IllegalEvent(event=said, state="before that call was started", source=SOURCE)
+            block = self._blocks[index] = _Incoming(kind)
+        if block.kind == _WHOLE:
+            self._gather(block, payload)
+        elif block.kind == kind:
+            _DELTAS[kind](self, index, block, delta)
+        elif kind != _WHOLE:
+            said = f"{kind} delta of block {index}"
+            raise IllegalEvent(event=said, state=f"in a {block.kind} block", source=SOURCE)
+
+    def _gather(self, block: _Incoming, payload: bytes) -> None:
+        """A block that is told whole: its text joins, lists join, anything else replaces."""
+        loose = _decode_loose(payload).content_block_delta
+        for key, held in (loose.delta if loose is not None else {}).items():
+            value = msgspec.json.decode(held)
+            if key == "toolUse" and isinstance(value, dict) and isinstance(value.get("input"), str):
+                block.pieces.append(value["input"])
+            elif isinstance(value, list):
+                block.entries.setdefault("~" + key, []).extend(_items(held))
+            elif isinstance(value, dict):
+                before = block.entries.get(key)
+                known = {} if before is None else _entries(before)
+                block.entries[key] = Raw(encode_json(known | _entries(held)))
+            else:
+                block.entries[key] = held
+
+    def _on_text(self, index: int, block: _Incoming, delta: Delta) -> None:
+        if delta.citation is not UNSET:
+            if block.part_index < 0:
+                self._start_text(block)
+            block.cited = True
+            self._events.append(PartDelta(block.part_index, "", decode_citation(delta.citation)))
+        if not delta.text:
+            block.told = block.told or delta.text is not None
+            return
+        if block.part_index < 0:
+            self._start_text(block)
+        block.told = True
+        self._flow(index, block, delta.text)
+
+    def _on_reasoning(self, index: int, block: _Incoming, delta: Delta) -> None:
+        said: Any = delta.reasoning_content
+        if said.signature is not None:
+            block.signature += said.signature
+        if said.redacted_content is not None:
+            block.pieces.append(said.redacted_content)
+        if said.text:
+            if block.part_index < 0:
+                self._release()
+                self._put_carrier_back()
+                block.part_index = self._start(Reasoning(""))
+            block.told = True
+            self._flow(index, block, said.text)
+
+    def _on_input(self, index: int, block: _Incoming, delta: Delta) -> None:
+        text = "" if delta.tool_use is None else delta.tool_use.input
+        if not text:
+            return
+        if not block.told:
+            block.told = True
+            text = _unwrapped(text)
+        self._flow(index, block, text)
+
+    def _flow(self, index: int, block: _Incoming, text: str) -> None:
+        self._events.append(PartDelta(block.part_index, text))
+        self._flowing, self._flow_kind, self._flow_part = index, block.kind, block.part_index
+
+    def _on_block_stop(self, event: BlockStop) -> None:
+        index = event.content_block_index
+        self._move("contentBlockStop", about=f" of block {index}")
+        self._begin()
+        if index in self._blocks:
+            self._end_block(index)
+
+    def _end_block(self, index: int) -> None:
+        if self._flowing == index:
+            self._flowing = -1
+        self._stopped.add(index)
+        block = self._blocks.pop(index)
+        _ENDS[block.kind](self, block)
+
+    # ── parts ──
+
+    def _start(self, part: AnyPart) -> int:
+        index = self._next_index
+        self._next_index = index + 1
+        self._events.append(PartStart(index, part))
+        return index
+
+    def _start_text(self, block: _Incoming) -> None:
+        self._release()
+        carrier, self._carrier = self._carrier, None
+        if carrier is not None:
+            signature: Any = _tagged(carrier)
+            block.pieces.append(signature.family)
+            block.entries["signature"] = signature
+        block.part_index = self._start(Text(""))
+
+    def _end_text(self, block: _Incoming) -> None:
+        empty = not block.told and not block.cited
+        if block.part_index < 0:
+            self._put_carrier_back()
+            self._start_text(block)
+        signature = block.entries.get("signature")
+        notes: Extra = {} if signature is None else dict(carriers.TAGGED[FAMILY])
+        if block.cited and not block.told:
+            notes["~content"] = Raw(b'"absent"')
+        end = PartEnd(block.part_index, signature, metadata={FAMILY: notes} if notes else None)
+        self._hold(_HeldEnd(end, may_sign=not empty and signature is None))
+
+    def _end_call(self, block: _Incoming) -> None:
+        if not block.told:
+            # Empty input streams as nothing or "": it means no arguments.
+            self._events.append(PartDelta(block.part_index, "{}"))
+        self._hold(_HeldEnd(PartEnd(block.part_index), may_sign=not block.signature, is_call=True))
+
+    def _end_reasoning(self, block: _Incoming) -> None:
+        flowed = block.part_index >= 0
+        wire = ReasoningContent(ReasoningText("..." if flowed else "", block.signature or UNSET))
+        if block.pieces and not flowed and not block.signature:
+            wire = ReasoningContent(redacted_content="".join(block.pieces))
+        whole = Block(reasoning_content=wire)
+        tagged = _tagged(whole)
+        if flowed:
+            part: Any = decode_part(whole) if not isinstance(tagged, Reasoning) else tagged
+            self._events.append(PartEnd(block.part_index, part.signature, metadata=part.metadata))
+        elif isinstance(tagged, Signature):
+            self._release()
+            self._put_carrier_back()
+            self._carrier = whole
+        elif not self._sign_held(whole):
+            self._whole(decode_part(whole) if tagged is None else tagged)
+
+    def _end_whole(self, block: _Incoming) -> None:
+        parts = decode_blocks([_blocks.read(_rebuilt(block))], self._names, "assistant")
+        for part in parts:
+            self._whole(part)
+
+    def _whole(self, part: AnyPart) -> None:
+        """A part that is told at once. The end carries the signature, except of what is nothing else."""
+        self._release()
+        self._put_carrier_back()
+        if isinstance(part, Text | Reasoning) and not (isinstance(part, Reasoning) and part.redacted):
+            index = self._start(replace(part, signature=None))
+            self._events.append(PartEnd(index, part.signature))
+        else:
+            self._events.append(PartEnd(self._start(part)))
+
+    # ── what waits for the next event ──
+
+    def _hold(self, held: _HeldEnd) -> None:
+        self._release()
+        self._held = held
+
+    def _release(self, *, incomplete: bool = False) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self._events.append(replace(held.end, incomplete=True) if incomplete else held.end)
+
+    def _sign_held(self, whole: Block) -> bool:
+        """A tagged block that follows the part whose signature it carries."""
+        content: Any = whole.reasoning_content
+        signature = None if content.reasoning_text is UNSET else carriers.read_trailing(content.reasoning_text)
+        held = self._held
+        if signature is None or held is None or not held.may_sign or self._carrier is not None:
+            return False
+        notes = own(held.end.metadata) | carriers.TAGGED_AFTER[FAMILY]
+        self._events.append(replace(held.end, signature=signature, metadata={FAMILY: notes}))
+        self._held = None
+        return True
+
+    def _put_carrier_back(self) -> None:
+        """No part followed that could be signed: then the tagged block is a block as any."""
+        carrier, self._carrier = self._carrier, None
+        if carrier is not None:
+            self._whole(decode_part(carrier))
+
+
+_items = msgspec.json.Decoder(list[Raw]).decode
+_DELTAS: dict[str, Any] = {
+    _TEXT: PayloadDecoder._on_text,  # noqa: SLF001
+    _REASONING: PayloadDecoder._on_reasoning,  # noqa: SLF001
+    _CALL: PayloadDecoder._on_input,  # noqa: SLF001
+}
+_ENDS: dict[str, Any] = {
+    _TEXT: PayloadDecoder._end_text,  # noqa: SLF001
+    _REASONING: PayloadDecoder._end_reasoning,  # noqa: SLF001
+    _CALL: PayloadDecoder._end_call,  # noqa: SLF001
+    _WHOLE: PayloadDecoder._end_whole,  # noqa: SLF001
+}
+_WRAPPER = f'{{"{UNPARSED_KEY}":'
+
+
+def _kind_of(delta: Delta) -> str:
+    if delta.text is not None or delta.citation is not UNSET:
+        return _TEXT
+    if delta.tool_use is not None:
+        return _CALL
+    return _WHOLE if delta.reasoning_content is None else _REASONING
+
+
+def _tagged(block: Block) -> Reasoning | Text | Signature | None:
+    content = block.reasoning_content
+    if content is UNSET or content.reasoning_text is UNSET:
+        return None
+    return carriers.read_tagged(content.reasoning_text)
+
+
+def _unwrapped(text: str) -> str:
+    """Argument text that is no JSON object crosses in a wrapper, whole in its first fragment."""
+    if text.startswith(_WRAPPER):
+        held = exact_json(text)
+        inner = None if held is None else unwrap_arguments(held)[1]
+        return text if inner is None else inner
+    return text
+
+
+def _rebuilt(block: _Incoming) -> bytes:
+    """The block as it would have come without a stream."""
+    entries: dict[str, Any] = {key: held for key, held in block.entries.items() if key[:1] != "~"}
+    for key, held in entries.items():
+        gathered = block.entries.get("~" + key)
+        if gathered is not None:
+            # Pieces of a result come as lists; they are its content.
+            entries[key] = _entries(held) | {"content": gathered}
+    text = "".join(block.pieces)
+    if "toolUse" in entries:
+        held_input = exact_json(text or "{}")
+        entries["toolUse"] = _entries(entries["toolUse"]) | {
+            "input": Raw(encode_json({UNPARSED_KEY: text})) if held_input is None else held_input
+        }
+    return encode_json(entries)
