@@ -77,6 +77,15 @@ _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "sys
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def read_item(raw: Raw) -> Item | None:
+    """An item of a kind we model, or None."""
+    try:
+        head = read_head(raw)
+        return _reader.read(bytes(raw)) if head.type in _HANDLERS else None
+    except ValueError:
+        return None
+
+
 def decode_items(items: Iterable[Item | Raw]) -> tuple[Message, ...]:
     """The input of a request. Plain messages, calls and outputs are read here; everything else by the decoder."""
     decoder = MessageDecoder()
@@ -115,6 +124,12 @@ class MessageDecoder:
     def answer(self) -> tuple[AnyPart, ...]:
         self._give_up_carrier()
         return tuple(self._turn)
+
+    def parts_of(self, item: Raw, index: int) -> list[AnyPart]:
+        """The parts of one item of an answer that comes piece by piece."""
+        before = len(self._turn)
+        self.add(item, index)
+        return self._turn[before:]
 
     def add(self, item: Item | Raw, index: int) -> None:
         if isinstance(item, Raw):

@@ -163,12 +163,12 @@ def decode_response(body: bytes) -> Completion:
         wire = _strict.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         wire = _loose.read(body)
-    extra = _decode_extra(wire)
+    extra = metadata_of(wire)
     reason = incomplete_reason(wire.incomplete_details)
     parts = decode_answer(wire.output or (), wire.id or "")
     finish = decode_finish(wire.status, reason, parts)
-    if finish is not None and finish.reason == "length":
-        parts = _cut(parts)
+    if any(isinstance(part, ToolCall) for part in parts):
+        parts = _cut(parts, None if finish is None else finish.reason)
     created = UNSET if wire.created_at is UNSET else parse_json(wire.created_at)
     usage = wire.usage
     if usage is not UNSET and bytes(usage) == b"null":
@@ -184,7 +184,8 @@ def decode_response(body: bytes) -> Completion:
     )
 
 
-def _decode_extra(wire: ResponsesResponse | LooseResponse) -> Extra:
+def metadata_of(wire: ResponsesResponse | LooseResponse) -> Extra:
+    """What the answer says beyond its output."""
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     for name, key in _ECHO:
         held = getattr(wire, name)
@@ -215,7 +216,7 @@ def incomplete_reason(held: Any) -> str | None:
         return None
 
 
-def _cut(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
+def _cut(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[AnyPart, ...]:
     """A call that says of itself that it is incomplete must not be run; nor one whose text breaks off."""
     marked = tuple(
         structs.replace(part, incomplete=True)
@@ -223,7 +224,7 @@ def _cut(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
         else part
         for part in parts
     )
-    return cut_short(marked, "length")
+    return cut_short(marked, reason)
 
 
 def encode_response(completion: Completion, log: LossLog) -> Encoded:

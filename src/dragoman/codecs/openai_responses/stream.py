@@ -1,0 +1,579 @@
+"""Responses streams, both ways; encoding is in stream_encoding.py.
+
+Events name their item by `output_index`; ids are not to be trusted, proxies make new ones for every event. Text,
+reasoning and arguments flow while they come in; every other item is told whole when it is done. What `added` says is
+provisional: name and id of a call are taken from it, everything else from `output_item.done`, or from the output of the
+last event where an item was never done. The end of a text or a call is held back for a moment: the next item may still
+carry its signature, and only the last event tells whether a last call was cut. `response.completed`, `.incomplete` and
+`.failed` are the ends of this wire; there is no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.openai_responses import carriers
+from dragoman.codecs.openai_responses.errors import decode_failure
+from dragoman.codecs.openai_responses.messages import (
+    INCOMPLETE,
+    STATUS,
+    SUMMARY_BREAK,
+    MessageDecoder,
+    read_item,
+)
+from dragoman.codecs.openai_responses.parts import NULL, own, read_annotation
+from dragoman.codecs.openai_responses.profile import FAMILY
+from dragoman.codecs.openai_responses.response import decode_finish, decode_usage, incomplete_reason, metadata_of
+from dragoman.codecs.openai_responses.stream_encoding import EventEncoder
+from dragoman.codecs.openai_responses.stream_wire import (
+    ArgumentsDelta,
+    Delta,
+    InputDelta,
+    Opening,
+    OtherEvent,
+    PartHead,
+    ReasoningDelta,
+    RefusalDelta,
+    SummaryDelta,
+    TextDelta,
+)
+from dragoman.codecs.openai_responses.wire import Item, LooseResponse
+from dragoman.codecs.reading import WireReader
+from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Citation,
+    Failure,
+    Finish,
+    Finished,
+    Metadata,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Refusal,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    UsageUpdate,
+)
+from dragoman.ir.values import encode_json, exact_object, parse_json
+
+__all__ = ["EventEncoder", "PayloadDecoder"]
+
+SOURCE = "openai-responses stream"
+
+_deltas: msgspec.json.Decoder[Delta] = msgspec.json.Decoder(Delta)
+_others = msgspec.json.Decoder(OtherEvent)
+_openings = msgspec.json.Decoder(Opening)
+_part_heads = msgspec.json.Decoder(PartHead)
+_answers = WireReader(LooseResponse, SOURCE)
+
+# ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BEFORE, OPEN, ENDED = "before the first event", "in the answer", "ended"
+
+MOVES: dict[tuple[str, str], str] = {
+    (BEFORE, "response.created"): OPEN,
+    # A resumed stream begins in the middle.
+    (BEFORE, "item event"): OPEN,
+    (BEFORE, "end"): ENDED,
+    (BEFORE, "error"): ENDED,
+    (OPEN, "response.created"): OPEN,
+    (OPEN, "item event"): OPEN,
+    (OPEN, "end"): ENDED,
+    (OPEN, "error"): ENDED,
+}
+
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Flow:
+    """One part while its pieces come in."""
+
+    __slots__ = ("cited", "kind", "part_index", "pieces", "section")
+
+    def __init__(self, part_index: int, kind: type[AnyPart]) -> None:
+        self.part_index = part_index
+        self.kind = kind
+        self.pieces: list[str] = []
+        self.cited = 0
+        self.section = (SummaryDelta, 0)
+        """Reasoning: which list its text comes from, and which entry of it."""
+
+
+class _Slot:
+    """One item while its events come in."""
+
+    __slots__ = ("call", "done", "flows", "index", "kind", "waiting")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        """The place of its first part, kept from the moment the item is known: items may be done in another order."""
+        self.kind = ""
+        self.call: ToolCall | None = None
+        self.flows: dict[int, _Flow] = {}
+        self.waiting: list[str] = []
+        """Arguments of a call whose name nobody has told yet."""
+        self.done = False
+
+
+class _HeldEnd:
+    """The end of a part that the next event may still change."""
+
+    __slots__ = ("call_text", "end", "part")
+
+    def __init__(self, end: PartEnd, part: AnyPart, call_text: str | None) -> None:
+        self.end = end
+        self.part = part
+        self.call_text = call_text
+
+
+class PayloadDecoder:
+    """Payloads of one stream in, events out."""
+
+    def __init__(self) -> None:
+        self._events: list[AnyEvent] = []
+        self._next_index = 0
+        self._state = BEFORE
+        self._seed = ""
+        self._items = MessageDecoder(answering=True)
+        self._slots: dict[int, _Slot] = {}
+        self._said: list[AnyPart] = []
+        self._held: _HeldEnd | None = None
+        # The part that flows: its next fragment needs no second look.
+        self._flowing: tuple[type[Any], int, int] = (Opening, -1, -1)
+        self._flow: _Flow | None = None
+
+    @staticmethod
+    def framing(limits: Limits) -> ServerSentEvents:
+        return ServerSentEvents(limits, SOURCE)
+
+    def decode(self, payload: bytes) -> list[AnyEvent]:
+        try:
+            event = _deltas.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._decode_other(payload, error)
+            return self._take()
+        kind, text = type(event), event.delta
+        flow = self._flow
+        if flow is not None and self._flowing == (kind, event.output_index, _place(event)):
+            if not text:
+                return []
+            flow.pieces.append(text)
+            return [PartDelta(flow.part_index, text)]
+        if self._state is not ENDED and text:
+            self._on_delta(event, text)
+        return self._take()
+
+    def close(self) -> list[AnyEvent]:
+        """End of bytes: only a last event ends this wire."""
+        if self._state is not ENDED:
+            self._break_off(Failure("truncated", "the stream ended without response.completed"))
+        return self._take()
+
+    def _take(self) -> list[AnyEvent]:
+        events, self._events = self._events, []
+        return events
+
+    def _move(self, event: str) -> None:
+        state = MOVES.get((self._state, event))
+        if state is None:
+            raise IllegalEvent(event=event, state=self._state, source=SOURCE)
+        if self._state is BEFORE and event == "item event":
+            self._events.append(StreamStart())
+        self._state = state
+
+    def _decode_other(self, payload: bytes, error: Exception) -> None:
+        if self._state is ENDED:
+            return  # whatever comes after the last event is nobody's business
+        if payload.startswith(b"[DONE]"):
+            self._break_off(Failure("truncated", "the stream ended without response.completed"))
+            return
+        try:
+            if not payload.isascii():
+                payload.decode()  # exact pieces are carried unparsed: nobody else looks at their characters
+            event = _others.decode(payload)
+            handler = _ON_EVENT.get(event.type or "")
+            if handler is not None:
+                handler(self, event, payload)
+            elif event.type is None and event.error is not UNSET:
+                self._on_error(event, payload)
+            elif event.type is None:
+                raise _not_an_event(error) from error
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+            raise _not_an_event(fault) from fault
+
+    # ── the answer ──
+
+    def _on_created(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+        again = self._state is not BEFORE
+        self._move("response.created")
+        if again or event.response is UNSET:
+            return
+        opening = _openings.decode(event.response)
+        self._seed = opening.id or ""
+        self._items = MessageDecoder(self._seed, answering=True)
+        created = None if opening.created_at is None else int(opening.created_at)
+        self._events.append(StreamStart(opening.id, opening.model, created))
+
+    def _on_end(self, event: OtherEvent, payload: bytes) -> None:
+        if self._state is BEFORE:
+            self._on_created(event, payload)
+        if event.response is UNSET:
+            raise DecodeError(path="$.response", expected="the response", got="nothing", source=SOURCE)
+        wire = _answers.read(bytes(event.response))
+        reason = incomplete_reason(wire.incomplete_details)
+        status = wire.status or str(event.type).removeprefix("response.")
+        failed = event.type == "response.failed" or status in {"failed", "cancelled"}
+        if not failed:
+            self._backfill(wire.output or [])
+        cut = status == "incomplete"
+        self._end_slots(incomplete=failed or cut)
+        finish = decode_finish(status, reason, tuple(self._said)) or Finish("unknown", status)
+        self._flush(cut=finish.reason == "length")
+        if wire.usage is not UNSET and bytes(wire.usage) != b"null":
+            self._events.append(UsageUpdate(decode_usage(wire.usage)))
+        self._move("end")
+        if failed:
+            error = wire.error
+            known = error is not UNSET and bytes(error) != b"null"
+            failure = decode_failure(error) if known else Failure("server", f"the response {status}")  # type: ignore[arg-type]
+            self._events.append(StreamFailed(failure))
+        else:
+            self._events.append(Finished(finish, metadata={FAMILY: metadata_of(wire)}))
+
+    def _on_error(self, event: OtherEvent, payload: bytes) -> None:
+        """Nested on the wire, flat by the specification; the `response.failed` behind it says no more."""
+        nested = event.error is not UNSET and bytes(event.error)[:1] == b"{"
+        self._break_off(decode_failure(event.error if nested else Raw(payload)))  # type: ignore[arg-type]
+
+    def _break_off(self, failure: Failure) -> None:
+        """What is open ends, cut short."""
+        self._flush()
+        self._end_slots(incomplete=True)
+        self._flush()
+        self._move("error")
+        self._events.append(StreamFailed(failure))
+
+    def _backfill(self, output: list[Raw]) -> None:
+        """Items that were never done: the last event has them all, unless a gateway left them out."""
+        if sum(slot.done for slot in self._slots.values()) >= len(output):
+            return
+        told = {part.id for part in self._said if isinstance(part, ToolCall)}
+        for index, raw in enumerate(output):
+            slot = self._slots.get(index)
+            if slot is not None and slot.done:
+                continue
+            item = read_item(raw)
+            if slot is None and item is not None and item.call_id in told:
+                continue
+            self._item_done(self._slot(index), raw, index)
+
+    # ── items ──
+
+    def _slot(self, index: int) -> _Slot:
+        slot = self._slots.get(index)
+        if slot is None:
+            slot = self._slots[index] = _Slot(self._next_index)
+            self._next_index += 1
+        return slot
+
+    def _on_added(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+        self._move("item event")
+        if event.output_index is None or event.item is UNSET or bytes(event.item) == b"null":
+            return  # gateways announce items that never come
+        item = read_item(event.item)
+        if item is None or item.type != "reasoning":
+            self._flush()
+        slot = self._slot(event.output_index)
+        if item is None or slot.done:
+            return
+        slot.kind = str(item.type)
+        if slot.kind in _CALLS and item.call_id and item.name:
+            self._start_call(slot, item)
+
+    def _start_call(self, slot: _Slot, item: Item) -> None:
+        """Name and id are all that counts before the call is done: its arguments come in deltas, or at the end."""
+        if slot.call is not None or item.call_id is UNSET or item.name is UNSET:
+            return
+        slot.call = ToolCall(item.call_id, item.name, custom=slot.kind == "custom_tool_call")
+        flow = self._start(slot, 0, slot.call)
+        for text in slot.waiting:
+            self._more(flow, text)
+
+    def _start(self, slot: _Slot, place: int, prototype: AnyPart) -> _Flow:
+        index = slot.index
+        if slot.flows:
+            index = self._next_index
+            self._next_index += 1
+        flow = slot.flows[place] = _Flow(index, type(prototype))
+        self._events.append(PartStart(index, prototype))
+        return flow
+
+    def _more(self, flow: _Flow, text: str) -> None:
+        if text:
+            flow.pieces.append(text)
+            self._events.append(PartDelta(flow.part_index, text))
+
+    def _on_item_done(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+        self._move("item event")
+        if event.output_index is None or event.item is UNSET or bytes(event.item) == b"null":
+            return
+        slot = self._slot(event.output_index)
+        if not slot.done:
+            self._item_done(slot, event.item, event.output_index)
+
+    def _item_done(self, slot: _Slot, raw: Raw, index: int) -> None:
+        slot.done = True
+        self._forget_flow()
+        item = read_item(raw)
+        carried = carriers.read_carrier(item) if item is not None and item.type == "reasoning" else None
+        if carried is not None and carriers.is_behind(carried[0]) and self._held is not None:
+            held = self._held
+            notes = {**own(held.end.metadata), carriers.CARRIER_BEHIND: raw}
+            held.end = replace(held.end, signature=carried[1], metadata={FAMILY: notes})
+            return
+        self._flush()
+        if item is not None and item.type in _CALLS:
+            slot.kind = str(item.type)
+            self._start_call(slot, item)
+        parts = self._items.parts_of(raw, index)
+        self._said += parts
+        for place, part in enumerate(parts):
+            self._finish_part(slot, place, part)
+        for place, flow in slot.flows.items():
+            if place >= len(parts):
+                self._events.append(PartEnd(flow.part_index))
+
+    def _finish_part(self, slot: _Slot, place: int, part: AnyPart) -> None:
+        """What the item says at its end: the rest of the text, citations nobody told, signature and metadata."""
+        flow = slot.flows.get(place)
+        metadata: Metadata | None = getattr(part, "metadata", None)
+        prototype = _PROTOTYPES.get(type(part))
+        if prototype is None and not isinstance(part, ToolCall):
+            if flow is not None:
+                self._events.append(PartEnd(flow.part_index))
+            self._whole(slot, place, part)
+            return
+        if flow is None:
+            start = (
+                replace(part, arguments=UNSET, arguments_text=None, metadata=None, signature=None)
+                if (isinstance(part, ToolCall))
+                else prototype
+            )
+            if isinstance(part, Reasoning) and part.redacted:
+                start = Reasoning("", redacted=True)
+            flow = self._start(slot, place, start)  # type: ignore[arg-type]
+        text = _text_of(part)
+        told = "".join(flow.pieces)
+        if text.startswith(told):
+            self._more(flow, text[len(told) :])
+        if isinstance(part, Text):
+            for citation in part.citations[flow.cited :]:
+                self._events.append(PartDelta(flow.part_index, "", citation))
+        signature = getattr(part, "signature", None)
+        incomplete = isinstance(part, ToolCall) and is_cut(part)
+        end = PartEnd(flow.part_index, signature, incomplete, metadata)
+        self._flush()
+        if isinstance(part, Text | ToolCall):
+            self._held = _HeldEnd(end, part, _text_of(part) if isinstance(part, ToolCall) and not part.custom else None)
+        else:
+            self._events.append(end)
+
+    def _whole(self, slot: _Slot, place: int, part: AnyPart) -> None:
+        flow = self._start(slot, place, part)
+        self._events.append(PartEnd(flow.part_index))
+
+    def _flush(self, *, cut: bool = False) -> None:
+        """The end that was held back. `cut`: the answer ran into its limit, and a call may have broken off."""
+        held = self._held
+        if held is None:
+            return
+        self._held = None
+        end = held.end
+        if cut and held.call_text and exact_object(held.call_text) is None:
+            end = replace(end, incomplete=True)
+        self._events.append(end)
+
+    def _end_slots(self, *, incomplete: bool) -> None:
+        """The answer is over. What was never done ends here: whole if the answer is, cut short if not."""
+        self._forget_flow()
+        for slot in self._slots.values():
+            if slot.done:
+                continue
+            slot.done = True
+            if slot.flows:
+                self._flush()
+            for flow in slot.flows.values():
+                if slot.call is not None:
+                    self._said.append(slot.call)
+                self._events.append(PartEnd(flow.part_index, None, incomplete))
+
+    # ── fragments ──
+
+    def _on_delta(self, event: Delta, text: str) -> None:
+        self._move("item event")
+        self._flush()
+        slot = self._slot(event.output_index)
+        if slot.done:
+            raise IllegalEvent(
+                event=str(type(event).__struct_config__.tag), state="after the item was done", source=SOURCE
+            )
+        kind = type(event)
+        flow: _Flow | None
+        if kind is ArgumentsDelta or kind is InputDelta:
+            slot.kind = slot.kind or ("custom_tool_call" if kind is InputDelta else "function_call")
+            flow = slot.flows.get(0)
+            if flow is None:
+                slot.waiting.append(text)
+                return
+        elif kind is SummaryDelta or kind is ReasoningDelta:
+            flow = self._reasoning_flow(slot, kind, _place(event))
+            if flow is None:
+                return
+        else:
+            place = _place(event)
+            flow = slot.flows.get(place) or self._start(slot, place, Text("") if kind is TextDelta else Refusal(""))
+        self._more(flow, text)
+        self._flow = flow
+        self._flowing = (kind, event.output_index, _place(event))
+
+    def _reasoning_flow(self, slot: _Slot, kind: type[Any], place: int) -> _Flow | None:
+        """Summary or the reasoning itself, whichever comes first; the parts of either are one text."""
+        flow = slot.flows.get(0)
+        if flow is None:
+            flow = self._start(slot, 0, Reasoning(""))
+            flow.section = (kind, place)
+            return flow
+        told, number = flow.section
+        if told is not kind:
+            return None
+        if place != number:
+            flow.section = (kind, place)
+            if kind is SummaryDelta and flow.pieces:
+                self._more(flow, SUMMARY_BREAK)
+        return flow
+
+    def _forget_flow(self) -> None:
+        self._flow = None
+        self._flowing = (Opening, -1, -1)
+
+    def _on_odd_delta(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+        """A fragment that is no text: gateways send arguments as an object, and null for nothing."""
+        text = _as_text(event.delta)
+        if not text or event.output_index is None:
+            return
+        kinds: dict[str, type[Any]] = {str(kind.__struct_config__.tag): kind for kind in _DELTA_KINDS}
+        kind = kinds[str(event.type)]
+        place = event.summary_index if kind is SummaryDelta else event.content_index
+        fields = {} if kind in {ArgumentsDelta, InputDelta} else {_PLACE_FIELD[kind]: place or 0}
+        self._on_delta(kind(output_index=event.output_index, delta=text, **fields), text)
+
+    def _on_arguments_done(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+        """All the arguments once more; the only ones, on servers that send no deltas."""
+        self._move("item event")
+        if event.output_index is None:
+            return
+        slot = self._slot(event.output_index)
+        flow = slot.flows.get(0)
+        text = _as_text(event.arguments) or _as_text(event.input)
+        if slot.done or not text:
+            return
+        if flow is None:
+            slot.waiting = [text]
+            return
+        told = "".join(flow.pieces)
+        if text.startswith(told):
+            self._more(flow, text[len(told) :])
+
+    def _on_part_added(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+        """A text begins, perhaps without a word."""
+        self._move("item event")
+        if event.output_index is None or event.part is UNSET:
+            return
+        self._flush()
+        slot = self._slot(event.output_index)
+        place = event.content_index or 0
+        prototype = _NEW_PARTS.get(_part_heads.decode(event.part).type or "")
+        if prototype is not None and not slot.done and place not in slot.flows:
+            self._start(slot, place, prototype)
+
+    def _on_annotation(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+        self._move("item event")
+        slot = self._slots.get(-1 if event.output_index is None else event.output_index)
+        flow = None if slot is None or slot.done else slot.flows.get(event.content_index or 0)
+        if flow is None or flow.kind is not Text or event.annotation is UNSET:
+            return
+        citation: Citation | None = read_annotation(event.annotation)
+        if citation is not None:
+            flow.cited += 1
+            self._events.append(PartDelta(flow.part_index, "", citation))
+
+
+_CALLS = frozenset({"function_call", "custom_tool_call"})
+_PROTOTYPES: dict[type[AnyPart], AnyPart] = {Text: Text(""), Refusal: Refusal(""), Reasoning: Reasoning("")}
+_NEW_PARTS: dict[str, AnyPart] = {"output_text": Text(""), "refusal": Refusal("")}
+_DELTA_KINDS = (TextDelta, RefusalDelta, SummaryDelta, ReasoningDelta, ArgumentsDelta, InputDelta)
+_PLACE_FIELD = {
+    TextDelta: "content_index",
+    RefusalDelta: "content_index",
+    ReasoningDelta: "content_index",
+    SummaryDelta: "summary_index",
+}
+
+_ON_EVENT: Mapping[str, Callable[[PayloadDecoder, OtherEvent, bytes], None]] = {
+    "response.created": PayloadDecoder._on_created,  # noqa: SLF001
+    "response.completed": PayloadDecoder._on_end,  # noqa: SLF001
+    "response.incomplete": PayloadDecoder._on_end,  # noqa: SLF001
+    "response.failed": PayloadDecoder._on_end,  # noqa: SLF001
+    "response.cancelled": PayloadDecoder._on_end,  # noqa: SLF001
+    "response.output_item.added": PayloadDecoder._on_added,  # noqa: SLF001
+    "response.output_item.done": PayloadDecoder._on_item_done,  # noqa: SLF001
+    "response.content_part.added": PayloadDecoder._on_part_added,  # noqa: SLF001
+    "response.output_text.annotation.added": PayloadDecoder._on_annotation,  # noqa: SLF001
+    "response.output_text_annotation.added": PayloadDecoder._on_annotation,  # noqa: SLF001
+    "response.function_call_arguments.done": PayloadDecoder._on_arguments_done,  # noqa: SLF001
+    "response.custom_tool_call_input.done": PayloadDecoder._on_arguments_done,  # noqa: SLF001
+    "error": PayloadDecoder._on_error,  # noqa: SLF001
+} | {str(kind.__struct_config__.tag): PayloadDecoder._on_odd_delta for kind in _DELTA_KINDS}  # noqa: SLF001
+"""What is not named here tells no part of the answer, or tells it again when its item is done."""
+
+
+def _place(event: Any) -> int:
+    kind = type(event)
+    if kind is TextDelta or kind is RefusalDelta or kind is ReasoningDelta:
+        return int(event.content_index)
+    return int(event.summary_index) if kind is SummaryDelta else 0
+
+
+def _text_of(part: Any) -> str:
+    if isinstance(part, ToolCall):
+        if part.arguments_text is not None:
+            return part.arguments_text
+        return encode_json(part.arguments).decode() if "~arguments" in own(part.metadata) and part.arguments else ""
+    return str(part.text)
+
+
+def _as_text(held: Any) -> str:
+    """A text; an object stands for its own JSON."""
+    if held is UNSET or bytes(held) == b"null":
+        return ""
+    return str(parse_json(held)) if bytes(held)[:1] == b'"' else bytes(held).decode()
+
+
+def is_cut(call: ToolCall) -> bool:
+    return bytes(own(call.metadata).get(STATUS, NULL)) == bytes(INCOMPLETE)
+
+
+def _not_an_event(error: Exception) -> DecodeError:
+    return DecodeError(path="$", expected="an event", got=str(error), source=SOURCE)

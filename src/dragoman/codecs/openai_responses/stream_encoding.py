@@ -1,0 +1,484 @@
+"""Events to a Responses stream.
+
+Every item is announced, told and done; `sequence_number` counts all events from zero. Items may overlap on this wire,
+so nothing waits. Texts that follow each other share a message item, which is done when something else begins. The last
+event repeats the whole answer. A stream that failed ends with `error` and `response.failed`, and leaves open what was
+open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.ids import invent_id
+from dragoman.codecs.openai_responses import carriers
+from dragoman.codecs.openai_responses.errors import encode_failure
+from dragoman.codecs.openai_responses.items import encode_pair
+from dragoman.codecs.openai_responses.messages import ID, MessageEncoder
+from dragoman.codecs.openai_responses.parts import own, write_annotation
+from dragoman.codecs.openai_responses.profile import FAMILY
+from dragoman.codecs.openai_responses.response import answer_object, encode_finish, encode_usage
+from dragoman.codecs.reading import WireValue
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Citation,
+    Completion,
+    Finished,
+    Message,
+    Opaque,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+from dragoman.ir.values import encode_json, parse_json, single_line
+from dragoman.losses import LossLog
+
+_TEXT_TAIL = b',"logprobs":[]}\n\n'
+_TAIL = b"}\n\n"
+
+
+class _Item:
+    """One item on its way out."""
+
+    __slots__ = ("body", "index", "open_parts")
+
+    def __init__(self, index: int, body: dict[str, Any]) -> None:
+        self.index = index
+        self.body = body
+        self.open_parts = 0
+
+
+class _Outgoing:
+    """One part on its way out: its item, its place there, and the bytes around each of its fragments."""
+
+    __slots__ = ("citations", "head", "item", "kind", "opening", "part", "pieces", "place", "tail")
+
+    def __init__(self, part: AnyPart, item: _Item | None = None, place: int = 0) -> None:
+        self.part: Any = part
+        self.item = item
+        self.place = place
+        self.kind = ""
+        """The event that tells more of it."""
+        self.opening = b""
+        self.head = b""
+        """What stands before and after the number of such an event."""
+        self.tail = _TAIL
+        self.pieces: list[str] = []
+        self.citations: list[WireValue] = []
+
+
+class EventEncoder:
+    """Events in, bytes out that a strict client of this format accepts."""
+
+    def __init__(self, log: LossLog) -> None:
+        self._log = log
+        self._sequence = 0
+        self._answer: Completion | None = None
+        self._usage: Usage | None = None
+        self._items: list[_Item] = []
+        self._parts: dict[int, _Outgoing] = {}
+        self._message: _Item | None = None
+        """The message item that the next text may join."""
+        self._pair: tuple[ServerToolCall, _Item] | None = None
+        self._cut: list[tuple[_Outgoing, PartEnd]] = []
+        self._seen: list[AnyPart] = []
+
+    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+        out: list[bytes] = []
+        for event in events:
+            if type(event) is PartDelta:
+                out += self._on_delta(event)
+            else:
+                out += _HANDLERS[type(event)](self, event)
+        return b"".join(out)
+
+    def close(self) -> bytes:
+        return b""
+
+    # ── the answer ──
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        body = single_line(Raw(encode_json({"type": kind, "sequence_number": self._sequence, **fields})))
+        self._sequence += 1
+        return b"event: " + kind.encode() + b"\ndata: " + bytes(body) + b"\n\n"
+
+    def _on_start(self, event: StreamStart) -> list[bytes]:
+        if self._answer is not None:
+            return []
+        if event.model is None:
+            self._log.invent(event, "model", "empty model name", "an answer of this API names its model")
+        answer_id = event.id or f"resp_{invent_id('answer', 0)}"
+        self._answer = Completion((), None, None, answer_id, event.model or "", event.created or 0)
+        response = answer_object(self._answer, "in_progress", None, [], None)
+        return [
+            self._event("response.created", response=response),
+            self._event("response.in_progress", response=response),
+        ]
+
+    def _begin(self) -> list[bytes]:
+        return [] if self._answer is not None else self._on_start(StreamStart())
+
+    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
+        self._usage = event.usage
+        return []
+
+    def _on_finished(self, event: Finished) -> list[bytes]:
+        out = self._begin()
+        for finish in event.others:
+            self._log.drop(finish or event, "", "a further candidate", "one answer is streamed")
+        for part, end in self._cut:
+            out += self._shut(part, end)
+        self._cut = []
+        for index in list(self._parts):
+            out += self._shut(self._parts.pop(index), PartEnd(index))
+        out += self._end_message()
+        said = Completion((Message("assistant", tuple(self._seen)),))
+        status, reason = encode_finish(event.finish, None, self._log, said)
+        response = self._response(status, reason)
+        return [*out, self._event(f"response.{status}", response=response)]
+
+    def _response(self, status: str, reason: str | None) -> dict[str, Any]:
+        usage = None if self._usage is None else encode_usage(self._usage)
+        answer = self._answer or Completion(())
+        return answer_object(answer, status, reason, [item.body for item in self._items], usage)
+
+    def _on_failed(self, event: StreamFailed) -> list[bytes]:
+        """What is open stays open: nothing after this says that it was whole."""
+        out = self._begin()
+        failure = encode_failure(event.failure)
+        error = {"type": event.failure.raw_type or failure["code"], **failure, "param": event.failure.parameter}
+        done = [item.body for item in self._items if item.body.get("status") != "in_progress"]
+        response = {**self._response("failed", None), "output": done, "error": failure}
+        return [*out, self._event("error", error=error), self._event("response.failed", response=response)]
+
+    # ── items ──
+
+    def _add(self, body: dict[str, Any]) -> tuple[_Item, bytes]:
+        item = _Item(len(self._items), body)
+        self._items.append(item)
+        return item, self._event("response.output_item.added", output_index=item.index, item=body)
+
+    def _done(self, item: _Item) -> bytes:
+        return self._event("response.output_item.done", output_index=item.index, item=item.body)
+
+    def _item_id(self, prefix: str, part: AnyPart) -> str:
+        noted = own(getattr(part, "metadata", None)).get(ID)
+        if noted is not None:
+            return str(parse_json(noted))
+        seed = "" if self._answer is None else self._answer.id
+        return f"{prefix}_{invent_id(seed, len(self._items))}"
+
+    def _tell_whole(self, wire: WireValue) -> list[bytes]:
+        """An item that is known whole."""
+        body: dict[str, Any] = parse_json(Raw(encode_json(wire)))
+        item, added = self._add(body)
+        return [added, self._done(item)]
+
+    def _end_message(self) -> list[bytes]:
+        """Nothing joins the message any more; it is done as soon as its last text has ended."""
+        item, self._message = self._message, None
+        if item is None or item.open_parts:
+            return []
+        item.body = {**item.body, "status": "completed"}
+        return [self._done(item)]
+
+    # ── parts ──
+
+    def _on_part_start(self, event: PartStart) -> list[bytes]:
+        out = self._begin()
+        part = event.part
+        if event.candidate:
+            self._log.drop(part, "", "a further candidate", "one answer is streamed")
+            return out
+        outgoing = self._parts[event.index] = _Outgoing(part)
+        if isinstance(part, Text | Refusal):
+            return out + self._open_text(outgoing)
+        out += self._end_message()
+        if isinstance(part, ToolCall):
+            return out + self._open_call(outgoing)
+        if isinstance(part, Reasoning):
+            return out + (self._open_reasoning(outgoing, part.text) if part.text else [])
+        return out + self._open_other(outgoing)
+
+    def _open_text(self, outgoing: _Outgoing) -> list[bytes]:
+        """An empty text that is signed has no item of its own, so nothing is told before the first character."""
+        part = outgoing.part
+        if isinstance(part, Text) and not part.text and not part.citations:
+            return []
+        return self._begin_text(outgoing)
+
+    def _begin_text(self, outgoing: _Outgoing) -> list[bytes]:
+        part = outgoing.part
+        out: list[bytes] = []
+        signature = part.signature if isinstance(part, Text) else None
+        if signature is not None:
+            out += self._end_message()
+            out += self._tell_whole(carriers.carrier_of(Text("..."), signature, self._item_id("rs", Refusal(""))))
+        if self._message is None:
+            out += self._begin_message(part)
+        item = self._message
+        assert item is not None  # noqa: S101  opened above
+        item.open_parts += 1
+        outgoing.item, outgoing.place = item, len(item.body["content"])
+        kind = "output_text" if isinstance(part, Text) else "refusal"
+        empty = _content(kind, "", [])
+        item.body["content"].append(empty)
+        out.append(self._event("response.content_part.added", **self._where(outgoing), part=empty))
+        outgoing.head = self._head(f"response.{kind}.delta", outgoing)
+        outgoing.tail = _TEXT_TAIL if isinstance(part, Text) else _TAIL
+        for citation in getattr(part, "citations", ()):
+            out += self._cite(outgoing, citation)
+        return out + self._flow(outgoing, part.text) if part.text else out
+
+    def _begin_message(self, part: AnyPart) -> list[bytes]:
+        body: dict[str, Any] = {
+            "id": self._item_id("msg", part),
+            "type": "message",
+            "status": "in_progress",
+            "role": "assistant",
+            "content": [],
+        }
+        phase = own(getattr(part, "metadata", None)).get("phase")
+        if phase is not None:
+            body["phase"] = phase
+        self._message, added = self._add(body)
+        return [added]
+
+    def _where(self, outgoing: _Outgoing, place: str = "content_index") -> dict[str, Any]:
+        item = outgoing.item
+        if item is None:
+            return {}
+        return {"item_id": item.body["id"], "output_index": item.index, place: outgoing.place}
+
+    def _head(self, kind: str, outgoing: _Outgoing, place: str | None = "content_index") -> bytes:
+        """The bytes between the sequence number and a fragment."""
+        fields = self._where(outgoing, place or "")
+        fields.pop("", None)
+        outgoing.kind = kind
+        outgoing.opening = b"event: " + kind.encode() + b'\ndata: {"type":"' + kind.encode() + b'","sequence_number":'
+        return b"," + encode_json(fields)[1:-1] + b',"delta":'
+
+    def _flow(self, outgoing: _Outgoing, text: str) -> list[bytes]:
+        outgoing.pieces.append(text)
+        number = str(self._sequence).encode()
+        self._sequence += 1
+        return [outgoing.opening + number + outgoing.head + encode_json(text) + outgoing.tail]
+
+    def _on_delta(self, event: PartDelta) -> list[bytes]:
+        outgoing = self._parts.get(event.index)
+        if outgoing is None:
+            return []
+        if outgoing.head:
+            return self._flow(outgoing, event.text) if event.citation is None else self._cite(outgoing, event.citation)
+        return self._first_delta(outgoing, event)
+
+    def _first_delta(self, outgoing: _Outgoing, event: PartDelta) -> list[bytes]:
+        part = outgoing.part
+        if isinstance(part, Reasoning):
+            return self._open_reasoning(outgoing, event.text) if event.text else []
+        if not isinstance(part, Text) or not (event.text or event.citation):
+            return []
+        out = self._begin_text(outgoing)
+        return out + (
+            self._flow(outgoing, event.text) if event.citation is None else self._cite(outgoing, event.citation)
+        )
+
+    def _cite(self, outgoing: _Outgoing, citation: Citation) -> list[bytes]:
+        annotation = write_annotation(citation, sum(map(len, outgoing.pieces)))
+        if annotation is None or not isinstance(outgoing.part, Text):
+            why = "annotations of this API cite its own files only"
+            self._log.drop(outgoing.part, "citations", "citation of a document", why)
+            return []
+        if citation.cited_text is not None:
+            self._log.degrade(
+                outgoing.part, "citations", "text of a citation", "annotations of this API tell the page only"
+            )
+        outgoing.citations.append(annotation)
+        fields = {**self._where(outgoing), "annotation_index": len(outgoing.citations) - 1, "annotation": annotation}
+        return [self._event("response.output_text.annotation.added", **fields)]
+
+    def _open_call(self, outgoing: _Outgoing) -> list[bytes]:
+        call: ToolCall = outgoing.part
+        out: list[bytes] = []
+        if call.signature is not None:
+            out += self._tell_whole(carriers.carrier_of(call, call.signature, self._item_id("rs", Refusal(""))))
+        kind, key, prefix = (
+            ("custom_tool_call", "input", "ctc") if call.custom else ("function_call", "arguments", "fc")
+        )
+        body: dict[str, Any] = {
+            "id": self._item_id(prefix, call),
+            "type": kind,
+            "status": "in_progress",
+            key: "",
+            "call_id": call.id,
+            "name": call.name,
+        }
+        body |= {name: held for name, held in own(call.metadata).items() if not name.startswith("~")}
+        outgoing.item, added = self._add(body)
+        outgoing.head = self._head(f"response.{kind}_{key}.delta", outgoing, None)
+        out.append(added)
+        if call.parsed or call.arguments_text:
+            text = (call.arguments_text or "") if call.custom else arguments_as_text(call)
+            out += self._flow(outgoing, text) if text else []
+        return out
+
+    def _open_reasoning(self, outgoing: _Outgoing, text: str) -> list[bytes]:
+        out = self._add_reasoning(outgoing)
+        part = {"type": "summary_text", "text": ""}
+        out.append(
+            self._event("response.reasoning_summary_part.added", **self._where(outgoing, "summary_index"), part=part)
+        )
+        outgoing.head = self._head("response.reasoning_summary_text.delta", outgoing, "summary_index")
+        return out + self._flow(outgoing, text)
+
+    def _add_reasoning(self, outgoing: _Outgoing) -> list[bytes]:
+        signature: Signature | None = outgoing.part.signature
+        native = signature is not None and signature.family == FAMILY and signature.id is not None
+        item_id = signature.id if native and signature is not None else self._item_id("rs", outgoing.part)
+        outgoing.item, added = self._add({"id": item_id, "type": "reasoning", "summary": []})
+        return [added]
+
+    def _open_other(self, outgoing: _Outgoing) -> list[bytes]:
+        """Calls that the provider ran, and opaque items, go back to their own family only; they come whole."""
+        part = outgoing.part
+        pair, self._pair = self._pair, None
+        if isinstance(part, ServerToolResult) and pair is not None and pair[0].id == part.tool_call_id:
+            call, item = pair
+            item.body = parse_json(Raw(encode_json(encode_pair(call, part))))
+            return [self._done(item)] if "type" not in part.block else [self._done(item), *self._tell_whole(part.block)]
+        if isinstance(part, ServerToolCall) and part.origin == FAMILY:
+            item, added = self._add(part.block)
+            self._pair = (part, item)
+            return [added]
+        if isinstance(part, Opaque | ServerToolResult) and part.origin == FAMILY:
+            return self._tell_whole(part.block)
+        encoder = MessageEncoder(self._log, to_client=True)
+        return [
+            piece for wire in encoder.encode_turn(Message("assistant", (part,))) for piece in self._tell_whole(wire)
+        ]
+
+    # ── ends ──
+
+    def _on_part_end(self, event: PartEnd) -> list[bytes]:
+        outgoing = self._parts.pop(event.index, None)
+        if outgoing is None:
+            return []
+        if event.incomplete:
+            self._cut.append((outgoing, event))  # if the stream failed, it stays open: the next event decides
+            return []
+        return self._shut(outgoing, event)
+
+    def _shut(self, outgoing: _Outgoing, end: PartEnd) -> list[bytes]:
+        part = outgoing.part
+        cut = end.incomplete
+        self._seen.append(replace(part, incomplete=True) if cut and type(part) is ToolCall else part)
+        signature = None if cut else end.signature
+        if isinstance(part, Text | Refusal):
+            return self._shut_text(outgoing, signature)
+        if isinstance(part, ToolCall):
+            return self._shut_call(outgoing, signature, cut=cut)
+        if isinstance(part, Reasoning):
+            return self._shut_reasoning(outgoing, signature or (None if cut else part.signature))
+        return []
+
+    def _shut_text(self, outgoing: _Outgoing, signature: Signature | None) -> list[bytes]:
+        part = outgoing.part
+        known = signature or getattr(part, "signature", None)
+        out: list[bytes] = []
+        if outgoing.item is None:
+            if known is not None:
+                out += self._end_message()
+                return out + self._tell_whole(carriers.carrier_of(Text(""), known, self._item_id("rs", Refusal(""))))
+            out += self._begin_text(outgoing)
+        item = outgoing.item
+        assert item is not None  # noqa: S101  opened above
+        text = "".join(outgoing.pieces)
+        kind = "output_text" if isinstance(part, Text) else "refusal"
+        said = {"text": text, "logprobs": []} if isinstance(part, Text) else {"refusal": text}
+        whole = _content(kind, text, outgoing.citations)
+        item.body["content"][outgoing.place] = whole
+        out.append(self._event(f"response.{kind}.done", **self._where(outgoing), **said))
+        out.append(self._event("response.content_part.done", **self._where(outgoing), part=whole))
+        item.open_parts -= 1
+        if self._message is not item and not item.open_parts:
+            item.body = {**item.body, "status": "completed"}
+            out.append(self._done(item))
+        if signature is not None and signature != getattr(part, "signature", None):
+            out += self._end_message()
+            out += self._tell_whole(carriers.trailing_carrier(signature, self._item_id("rs", Refusal(""))))
+        return out
+
+    def _shut_call(self, outgoing: _Outgoing, signature: Signature | None, *, cut: bool) -> list[bytes]:
+        call, item = outgoing.part, outgoing.item
+        assert item is not None  # noqa: S101  a call opens at once
+        out: list[bytes] = []
+        if not outgoing.pieces and not cut and not call.custom:
+            out += self._flow(outgoing, "{}")  # clients parse the text, and nothing is not JSON
+        text = "".join(outgoing.pieces)
+        key = "input" if call.custom else "arguments"
+        where = {"item_id": item.body["id"], "output_index": item.index}
+        if not cut:
+            out.append(self._event(outgoing.kind.removesuffix("delta") + "done", **where, **{key: text}))
+        item.body = {**item.body, "status": "incomplete" if cut else "completed", key: text}
+        out.append(self._done(item))
+        if signature is not None and signature != call.signature:
+            out += self._tell_whole(carriers.trailing_carrier(signature, self._item_id("rs", Refusal(""))))
+        return out
+
+    def _shut_reasoning(self, outgoing: _Outgoing, signature: Signature | None) -> list[bytes]:
+        out: list[bytes] = []
+        if outgoing.item is None:
+            if signature is not None:
+                outgoing.part = replace(outgoing.part, signature=signature)
+            out += self._add_reasoning(outgoing)
+        item = outgoing.item
+        assert item is not None  # noqa: S101  opened above
+        body = dict(item.body)
+        if outgoing.pieces:
+            text = "".join(outgoing.pieces)
+            part = {"type": "summary_text", "text": text}
+            where = self._where(outgoing, "summary_index")
+            out.append(self._event("response.reasoning_summary_text.done", **where, text=text))
+            out.append(self._event("response.reasoning_summary_part.done", **where, part=part))
+            body["summary"] = [part]
+        if signature is not None and signature.data:
+            native = signature.family == FAMILY and signature.id in {None, body["id"]}
+            # The announced id stands: data that belongs to another one travels with it.
+            body["encrypted_content"] = (
+                signature.data if native else carriers.tag_of_reasoning(outgoing.part, signature)
+            )
+        item.body = body
+        return [*out, self._done(item)]
+
+
+def _content(kind: str, text: str, annotations: list[WireValue]) -> dict[str, Any]:
+    if kind == "refusal":
+        return {"type": "refusal", "refusal": text}
+    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}
+
+
+_HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
+    StreamStart: EventEncoder._on_start,  # noqa: SLF001
+    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
+    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
+    Finished: EventEncoder._on_finished,  # noqa: SLF001
+    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+}

@@ -1,0 +1,78 @@
+"""Events of a Responses stream. Unknown keys are skipped: nothing here is ever written again."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+
+class TextDelta(Struct, gc=False, tag="response.output_text.delta"):
+    output_index: int
+    delta: str | None = None
+    content_index: int = 0
+
+
+class RefusalDelta(Struct, gc=False, tag="response.refusal.delta"):
+    output_index: int
+    delta: str | None = None
+    content_index: int = 0
+
+
+class SummaryDelta(Struct, gc=False, tag="response.reasoning_summary_text.delta"):
+    output_index: int
+    delta: str | None = None
+    summary_index: int = 0
+
+
+class ReasoningDelta(Struct, gc=False, tag="response.reasoning_text.delta"):
+    output_index: int
+    delta: str | None = None
+    content_index: int = 0
+
+
+class ArgumentsDelta(Struct, gc=False, tag="response.function_call_arguments.delta"):
+    output_index: int
+    delta: str | None = None
+
+
+class InputDelta(Struct, gc=False, tag="response.custom_tool_call_input.delta"):
+    output_index: int
+    delta: str | None = None
+
+
+Delta: TypeAlias = TextDelta | RefusalDelta | SummaryDelta | ReasoningDelta | ArgumentsDelta | InputDelta
+
+
+class OtherEvent(Struct, gc=False):
+    """Every other event, and a delta that is not as it should be."""
+
+    type: str | None = None
+    output_index: int | None = None
+    content_index: int | None = None
+    summary_index: int | None = None
+    item: Raw | UnsetType = UNSET
+    part: Raw | UnsetType = UNSET
+    response: Raw | UnsetType = UNSET
+    annotation: Raw | UnsetType = UNSET
+    arguments: Raw | UnsetType = UNSET
+    input: Raw | UnsetType = UNSET
+    delta: Raw | UnsetType = UNSET
+    text: Raw | UnsetType = UNSET
+    refusal: Raw | UnsetType = UNSET
+    name: str | None = None
+    error: Raw | UnsetType = UNSET
+
+
+class PartHead(Struct, gc=False):
+    """What tells the kind of a content part."""
+
+    type: str | None = None
+
+
+class Opening(Struct, gc=False):
+    """What the first event says of the whole answer."""
+
+    id: str | None = None
+    model: str | None = None
+    created_at: float | None = None
