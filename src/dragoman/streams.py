@@ -12,6 +12,7 @@ from msgspec import structs
 from dragoman.codecs.assembly import Accumulator
 from dragoman.codecs.framing import Framing, Limits
 from dragoman.codecs.registry import codec, folder_of
+from dragoman.codecs.templates import Templates
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import AnyEvent, Completion, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed, Text
 from dragoman.losses import Loss, LossLog, intermediate_path
@@ -49,27 +50,62 @@ class StreamDecoder:
     """Bytes of one stream in, events out, for any cut of the bytes.
 
     A fault in the stream (bad JSON, an event out of order, a limit, an early end) is told as a last `StreamFailed`.
+    With the client's `request`, names of tools are as it declared them. An `account` hears all events before they are
+    handed out; a wire on which later events speak of earlier text finds that text there, and keeps no copy.
     """
 
-    def __init__(self, source: str, *, limits: Limits | None = None) -> None:
-        self._decoder: PayloadDecoder = _stream_module(source).PayloadDecoder()
+    def __init__(
+        self,
+        source: str,
+        *,
+        request: Request | None = None,
+        limits: Limits | None = None,
+        account: Accumulator | None = None,
+    ) -> None:
+        decoder = _stream_module(source).PayloadDecoder()
+        _lend(account, decoder)
+        self._decoder: PayloadDecoder = decoder
         self._framing = self._decoder.framing(limits or Limits())
-        self._frame = self._framing.feed
-        self._decode: Callable[[bytes], list[AnyEvent]] = self._decoder.decode
+        self._templates: Templates = getattr(decoder, "templates", None) or Templates()
+        self._framed, self._payloads = self._templates.framed, self._templates.payloads
+        self._decode = self._decoder.decode
+        self._restore = _restorer(request)
+        self._account = account
         self._failed = False
 
     def feed(self, data: bytes) -> list[AnyEvent]:
+        framing = self._framing
+        clean = framing.clean
+        if clean and not self._framed.empty:
+            total = framing.total + len(data)
+            known = self._framed.read(data) if total <= framing.small else None
+            if known is not None:
+                framing.total = total
+                if self._account is not None:
+                    self._account.add(known)
+                return known
         if self._failed:
             return []
         events: list[AnyEvent] = []
         try:
-            payloads = self._frame(data)
-            if len(payloads) == 1:
-                return self._decode(payloads[0])
+            payloads = framing.feed(data)
             for payload in payloads:
-                events += self._decode(payload)
+                events += self._told(payload)
+            if clean and self._templates.news is not None and framing.clean and len(payloads) == 1:
+                self._templates.learn_frame(data, payloads[0])
         except DecodeError as error:
             events += self._broken_off(error)
+        return events
+
+    def _told(self, payload: bytes) -> list[AnyEvent]:
+        """What one payload says. It is heard before the next one is read, which may look back at it."""
+        events = None if self._payloads.empty else self._payloads.read(payload)
+        if events is None:
+            events = self._decode(payload)
+        if self._restore is not None:
+            events = self._restore(events)
+        if self._account is not None:
+            self._account.add(events)
         return events
 
     def close(self) -> list[AnyEvent]:
@@ -83,40 +119,53 @@ class StreamDecoder:
             return self._broken_off(error)
         try:
             for payload in payloads:
-                events += self._decode(payload)
+                events += self._told(payload)
         except DecodeError as error:
             # What no end of an event followed, and does not read, was cut.
             return events + self._broken_off(error, "truncated")
         try:
-            events += self._decoder.close()
+            events += self._heard(self._decoder.close())
         except DecodeError as error:
             events += self._broken_off(error)
+        return events
+
+    def _heard(self, events: list[AnyEvent]) -> list[AnyEvent]:
+        if self._restore is not None:
+            events = self._restore(events)
+        if self._account is not None:
+            self._account.add(events)
         return events
 
     def _broken_off(self, error: DecodeError, kind: FailureKind = "server") -> list[AnyEvent]:
         """The parts that were open or waiting come to an end, then our own word on what went wrong."""
         self._failed = True
+        self._templates.forget()
         kind = "too_large" if isinstance(error, LimitExceeded) else kind
         ends = [
             structs.replace(event, signature=None, incomplete=True) if isinstance(event, PartEnd) else event
             for event in self._decoder.close()
             if isinstance(event, PartStart | PartDelta | PartEnd)
         ]
-        return [*ends, StreamFailed(Failure(kind, str(error), raw_type=type(error).__name__))]
+        return self._heard([*ends, StreamFailed(Failure(kind, str(error), raw_type=type(error).__name__))])
 
 
 class StreamEncoder:
-    """Events in, bytes out that a strict client of the format accepts."""
+    """Events in, bytes out that a strict client of the format accepts.
 
-    def __init__(self, target: str, **options: Any) -> None:
+    An `account` must have heard the events before; a format that tells earlier text again finds it there.
+    """
+
+    def __init__(self, target: str, *, account: Accumulator | None = None, **options: Any) -> None:
         self._log = LossLog()
-        self._encoder: EventEncoder = _stream_module(target).EventEncoder(self._log, **options)
+        encoder = _stream_module(target).EventEncoder(self._log, **options)
+        _lend(account, encoder)
+        self.inner: EventEncoder = encoder
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
-        return self._encoder.encode(events)
+        return self.inner.encode(events)
 
     def close(self) -> bytes:
-        return self._encoder.close()
+        return self.inner.close()
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -139,23 +188,19 @@ class StreamTranslator:
         **options: Any,
     ) -> None:
         codec(source), codec(target)
-        self._decoder = StreamDecoder(source, limits=limits)
-        self._encoder = None if source == target else StreamEncoder(target, **options)
-        self._accumulator = Accumulator()
-        self._restore = _restorer(request)
+        self._accumulator = account = Accumulator()
+        self._decoder = StreamDecoder(source, request=request, limits=limits, account=account)
+        self._encoder = None if source == target else StreamEncoder(target, account=account, **options)
+        self._decode = self._decoder.feed
+        self._encode = None if self._encoder is None else self._encoder.inner.encode
 
     def feed(self, data: bytes) -> bytes:
-        return self._pass_on(self._decoder.feed(data), data)
+        events = self._decode(data)
+        return data if self._encode is None else self._encode(events)
 
     def close(self) -> bytes:
-        out = self._pass_on(self._decoder.close(), b"")
-        return out if self._encoder is None else out + self._encoder.close()
-
-    def _pass_on(self, events: list[AnyEvent], data: bytes) -> bytes:
-        if self._restore is not None:
-            events = self._restore(events)
-        self._accumulator.add(events)
-        return data if self._encoder is None else self._encoder.encode(events)
+        events = self._decoder.close()
+        return b"" if self._encoder is None else self._encoder.encode(events) + self._encoder.close()
 
     @property
     def completion(self) -> Completion:
@@ -172,8 +217,14 @@ class StreamTranslator:
         return () if self._encoder is None else self._encoder.losses
 
 
+def _lend(account: Accumulator | None, half: Any) -> None:
+    """What a half of a stream says again later, it need not keep where somebody does."""
+    if account is not None and hasattr(half, "texts"):
+        half.texts = account.texts
+
+
 def _restorer(request: Request | None) -> Callable[[list[AnyEvent]], list[AnyEvent]] | None:
-    """Names and kinds of tools as the client declared them, where its request is known."""
+    """Names of tools as the client declared them, where its request is known."""
     if request is None or not request.tools:
         return None
     return lambda events: restored_events(events, request)
@@ -183,8 +234,8 @@ class TextStream:
     """Only the text, as it comes; calls, usage and the rest in the completion at the end."""
 
     def __init__(self, source: str, *, limits: Limits | None = None) -> None:
-        self._decoder = StreamDecoder(source, limits=limits)
         self._accumulator = Accumulator()
+        self._decoder = StreamDecoder(source, limits=limits, account=self._accumulator)
         self._texts: set[int] = set()
 
     def feed(self, data: bytes) -> str:
@@ -194,7 +245,6 @@ class TextStream:
         return self._read(self._decoder.close())
 
     def _read(self, events: list[AnyEvent]) -> str:
-        self._accumulator.add(events)
         pieces = []
         for event in events:
             if isinstance(event, PartStart) and isinstance(event.part, Text) and not event.candidate:

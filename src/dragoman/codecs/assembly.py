@@ -180,23 +180,24 @@ class Accumulator:
 
     def __init__(self) -> None:
         self._parts: dict[int, _Growing] = {}
-        self._pieces: dict[int, list[str]] = {}
+        self.texts: dict[int, list[str]] = {}
+        """Of each part, by its index: what its deltas said."""
         self._start = StreamStart()
         self._usage: Usage | None = None
         self._finished: Finished | None = None
         self.failed: StreamFailed | None = None
 
     def add(self, events: Iterable[AnyEvent]) -> None:
-        pieces = self._pieces
+        texts = self.texts
         for event in events:
             if type(event) is PartDelta:
                 if event.citation is None:
-                    pieces[event.index].append(event.text)
+                    texts[event.index].append(event.text)
                 else:
                     self._parts[event.index].citations.append(event.citation)
             elif type(event) is PartStart:
                 growing = self._parts[event.index] = _Growing(event)
-                pieces[event.index] = growing.pieces
+                texts[event.index] = growing.pieces
             elif type(event) is PartEnd:
                 self._parts[event.index].end = event
             else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -32,6 +32,12 @@ class Limits(Struct, frozen=True):
 class Framing(Protocol):
     """A way of cutting bytes into payloads."""
 
+    clean: bool
+    """Nothing is held back: what comes next is read as if nothing had come before, except for its size."""
+    total: int
+    small: int
+    """As long as the whole stream is no bigger than this, no limit can be in the way."""
+
     def feed(self, chunk: bytes) -> list[bytes]: ...
 
     def close(self) -> list[bytes]: ...
@@ -46,7 +52,9 @@ class _Bounded:
     def __init__(self, limits: Limits, source: str) -> None:
         self._limits = limits
         self._source = source
-        self._total = 0
+        self.clean = False
+        self.total = 0
+        self.small = min(limits.event_bytes, limits.stream_bytes)
         self._pieces: list[bytes] = []
         self._held = 0
         self._fault: DecodeError | None = None
@@ -55,8 +63,8 @@ class _Bounded:
         if self._fault is not None:
             raise self._fault
         limit = self._limits.stream_bytes
-        room = limit - self._total
-        self._total += len(chunk)
+        room = limit - self.total
+        self.total += len(chunk)
         payloads: list[bytes] = []
         try:
             payloads.extend(self._split(chunk[:room] if len(chunk) > room else chunk))
@@ -122,26 +130,23 @@ class ServerSentEvents(_Bounded):
         self._bare = False  # in a JSON object that stands outside of any field
         self._after_return = False
         self._first = True
-        self._clean = False  # the first line is behind us, and nothing is held back
         self._blank = b"\n\n"
         self._cut = -2
-        # As long as the whole stream is smaller than one event may be, nothing else needs to be counted.
-        self._small = min(limits.event_bytes, limits.stream_bytes)
 
     def feed(self, chunk: bytes) -> list[bytes]:
         cut = self._cut
-        if self._clean and chunk[cut:] == self._blank and chunk[:6] == b"data: ":
+        if self.clean and chunk[cut:] == self._blank and chunk[:6] == b"data: ":
             # The usual case: one chunk is one event of one line.
             payload = chunk[6:cut]
             if LF not in payload and CR not in payload and payload:
-                total = self._total + len(chunk)
-                if total <= self._small:
-                    self._total = total
+                total = self.total + len(chunk)
+                if total <= self.small:
+                    self.total = total
                     return [payload]
         return super().feed(chunk)
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
-        self._clean = False
+        self.clean = False
         self._blank, self._cut = (b"\r\n\r\n", -4) if chunk.endswith(b"\r\n\r\n") else (b"\n\n", -2)
         if self._after_return and chunk:
             # A CR ended the line; the LF that may follow it belongs to the same end.
@@ -158,7 +163,7 @@ class ServerSentEvents(_Bounded):
         rest = lines.pop()
         yield from self._read(lines)
         self._hold(rest)
-        self._clean = not (rest or self._data or self._after_return)
+        self.clean = not (rest or self._data or self._after_return)
 
     def _read(self, lines: list[bytes]) -> Iterator[bytes]:
         if self._first:
@@ -417,3 +422,19 @@ def _aws_headers(data: bytes) -> dict[str, str]:
         if kind == _AWS_STRING:
             headers[name] = value.decode()
     return headers
+
+
+def aws_headers(entries: Mapping[str, str]) -> bytes:
+    """The headers of a frame, all of them strings."""
+    data = []
+    for name, value in entries.items():
+        told, said = name.encode(), value.encode()
+        data.append(bytes([len(told)]) + told + struct.pack(">BH", _AWS_STRING, len(said)) + said)
+    return b"".join(data)
+
+
+def aws_frame(headers: bytes, payload: bytes) -> bytes:
+    """One event-stream frame, with the CRC of its prelude and that of the whole."""
+    lengths = struct.pack(">II", _PRELUDE_BYTES + len(headers) + len(payload) + _CRC_BYTES, len(headers))
+    message = lengths + struct.pack(">I", zlib.crc32(lengths)) + headers + payload
+    return message + struct.pack(">I", zlib.crc32(message))

@@ -1,0 +1,156 @@
+"""Events that are like an earlier one, except for one string.
+
+A stream says the same a thousand times: more text of the same part. Once such an event was read in full, the bytes
+before and after its text are known; and whatever stands between the very same bytes, and reads as one JSON string, is
+the text of the next one. Everything else is read in full again: nothing is guessed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from dragoman.ir import AnyEvent, PartDelta
+from dragoman.ir.values import encode_json
+
+Fragment: TypeAlias = tuple[int, str, list[str] | None]
+"""Index of a part, more of its text, and the list in which its decoder keeps that text, if it does."""
+
+MOST = 8
+"""Templates at a time. More calls than these in turns are read in full."""
+
+_PROBE_TEXT = "~dragoman~probe~"
+_PROBE = encode_json(_PROBE_TEXT)
+
+_read_string = msgspec.json.Decoder(str).decode
+
+
+class Template:
+    """The bytes around a text, with its quotes, and which part's text it is."""
+
+    __slots__ = ("begin", "end", "follower", "head", "index", "pieces", "tail")
+
+    def __init__(self, head: bytes, tail: bytes, index: int = -1, pieces: list[str] | None = None) -> None:
+        self.head = head
+        self.tail = tail
+        self.begin = len(head)
+        self.end = -len(tail)
+        self.index = index
+        self.pieces = pieces
+        self.follower: Template | None = self
+        """What came next the last time: calls in turns keep their order."""
+
+
+class Ring:
+    """The templates for one kind of bytes: payloads, or payloads in the frame of their wire."""
+
+    def __init__(self) -> None:
+        self._templates: list[Template] = []
+        self._start = self._last = Template(b"", b"")
+        self._start.follower = None
+        self.empty = True
+
+    @property
+    def proven(self) -> bool:
+        """Whether something was read since the last template came in."""
+        return self._last is not self._start
+
+    def add(self, template: Template) -> None:
+        if len(self._templates) == MOST:
+            self.clear()
+        self._templates.append(template)
+        self._last = self._start
+        self._start.follower = template
+        self.empty = False
+
+    def clear(self) -> None:
+        self._templates.clear()
+        self._last = self._start
+        self._start.follower = None
+        self.empty = True
+
+    def read(self, data: bytes) -> list[AnyEvent] | None:
+        """The events that these bytes mean, if they are like earlier ones."""
+        template = self._last.follower
+        if template is None:
+            return None
+        if data[: template.begin] != template.head or data[template.end :] != template.tail:
+            template = self._other(data)
+            if template is None:
+                return None
+        try:
+            text = _read_string(data[template.begin - 1 : template.end + 1])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        self._last = template
+        if template.pieces is not None:
+            template.pieces.append(text)
+        return [PartDelta(template.index, text)] if text else []
+
+    def _other(self, data: bytes) -> Template | None:
+        for template in self._templates:
+            if data.startswith(template.head) and data.endswith(template.tail):
+                self._last.follower = template
+                return template
+        return None
+
+
+class Templates:
+    """What a decoder has learnt about the events of its stream, until one comes that changes what they mean."""
+
+    def __init__(self, look: Callable[[bytes], Fragment | None] = lambda _: None) -> None:
+        self._look = look
+        """Reads a payload without taking note of it: the fragment, if it says no more than that."""
+        self.payloads = Ring()
+        self.framed = Ring()
+        self.news: Template | None = None
+        self._in_vain = 0
+        self._rest = 0
+
+    def forget(self) -> None:
+        """For every payload that is more than a fragment."""
+        self.payloads.clear()
+        self.framed.clear()
+        self.news = None
+
+    def learn(self, payload: bytes, fragment: Fragment) -> None:
+        """From a payload that was read in full, and says no more than this fragment."""
+        if not self._worthwhile():
+            return
+        index, text, pieces = fragment
+        head, found, tail = payload.partition(encode_json(text))
+        # The first place where these bytes stand need not be the right one: another text put there must come out again.
+        if found and _PROBE not in payload and self._looks_like(head + _PROBE + tail, (index, _PROBE_TEXT, pieces)):
+            self.news = Template(head + b'"', b'"' + tail, index, pieces)
+            self.payloads.add(self.news)
+
+    def _worthwhile(self) -> bool:
+        """Events may differ in more than their text, each from all others: then it is tried ever less often."""
+        if self._rest:
+            self._rest -= 1
+            return self._rest == 0
+        if self.payloads.proven or self.framed.proven:
+            self._in_vain = 0
+        elif self._in_vain < MOST:
+            self._in_vain += 1
+        else:
+            self._rest = 1 << self._in_vain
+            self._in_vain = min(self._in_vain + 1, 16)
+            self.forget()
+        return self._rest == 0
+
+    def _looks_like(self, payload: bytes, fragment: Fragment) -> bool:
+        try:
+            again = self._look(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return False
+        return again is not None and again[:2] == fragment[:2] and again[2] is fragment[2]
+
+    def learn_frame(self, data: bytes, payload: bytes) -> None:
+        """These bytes were the frame of one whole payload, and nothing else."""
+        news, self.news = self.news, None
+        if news is not None and data.count(payload) == 1:
+            before, _, after = data.partition(payload)
+            self.framed.add(Template(before + news.head, news.tail + after, news.index, news.pieces))
