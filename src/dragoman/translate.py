@@ -39,7 +39,7 @@ def decode_error(
 
 def encode_request(request: Request, target: str, *, strict: bool = False) -> Encoded:
     """The request as a body of format `target`, legal there, with what did not cross."""
-    return _encode_request(request, codec(target), intermediate_path, strict=strict)
+    return _encode_request(request, codec(target), intermediate_path, strict)
 
 
 def encode_response(
@@ -62,7 +62,7 @@ def translate_request(
     request = incoming.decode_request(body_bytes(body, source))
     if model is not None:
         request = structs.replace(request, model=model)
-    return _encode_request(request, codec(target), incoming.locate_request, strict=strict)
+    return _encode_request(request, codec(target), incoming.locate_request, strict)
 
 
 def translate_response(
@@ -89,7 +89,7 @@ def translate_error(
     return encode_error(decode_error(body, source, status=status, headers=headers), target)
 
 
-def _encode_request(request: Request, outgoing: Codec, locate: Locator, *, strict: bool) -> Encoded:
+def _encode_request(request: Request, outgoing: Codec, locate: Locator, strict: bool) -> Encoded:  # noqa: FBT001
     try:
         if request.origin != outgoing.profile.family:
             plain = outgoing.encode_plain_request(request)

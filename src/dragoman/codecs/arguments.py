@@ -10,6 +10,8 @@ from dragoman.ir.values import compact_text, encode_json, exact_json, exact_obje
 
 EMPTY_OBJECT = Raw(b"{}")
 
+_LINE_BREAK, _BACKSLASH = b"\n\\"
+
 UNPARSED_KEY = "unparsed_arguments"
 """Object formats carry argument text that is no JSON object as {"unparsed_arguments": text}; it comes back as text."""
 
@@ -29,8 +31,11 @@ def arguments_as_text(call: ToolCall) -> str:
         return text
     held = arguments_held(call)
     if type(held) is Raw:
-        spelled = str(held, "utf-8")
-        return compact_text(held) if "\n" in spelled or "\\u" in spelled else spelled
+        data = bytes(held)
+        # Single bytes are searched for much faster than strings.
+        if _LINE_BREAK in data or (_BACKSLASH in data and b"\\u" in data):
+            return compact_text(held)
+        return data.decode()
     return "" if held is UNSET else compact_text(held)
 
 

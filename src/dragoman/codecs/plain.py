@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
-from dragoman.ir import AnyTool, Request
+from dragoman.codecs.reading import WireValue
+from dragoman.errors import EncodeError
+from dragoman.ir import AnyPart, AnyTool, Request, Text, ToolDefinition
 from dragoman.ir.notes import Spelling
+from dragoman.ir.values import encode_json
+from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
 _MOST_WORDS = 8192
@@ -36,6 +40,23 @@ def has_rare_settings(request: Request) -> bool:
         and request.stop == ()
         and (request.metadata is None or type(request.metadata) is Spelling)
     )
+
+
+class PlainWire(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """What ordinary requests say and nothing else: whatever fits is read without a look at all that could be there."""
+
+
+def is_object(data: bytes) -> bool:
+    """Whether a piece that is carried unparsed is an object, in text, and none of our own wrappers."""
+    if data[:1] != b"{" or data[:9] == b'{"unparse':
+        return False
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class Accepted:
@@ -68,12 +89,16 @@ def _remember(memory: set[str], text: str, *, good: bool) -> bool:
 
 
 class ToolMemory:
-    """How tools are written. Values do not change, so the same tuple of tools is always written the same."""
+    """How tools are written. Values do not change, so the same tuple of tools is always written the same.
 
-    __slots__ = ("_known", "_write")
+    `encode` is the long way's own encoder of tools; what it has losses to tell of is left to the long way.
+    """
 
-    def __init__(self, write: Callable[[tuple[AnyTool, ...]], Raw | None]) -> None:
-        self._write = write
+    __slots__ = ("_accepted", "_encode", "_known")
+
+    def __init__(self, encode: Callable[[Request, LossLog], list[WireValue]], accepted: Accepted) -> None:
+        self._encode = encode
+        self._accepted = accepted
         self._known: dict[int, tuple[tuple[AnyTool, ...], Raw | None]] = {}
 
     def written(self, tools: tuple[AnyTool, ...]) -> Raw | None:
@@ -86,3 +111,26 @@ class ToolMemory:
         written = self._write(tools)
         self._known[id(tools)] = (tools, written)
         return written
+
+    def _write(self, tools: tuple[AnyTool, ...]) -> Raw | None:
+        for tool in tools:
+            if type(tool) is not ToolDefinition or not tool.strict is tool.cache is tool.metadata is None:
+                return None
+            if not self._accepted.takes_name(tool.name):
+                return None
+        log = LossLog()
+        try:
+            wires = self._encode(Request(None, (), tools), log)
+        except EncodeError:
+            return None
+        return None if log.entries else Raw(encode_json(wires))
+
+
+def plain_texts(parts: tuple[AnyPart, ...]) -> list[str] | None:
+    """The texts of parts that are texts and nothing else."""
+    texts: list[str] = []
+    for part in parts:
+        if type(part) is not Text or not part.metadata is part.cache is part.signature is None or part.citations:
+            return None
+        texts.append(part.text)
+    return texts

@@ -85,7 +85,9 @@ class WireReader(Generic[W]):
         self._aliases = aliases or {}
         self._path = path
 
-    def read(self, body: bytes) -> W:
+    def read(self, body: bytes | Raw) -> W:
+        if type(body) is bytes:  # a piece of a body was looked at with the whole
+            check_text(body, self._source)
         try:
             return self._strict.decode(body)
         except msgspec.ValidationError:
@@ -93,7 +95,7 @@ class WireReader(Generic[W]):
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise self._unreadable(error, body) from error
 
-    def _read_lifted(self, body: bytes) -> W:
+    def _read_lifted(self, body: bytes | Raw) -> W:
         try:
             return self._strict.decode(_Lift(self._aliases).value(body, self._kind))
         except msgspec.ValidationError as error:
@@ -110,10 +112,10 @@ class WireReader(Generic[W]):
             return DecodeError(path=path, expected=said["expected"], got=said["got"], source=self._source)
         return DecodeError(path=path, expected="a valid body", got=what, source=self._source)
 
-    def _unreadable(self, error: Exception, body: bytes) -> DecodeError:
+    def _unreadable(self, error: Exception, body: bytes | Raw) -> DecodeError:
         if isinstance(error, RecursionError):
             return LimitExceeded(path=self._path, expected="JSON", got="nesting too deep to read", source=self._source)
-        lone = _LONE_SURROGATE.search(body)
+        lone = _LONE_SURROGATE.search(bytes(body))
         if lone is not None and not isinstance(error, msgspec.ValidationError):
             found = f"half of a surrogate pair, {lone[0].decode()}, at byte {lone.start()}"
             return DecodeError(path=self._path, expected="Unicode text", got=found, source=self._source)
@@ -150,8 +152,19 @@ class RememberingReader(Generic[W, D]):
         return decoded
 
 
+def check_text(data: bytes, source: str) -> None:
+    """The decoder does not look into pieces that are carried unparsed; whatever is no text is refused here."""
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            raise DecodeError(path="$", expected="UTF-8 text", got=str(error), source=source) from error
+
+
 def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any], source: str) -> bytes:
     """Any way a caller may hand us a body, as UTF-8 bytes."""
+    if type(body) is bytes and body[:1] == b"{" and len(body) <= MAX_BODY_BYTES:
+        return body
     try:
         if isinstance(body, bytes):
             data = body
@@ -165,9 +178,6 @@ def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | 
             raise LimitExceeded(
                 path="$", expected=f"at most {MAX_BODY_BYTES} bytes", got=f"{len(data)} bytes", source=source
             )
-        # The exact pieces we carry unparsed are not checked by the decoder, so the whole body is, here.
-        if not data.isascii():
-            data.decode()
         return data.removeprefix(b"\xef\xbb\xbf")
     except UnicodeError as error:
         raise DecodeError(path="$", expected="UTF-8 text", got=str(error), source=source) from error

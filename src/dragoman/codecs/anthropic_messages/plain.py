@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION, limits_of
-from dragoman.codecs.anthropic_messages.tools import decode_tool_choice, decode_tools, is_plain_object
+from dragoman.codecs.anthropic_messages.tools import decode_tool_choice, decode_tools, encode_tools
 from dragoman.codecs.anthropic_messages.wire import (
     MessagesRequest,
     MessageWire,
@@ -17,23 +17,17 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolChoiceWire,
     ToolResultBlock,
     ToolUseBlock,
-    ToolWire,
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import INVENTED_PREFIX
-from dragoman.codecs.plain import Accepted, ToolMemory, has_rare_settings
+from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object
 from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, WireValue
-from dragoman.ir import AnyPart, AnyTool, Message, Request, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.ir import AnyPart, Message, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.parts import arguments_held, value_held
-from dragoman.ir.requests import parameters_held
 from dragoman.ir.values import compact_text, encode_json
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class PlainWire(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """What ordinary requests say and nothing else: whatever fits is read without a look at all that could be there."""
 
 
 class PlainText(PlainWire, frozen=True, tag="text"):
@@ -60,7 +54,7 @@ class PlainRequest(PlainWire, frozen=True):
     messages: list[PlainMessage]
     model: MaybeStr = None
     max_tokens: MaybeInt = None
-    system: str | UnsetType = UNSET
+    system: str | list[PlainText] | UnsetType = UNSET
     tools: Raw | UnsetType = UNSET
     tool_choice: ToolChoiceWire | UnsetType = UNSET
     stream: MaybeBool = None
@@ -82,7 +76,8 @@ def decode_plain_request(body: bytes) -> Request | None:
     if system is not UNSET:
         if not system:
             return None
-        messages.append(Message("system", system))
+        content = system if type(system) is str else tuple([Text(block.text) for block in system])  # type: ignore[union-attr]
+        messages.append(Message("system", content))
     if not _decode_messages(wire.messages, messages):
         return None
     tools = () if wire.tools is UNSET else decode_tools(wire.tools)
@@ -126,8 +121,7 @@ def _decode_messages(wires: list[PlainMessage], messages: list[Message]) -> bool
                 call_id = block.tool_use_id
                 results.append(ToolResult(call_id, names.get(call_id, ""), "text", block.content))
             elif kind is PlainCall:
-                data = bytes(block.input)
-                if data[:1] != b"{" or data[:9] == b'{"unparse' or role != "assistant":
+                if role != "assistant" or not is_object(bytes(block.input)):
                     return False
                 call_id = block.id
                 names[call_id] = block.name
@@ -298,16 +292,8 @@ def _result(part: AnyPart, waiting: list[str]) -> WireValue:
     return None
 
 
-def _write_tools(tools: tuple[AnyTool, ...]) -> Raw | None:
-    wires = []
-    for tool in tools:
-        if type(tool) is not ToolDefinition or not tool.strict is tool.cache is tool.metadata is None:
-            return None
-        schema = parameters_held(tool)
-        if type(schema) is not Raw or not is_plain_object(bytes(schema)) or not _accepted.takes_name(tool.name):
-            return None
-        wires.append(ToolWire(tool.name, UNSET if tool.description is None else tool.description, schema))
-    return Raw(encode_json(wires))
+def _unmarked(_node: object) -> UnsetType:
+    return UNSET
 
 
-_tools = ToolMemory(_write_tools)
+_tools = ToolMemory(lambda request, log: encode_tools(request, _unmarked, log), _accepted)

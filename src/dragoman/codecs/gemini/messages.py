@@ -27,9 +27,9 @@ from dragoman.codecs.gemini.parts import (
 )
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.results import (
-    REFERENCE,
     ResultEncoder,
     decode_result,
+    has_reference,
     is_plain_result,
     read_response,
     result_notes,
@@ -166,7 +166,7 @@ class MessageDecoder:
             response: Raw = answer.response  # type: ignore[assignment]
             data = bytes(response)
             kind, value = read_response(response, data)
-            if kind == "data" and (data[:1] != b"{" or REFERENCE in data):
+            if kind == "data" and (data[:1] != b"{" or has_reference(data)):
                 return False
             results.append(ToolResult(call_id, call.name, kind, value))
         del unanswered[: len(wires)]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.carriers import is_dummy, is_tagged
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
-from dragoman.codecs.gemini.results import REFERENCE, read_response
-from dragoman.codecs.gemini.tools import declared, decode_tools
+from dragoman.codecs.gemini.results import has_reference, read_response
+from dragoman.codecs.gemini.tools import decode_tools, encode_tools
 from dragoman.codecs.gemini.wire import (
     CallOut,
     ConfigOut,
@@ -27,7 +28,7 @@ from dragoman.codecs.gemini.wire import (
     ToolConfig,
 )
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id
-from dragoman.codecs.plain import Accepted, ToolMemory, has_rare_settings
+from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object, plain_texts
 from dragoman.codecs.reading import MaybeInt, MaybeNumber, WireValue
 from dragoman.ir import (
     AnyPart,
@@ -38,7 +39,6 @@ from dragoman.ir import (
     Text,
     ToolCall,
     ToolChoice,
-    ToolDefinition,
     ToolResult,
 )
 from dragoman.ir.messages import content_held
@@ -49,50 +49,46 @@ from dragoman.ir.values import encode_json
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class PlainWire(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
-    """What ordinary requests say and nothing else: whatever fits is read without a look at all that could be there."""
-
-
-class PlainCall(PlainWire, frozen=True):
+class PlainCall(PlainWire, frozen=True, rename="camel"):
     name: str
     args: Raw
     id: str | UnsetType = UNSET
 
 
-class PlainResponse(PlainWire, frozen=True):
+class PlainResponse(PlainWire, frozen=True, rename="camel"):
     name: str
     response: Raw
     id: str | UnsetType = UNSET
 
 
-class PlainPart(PlainWire, frozen=True):
+class PlainPart(PlainWire, frozen=True, rename="camel"):
     text: str | UnsetType = UNSET
     function_call: PlainCall | UnsetType = UNSET
     function_response: PlainResponse | UnsetType = UNSET
     thought_signature: str | UnsetType = UNSET
 
 
-class PlainContent(PlainWire, frozen=True):
+class PlainContent(PlainWire, frozen=True, rename="camel"):
     parts: list[PlainPart]
     role: Literal["user", "model"] | UnsetType = UNSET
 
 
-class PlainChoice(PlainWire, frozen=True):
+class PlainChoice(PlainWire, frozen=True, rename="camel"):
     mode: Literal["AUTO", "ANY", "NONE"]
 
 
-class PlainToolConfig(PlainWire, frozen=True):
+class PlainToolConfig(PlainWire, frozen=True, rename="camel"):
     function_calling_config: PlainChoice
 
 
-class PlainConfig(PlainWire, frozen=True):
+class PlainConfig(PlainWire, frozen=True, rename="camel"):
     max_output_tokens: MaybeInt = None
     temperature: MaybeNumber = None
     top_p: MaybeNumber = None
     top_k: MaybeInt = None
 
 
-class PlainRequest(PlainWire, frozen=True):
+class PlainRequest(PlainWire, frozen=True, rename="camel"):
     contents: list[PlainContent]
     system_instruction: PlainContent | UnsetType = UNSET
     tools: Raw | UnsetType = UNSET
@@ -103,7 +99,7 @@ class PlainRequest(PlainWire, frozen=True):
 _read = msgspec.json.Decoder(PlainRequest).decode
 _NO_CONFIG = PlainConfig()
 _DECODED_CHOICES = {"AUTO": ToolChoice("auto"), "ANY": ToolChoice("required"), "NONE": ToolChoice("none")}
-_OURS = (b'{"output"', b'{"error":', b'{"unparse')
+_WRAPPERS = frozenset({b'{"output"', b'{"error":', b'{"error" '})
 
 
 def decode_plain_request(body: bytes) -> Request | None:
@@ -189,13 +185,12 @@ def _decode_model(parts: list[PlainPart], index: int, waiting: list[AnyPart]) ->
             said.append(Text(text))
             continue
         arguments, call_id = call.args, call.id
-        data = bytes(arguments)
         signature = None
         if spelled is not UNSET:
             if is_dummy(spelled) or is_tagged(spelled):
                 return None
             signature = Signature(FAMILY, spelled)
-        if text is not UNSET or data[:1] != b"{" or data[:9] in _OURS:
+        if text is not UNSET or not is_object(bytes(arguments)):
             return None
         if call_id is UNSET:
             call_id = invent_id(f"$.contents[{index}]", len(waiting))
@@ -222,13 +217,15 @@ def _decode_results(parts: list[PlainPart], waiting: list[Any]) -> tuple[AnyPart
         if answer.name != call.name or (answer.id != call_id and (answer.id is not UNSET or not call.invented_id)):
             return None
         data = bytes(response)
-        if data[:2] != b'{"' or REFERENCE in data:
-            return None
-        if data[:9] in _OURS:
+        if data[:9] in _WRAPPERS:
             kind, value = read_response(response, data)
+            if kind == "data":
+                return None
             results.append(ToolResult(call_id, call.name, kind, value))
-        else:
+        elif data[1:2] == b'"' and is_object(data) and not has_reference(data):
             results.append(ToolResult(call_id, call.name, "data", response))
+        else:
+            return None
     return tuple(results)
 
 
@@ -254,10 +251,10 @@ def encode_plain_request(request: Request, profile: GeminiProfile = PROFILE) -> 
     system: WireValue = UNSET
     if messages and messages[0].role == "system":
         first = messages[0]
-        text = content_held(first)
-        if type(text) is not str or not first.name is first.metadata is None:
+        texts = _texts(content_held(first))
+        if not texts or not first.name is first.metadata is None:
             return None
-        system = ContentOut(UNSET, (TextOut(text),))
+        system = ContentOut(UNSET, texts)
         messages = messages[1:]
     contents = _contents(messages, profile.sends_foreign_ids)
     if contents is None:
@@ -303,9 +300,10 @@ def _contents(messages: tuple[Message, ...], sends_ids: bool) -> list[WireValue]
             return None
         turn = None
         if role == "user":
-            if type(content) is not str:
+            texts = _texts(content)
+            if not texts:
                 return None
-            contents.append(ContentOut("user", (TextOut(content),)))
+            contents.append(ContentOut("user", texts))
         elif role == "system" or previous == "assistant" or previous == "system":  # noqa: PLR1714
             return None
         elif type(content) is str:
@@ -317,6 +315,13 @@ def _contents(messages: tuple[Message, ...], sends_ids: bool) -> list[WireValue]
             contents.append(ContentOut("model", parts))
         previous = role
     return None if waiting or previous == "assistant" or not contents else contents
+
+
+def _texts(content: str | tuple[AnyPart, ...]) -> Sequence[TextOut] | None:
+    if type(content) is str:
+        return (TextOut(content),)
+    texts = plain_texts(content)  # type: ignore[arg-type]
+    return None if texts is None else [TextOut(text) for text in texts]
 
 
 def _model_parts(
@@ -362,7 +367,7 @@ def _result(part: AnyPart, waiting: list[ToolCall], sends_ids: bool) -> WireValu
         response: WireValue = Output(value)
     elif part.kind == "data" and type(value) is Raw:
         data = bytes(value)
-        if REFERENCE in data:
+        if has_reference(data):
             return None
         response = value if data[:1] == b"{" else Output(value)
     else:
@@ -370,15 +375,4 @@ def _result(part: AnyPart, waiting: list[ToolCall], sends_ids: bool) -> WireValu
     return ResultOut(FunctionResponseOut(call.name, response, _sent_id(call, sends_ids)))
 
 
-def _write_tools(tools: tuple[AnyTool, ...]) -> Raw | None:
-    wires = []
-    for tool in tools:
-        if type(tool) is not ToolDefinition or not tool.strict is tool.cache is tool.metadata is None:
-            return None
-        if not _accepted.takes_name(tool.name):
-            return None
-        wires.append(declared(tool))
-    return Raw(encode_json([{"functionDeclarations": wires}]))
-
-
-_tools = ToolMemory(_write_tools)
+_tools = ToolMemory(lambda request, log: encode_tools(request, PROFILE, log), _accepted)

@@ -60,6 +60,7 @@ from dragoman.losses import LossLog
 FAMILY = "openai"
 
 DEVELOPER: Metadata = {FAMILY: {"~role": Raw(b'"developer"')}}
+OLD_MAXIMUM: Extra = {"~max_tokens": Raw(b"true")}
 CONTENT_ABSENT: Extra = {"~content": Raw(b'"absent"')}
 CONTENT_PARTS: Extra = {"~content": Raw(b'"parts"')}
 REFUSAL_KEY = MODELLED + "refusal"

@@ -1,30 +1,168 @@
-"""Chat Completions requests, the short way (see codecs/plain.py)."""
+"""Chat Completions requests, the short way, both directions (see codecs/plain.py)."""
 
 from __future__ import annotations
 
-from msgspec import UNSET, Raw
+from typing import Literal
 
-from dragoman.codecs.arguments import arguments_as_text
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.ids import INVENTED_PREFIX
+from dragoman.codecs.openai_chat.carriers import ERROR_START
+from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM
 from dragoman.codecs.openai_chat.profile import PATH, PROFILE, REASONING_MODELS
+from dragoman.codecs.openai_chat.tools import decode_tool_choice, decode_tools, encode_tools
 from dragoman.codecs.openai_chat.wire import (
     AssistantMessage,
     Call,
     ChatRequest,
     Function,
-    FunctionDefinition,
-    FunctionTool,
     SystemMessage,
+    TextPart,
     ToolMessage,
     UserMessage,
 )
-from dragoman.codecs.plain import Accepted, ToolMemory, has_rare_settings
-from dragoman.codecs.reading import WireValue
-from dragoman.ir import AnyPart, AnyTool, Message, Request, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, plain_texts
+from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, WireValue
+from dragoman.codecs.result_media import is_media_tag
+from dragoman.ir import AnyPart, Message, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import Spelling
 from dragoman.ir.parts import value_held
-from dragoman.ir.requests import parameters_held
 from dragoman.ir.values import compact_text, encode_json
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PlainText(PlainWire, frozen=True, tag="text"):
+    text: str
+
+
+class PlainSystem(PlainWire, frozen=True, tag_field="role", tag="system"):
+    content: str
+
+
+class PlainUser(PlainWire, frozen=True, tag_field="role", tag="user"):
+    content: str | list[PlainText]
+
+
+class PlainFunction(PlainWire, frozen=True):
+    name: str
+    arguments: str
+
+
+class PlainCall(PlainWire, frozen=True):
+    id: str
+    type: Literal["function"]
+    function: PlainFunction
+
+
+class PlainAssistant(PlainWire, frozen=True, tag_field="role", tag="assistant"):
+    content: str | None
+    tool_calls: list[PlainCall] | UnsetType = UNSET
+
+
+class PlainTool(PlainWire, frozen=True, tag_field="role", tag="tool"):
+    content: str
+    tool_call_id: str
+
+
+class PlainRequest(PlainWire, frozen=True):
+    messages: list[PlainSystem | PlainUser | PlainAssistant | PlainTool]
+    model: MaybeStr = None
+    tools: Raw | UnsetType = UNSET
+    tool_choice: Literal["auto", "none", "required"] | UnsetType = UNSET
+    parallel_tool_calls: MaybeBool = None
+    max_completion_tokens: MaybeInt = None
+    max_tokens: MaybeInt = None
+    temperature: MaybeNumber = None
+    top_p: MaybeNumber = None
+    stream: MaybeBool = None
+
+
+_read = msgspec.json.Decoder(PlainRequest).decode
+ONLY_OLD_MAXIMUM = Spelling({FAMILY: OLD_MAXIMUM})
+
+
+def decode_plain_request(body: bytes) -> Request | None:
+    try:
+        wire = _read(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    messages = _decode_messages(wire.messages)
+    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
+    if messages is None or (not tools and wire.tools is not UNSET):
+        return None
+    maximum, metadata = wire.max_completion_tokens, None
+    if wire.max_tokens is not None:
+        if maximum is not None:
+            return None
+        maximum, metadata = wire.max_tokens, ONLY_OLD_MAXIMUM
+    return Request(
+        wire.model,
+        messages,
+        tools,
+        None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice),
+        wire.parallel_tool_calls,
+        maximum,
+        wire.temperature,
+        wire.top_p,
+        stream=wire.stream,
+        metadata=metadata,
+        origin=FAMILY,
+    )
+
+
+def _decode_messages(
+    wires: list[PlainSystem | PlainUser | PlainAssistant | PlainTool],
+) -> tuple[Message, ...] | None:
+    messages: list[Message] = []
+    names: dict[str, str] = {}
+    for wire in wires:
+        kind, content = type(wire), wire.content
+        if kind is PlainTool:
+            call_id = wire.tool_call_id
+            if not call_id or content[:9] == ERROR_START:
+                return None
+            messages.append(Message("tool", (ToolResult(call_id, names.get(call_id, ""), "text", content),)))
+        elif kind is PlainAssistant:
+            calls = wire.tool_calls
+            if calls is UNSET:
+                if content is None:
+                    return None
+                messages.append(Message("assistant", content))
+                continue
+            parts = _decode_calls(calls, names, content)
+            if parts is None:
+                return None
+            messages.append(Message("assistant", parts))
+        elif type(content) is str:
+            messages.append(Message("user" if kind is PlainUser else "system", content))
+        elif content and not is_media_tag(content[0].text):
+            messages.append(Message("user", tuple([Text(part.text) for part in content])))
+        else:
+            return None
+    return tuple(messages)
+
+
+def _decode_calls(
+    calls: list[PlainCall], names: dict[str, str], content: str | None
+) -> tuple[AnyPart, ...] | None:
+    parts: list[AnyPart] = [] if content is None else [Text(content)]
+    for call in calls:
+        function, call_id = call.function, call.id
+        text, name = function.arguments, function.name
+        if not call_id:
+            return None
+        names[call_id] = name
+        invented = call_id[:4] == INVENTED_PREFIX
+        parts.append(ToolCall(call_id, name, read_arguments(text), text, False, invented))  # noqa: FBT003
+    return tuple(parts) if calls else None
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _accepted = Accepted(PROFILE)
 
@@ -92,7 +230,11 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:
                 return None
             wires.append(said)
         else:
-            return None
+            texts = plain_texts(content)
+            if not texts:
+                return None
+            parts = [TextPart(text) for text in texts]
+            wires.append(UserMessage(parts) if role == "user" else SystemMessage(parts))
     return None if waiting or role == "system" or not wires else wires
 
 
@@ -123,7 +265,9 @@ def _assistant(parts: tuple[AnyPart, ...], waiting: list[str], seen: set[str]) -
             text = part.text
         else:
             return None
-    return AssistantMessage(text, calls) if calls else None
+    if calls:
+        return AssistantMessage(text, calls)
+    return None if text is None else AssistantMessage(text)
 
 
 def _result(part: AnyPart, waiting: list[str]) -> WireValue:
@@ -142,17 +286,4 @@ def _result(part: AnyPart, waiting: list[str]) -> WireValue:
     return ToolMessage(compact_text(value), part.tool_call_id) if part.kind == "data" else None
 
 
-def _write_tools(tools: tuple[AnyTool, ...]) -> Raw | None:
-    wires = []
-    for tool in tools:
-        if type(tool) is not ToolDefinition or not tool.strict is tool.cache is tool.metadata is None:
-            return None
-        if not _accepted.takes_name(tool.name):
-            return None
-        schema = parameters_held(tool)
-        description = UNSET if tool.description is None else tool.description
-        wires.append(FunctionTool(FunctionDefinition(tool.name, description, UNSET if schema is None else schema)))
-    return Raw(encode_json(wires))
-
-
-_tools = ToolMemory(_write_tools)
+_tools = ToolMemory(lambda request, log: encode_tools(request.tools, log), _accepted)

@@ -8,7 +8,8 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.carriers import TAGGED
-from dragoman.codecs.openai_chat.messages import FAMILY, MessageEncoder, decode_messages
+from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, MessageEncoder, decode_messages
+from dragoman.codecs.openai_chat.plain import ONLY_OLD_MAXIMUM, decode_plain_request
 from dragoman.codecs.openai_chat.profile import PATH, REASONING_MODELS, SAMPLING
 from dragoman.codecs.openai_chat.tools import (
     decode_output,
@@ -38,18 +39,19 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, Extra, Spelling
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
-OLD_MAXIMUM: Extra = {"~max_tokens": Raw(b"true")}
-_ONLY_OLD_MAXIMUM = Spelling({FAMILY: OLD_MAXIMUM})
 
 _reader = WireReader(ChatRequest, "openai-chat request")
 
 
 def decode_request(body: bytes) -> Request:
-    wire = _reader.read(body)
+    return decode_plain_request(body) or _decode_request(_reader.read(body))
+
+
+def _decode_request(wire: ChatRequest) -> Request:
     tools = () if wire.tools is UNSET else decode_tools(wire.tools)
     stop = wire.stop
     output = wire.response_format
@@ -83,7 +85,7 @@ def decode_request(body: bytes) -> Request:
         wire.stream,
         wire.user,
         None,
-        None if not extra else _ONLY_OLD_MAXIMUM if extra is OLD_MAXIMUM else {FAMILY: extra},
+        None if not extra else ONLY_OLD_MAXIMUM if extra is OLD_MAXIMUM else {FAMILY: extra},
         FAMILY,
     )
 
