@@ -9,18 +9,16 @@ format. Errors of tools are, as in Chat, the JSON text {"error": …}.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, SummaryText
+from dragoman.codecs.tags import is_tagged, read_tag, tagged
 from dragoman.ir import AnyPart, Reasoning, Signature, Text, ToolCall
 from dragoman.ir.notes import Extra
 
-TAG = "dragoman:1:"
 TAGGED = "~tagged"
 """Note on reasoning: its encrypted content is a tag of ours."""
 CARRIER = "~carrier"
@@ -35,35 +33,9 @@ _PREVIOUS = "previous"
 _EMPTY_TEXT = "text"
 
 
-def is_tagged(encrypted: Any) -> bool:
-    return isinstance(encrypted, str) and encrypted.startswith(TAG)
-
-
-def _tag(kind: str, signature: Signature) -> str:
-    item_id = "" if signature.id is None else f"={_escape(signature.id)}"
-    return f"{TAG}{kind}:{_escape(signature.family)}:{item_id}:{signature.data}"
-
-
-def _escape(text: str) -> str:
-    return text.replace("%", "%25").replace(":", "%3A")
-
-
-def _unescape(text: str) -> str:
-    return text.replace("%3A", ":").replace("%25", "%")
-
-
-def _read_tag(text: str) -> tuple[str, Signature]:
-    """Kind and signature; an empty kind when it is not one of ours after all."""
-    kind, _, rest = text.removeprefix(TAG).partition(":")
-    family, _, rest = rest.partition(":")
-    item_id, _, data = rest.partition(":")
-    signature = Signature(_unescape(family), data, _unescape(item_id[1:]) if item_id else None)
-    return kind if _tag(kind, signature) == text else "", signature
-
-
 def tag_of_reasoning(part: Reasoning, signature: Signature) -> str:
     """The encrypted content for reasoning that another family signed."""
-    return _tag(_REDACTED if part.redacted else _READABLE, signature)
+    return tagged(_REDACTED if part.redacted else _READABLE, signature)
 
 
 def carrier_of(part: AnyPart, signature: Signature, item_id: str | UnsetType) -> Item:
@@ -78,21 +50,21 @@ def trailing_carrier(signature: Signature, item_id: str | UnsetType) -> Item:
 
 
 def _carrier(kind: str, signature: Signature, item_id: str | UnsetType) -> Item:
-    return Item("reasoning", id=item_id, summary=[], encrypted_content=_tag(kind, signature))
+    return Item("reasoning", id=item_id, summary=[], encrypted_content=tagged(kind, signature))
 
 
 def read_reasoning_tag(text: str) -> tuple[Signature, bool] | None:
     """The signature of reasoning of another family, and whether it is redacted; None for every other tag."""
-    kind, signature = _read_tag(text)
-    return (signature, kind == _REDACTED) if kind in {_READABLE, _REDACTED} else None
+    found = read_tag(text)
+    return (found[1], found[0] == _REDACTED) if found is not None and found[0] in {_READABLE, _REDACTED} else None
 
 
 def read_carrier(item: Item) -> tuple[str, Signature] | None:
     """(kind, signature) of an item that only carries a signature; None for every other item."""
     if item.summary or not is_tagged(item.encrypted_content):
         return None
-    kind, signature = _read_tag(str(item.encrypted_content))
-    return (kind, signature) if kind in {_NEXT, _PREVIOUS, _EMPTY_TEXT} else None
+    found = read_tag(str(item.encrypted_content))
+    return found if found is not None and found[0] in {_NEXT, _PREVIOUS, _EMPTY_TEXT} else None
 
 
 def is_behind(kind: str) -> bool:

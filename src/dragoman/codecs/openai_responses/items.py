@@ -19,7 +19,7 @@ from dragoman.ir import AnyPart, Opaque, Role, ServerToolCall, ServerToolResult
 from dragoman.ir.parts import call_block_held, result_block_held
 from dragoman.ir.values import encode_json, to_raw
 
-_OUTCOME: dict[str, tuple[str, ...]] = {
+OUTCOME: dict[str, tuple[str, ...]] = {
     "file_search_call": ("results",),
     "code_interpreter_call": ("outputs",),
     "image_generation_call": ("result", "error"),
@@ -64,24 +64,26 @@ def role_of_item(kind: str) -> Role:
     return "user" if kind.endswith(("_output", "_response")) else "assistant"
 
 
-def decode_other(raw: Raw, head: ItemHead, server_calls: set[str]) -> list[AnyPart]:
-    """The parts of such an item; `server_calls` are ids of the calls before it that the provider ran."""
+def decode_other(raw: Raw, head: ItemHead, server_calls: dict[str, str]) -> list[AnyPart]:
+    """The parts of such an item; `server_calls` are the calls before it that the provider ran."""
     kind = head.type or ""
     name = _OUTPUT_OF.get(kind)
     if name is not None:
-        call_id = head.call_id or ""
-        served = call_id in server_calls and head.execution != "client"
-        return [ServerToolResult(call_id, name, FAMILY, raw)] if served else [Opaque(FAMILY, kind, raw)]
+        # A search for tools that the provider runs has no call id: its output follows it.
+        call_id = server_calls.get(head.call_id or "")
+        served = call_id is not None and head.execution != "client"
+        return [ServerToolResult(call_id or "", name, FAMILY, raw)] if served else [Opaque(FAMILY, kind, raw)]
     if is_for_client(kind, head) or not (kind.endswith("_call") or kind in {"mcp_list_tools", "program"}):
         return [Opaque(FAMILY, kind or "item_reference", raw)]
     call_id = (head.call_id if kind in _BY_CALL_ID else head.id) or head.id or ""
-    server_calls.add(head.call_id or "" if kind in _BY_CALL_ID else call_id)
+    if kind in _BY_CALL_ID:
+        server_calls[head.call_id or ""] = call_id
     name = head.name or kind.removesuffix("_call")
     return _taken_apart(raw, kind, call_id, name)
 
 
 def _taken_apart(raw: Raw, kind: str, call_id: str, name: str) -> list[AnyPart]:
-    fields = _OUTCOME.get(kind, ())
+    fields = OUTCOME.get(kind, ())
     entries = _entries(raw) if fields else {}
     outcome = {key: entries[key] for key in fields if key in entries}
     if all(bytes(held) == b"null" for held in outcome.values()):

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.openai_chat.carriers import ERROR_START, read_error, write_error
 from dragoman.codecs.openai_responses import carriers
 from dragoman.codecs.openai_responses.items import (
     decode_other,
@@ -36,6 +35,8 @@ from dragoman.codecs.openai_responses.parts import (
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, OutputText, SummaryText
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
+from dragoman.codecs.tags import is_tagged
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -114,7 +115,7 @@ class MessageDecoder:
         self._names: dict[str, str] = {}
         self._custom: set[str] = set()
         self._unanswered: list[str] = []
-        self._server_calls: set[str] = set()
+        self._server_calls: dict[str, str] = {}
         self._owed: tuple[Signature, Raw] | None = None
 
     def finished(self) -> tuple[Message, ...]:
@@ -406,7 +407,7 @@ def decode_reasoning(item: Item) -> Reasoning:
     signature = None
     redacted = False
     if isinstance(encrypted, str) and encrypted:
-        tagged = carriers.read_reasoning_tag(encrypted) if carriers.is_tagged(encrypted) else None
+        tagged = carriers.read_reasoning_tag(encrypted) if is_tagged(encrypted) else None
         if tagged is None:
             signature = Signature(FAMILY, encrypted, None if item.id is UNSET else item.id)
         else:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.openai_responses import carriers
 from dragoman.codecs.openai_responses.errors import decode_failure
+from dragoman.codecs.openai_responses.items import OUTCOME, read_head
 from dragoman.codecs.openai_responses.messages import (
     INCOMPLETE,
     STATUS,
@@ -114,11 +115,13 @@ class _Flow:
 class _Slot:
     """One item while its events come in."""
 
-    __slots__ = ("call", "done", "flows", "index", "kind", "waiting")
+    __slots__ = ("call", "done", "flows", "index", "kind", "spare", "waiting")
 
     def __init__(self, index: int) -> None:
         self.index = index
         """The place of its first part, kept from the moment the item is known: items may be done in another order."""
+        self.spare = -1
+        """The place of its second part, for items that hold a call and its result."""
         self.kind = ""
         self.call: ToolCall | None = None
         self.flows: dict[int, _Flow] = {}
@@ -296,11 +299,18 @@ class PayloadDecoder:
         if item is None or item.type != "reasoning":
             self._flush()
         slot = self._slot(event.output_index)
+        if item is None:
+            self._keep_place(slot, event.item)
         if item is None or slot.done:
             return
         slot.kind = str(item.type)
         if slot.kind in _CALLS and item.call_id and item.name:
             self._start_call(slot, item)
+
+    def _keep_place(self, slot: _Slot, raw: Raw) -> None:
+        if slot.spare < 0 and read_head(raw).type in OUTCOME:
+            slot.spare = self._next_index
+            self._next_index += 1
 
     def _start_call(self, slot: _Slot, item: Item) -> None:
         """Name and id are all that counts before the call is done: its arguments come in deltas, or at the end."""
@@ -314,6 +324,8 @@ class PayloadDecoder:
     def _start(self, slot: _Slot, place: int, prototype: AnyPart) -> _Flow:
         index = slot.index
         if slot.flows:
+            index, slot.spare = slot.spare, -1
+        if index < 0:
             index = self._next_index
             self._next_index += 1
         flow = slot.flows[place] = _Flow(index, type(prototype))
@@ -349,9 +361,12 @@ class PayloadDecoder:
             self._start_call(slot, item)
         parts = self._items.parts_of(raw, index)
         self._said += parts
+        flows = dict(sorted(slot.flows.items()))
+        if any(place >= len(parts) for place in flows):
+            slot.flows = flows = dict(enumerate(flows.values()))  # some servers count contents across items
         for place, part in enumerate(parts):
             self._finish_part(slot, place, part)
-        for place, flow in slot.flows.items():
+        for place, flow in flows.items():
             if place >= len(parts):
                 self._events.append(PartEnd(flow.part_index))
 

@@ -18,7 +18,7 @@ from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_responses import carriers
 from dragoman.codecs.openai_responses.errors import encode_failure
-from dragoman.codecs.openai_responses.items import encode_pair
+from dragoman.codecs.openai_responses.items import encode_pair, is_outcome_of
 from dragoman.codecs.openai_responses.messages import ID, MessageEncoder
 from dragoman.codecs.openai_responses.parts import own, write_annotation
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -148,7 +148,7 @@ class EventEncoder:
         self._cut = []
         for index in list(self._parts):
             out += self._shut(self._parts.pop(index), PartEnd(index))
-        out += self._end_message()
+        out += self._end_pair() + self._end_message()
         said = Completion((Message("assistant", tuple(self._seen)),))
         status, reason = encode_finish(event.finish, None, self._log, said)
         response = self._response(status, reason)
@@ -199,6 +199,11 @@ class EventEncoder:
         item.body = {**item.body, "status": "completed"}
         return [self._done(item)]
 
+    def _end_pair(self) -> list[bytes]:
+        """A call that the provider ran, and whose result does not follow."""
+        pair, self._pair = self._pair, None
+        return [] if pair is None else [self._done(pair[1])]
+
     # ── parts ──
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:
@@ -208,6 +213,8 @@ class EventEncoder:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")
             return out
         outgoing = self._parts[event.index] = _Outgoing(part)
+        if self._pair is not None and not is_outcome_of(part, self._pair[0]):
+            out += self._end_pair()
         if isinstance(part, Text | Refusal):
             return out + self._open_text(outgoing)
         out += self._end_message()
@@ -358,11 +365,10 @@ class EventEncoder:
     def _open_other(self, outgoing: _Outgoing) -> list[bytes]:
         """Calls that the provider ran, and opaque items, go back to their own family only; they come whole."""
         part = outgoing.part
-        pair, self._pair = self._pair, None
-        if isinstance(part, ServerToolResult) and pair is not None and pair[0].id == part.tool_call_id:
-            call, item = pair
+        if self._pair is not None:
+            call, item = self._pair
             item.body = parse_json(Raw(encode_json(encode_pair(call, part))))
-            return [self._done(item)] if "type" not in part.block else [self._done(item), *self._tell_whole(part.block)]
+            return self._end_pair()
         if isinstance(part, ServerToolCall) and part.origin == FAMILY:
             item, added = self._add(part.block)
             self._pair = (part, item)
