@@ -24,6 +24,7 @@ NOT_DECODED: tuple[Accepted, ...] = (
 )
 
 _NOTHING_SAID = "its only message is an empty text, which no other vendor takes"
+_MODEL_LOADED = "no messages at all: it loads the model of a server, or unloads it, and asks nothing"
 _RECURSION = "a recursive schema for structured output, which the target's grammar cannot hold"
 
 # Requests that we refuse instead of sending.
@@ -33,6 +34,8 @@ REFUSED: tuple[Accepted, ...] = (
     Accepted("08940732ce21", _NOTHING_SAID),
     Accepted("9acd4e167790", _NOTHING_SAID),
     Accepted("486928adf7fd", _NOTHING_SAID),
+    Accepted("033f20abf2a9", _MODEL_LOADED),
+    Accepted("a6348f3670a4", _MODEL_LOADED),
     Accepted("dd310902e246", _RECURSION),
     Accepted("76857f3b4313", _RECURSION),
 )

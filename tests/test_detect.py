@@ -55,7 +55,18 @@ CASES: dict[str, tuple[Any, Detected | None]] = {
     "Bedrock Converse": ({"messages": [{"role": "user", "content": [{"text": "hi"}]}], "inferenceConfig": {}}, None),
     "untyped blocks": ({"messages": [{"role": "user", "content": [{"text": "hi"}]}]}, None),
     "Responses": ({"object": "response", "error": None, "output": []}, None),
-    "Ollama": ({"messages": [HELLO], "options": {"num_ctx": 4096}}, None),
+    "options": ({"messages": [HELLO], "options": {"num_ctx": 4096}}, Detected("ollama-chat", "request")),
+    "images beside the text": (
+        {"messages": [{"role": "user", "content": "hi", "images": ["iVBORw0KGgo="]}]},
+        Detected("ollama-chat", "request"),
+    ),
+    "arguments that are an object": (
+        {"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}]},
+        Detected("ollama-chat", "request"),
+    ),
+    "a message that is done": ({"message": {"content": "hi"}, "done": True}, Detected("ollama-chat", "response")),
+    "a line of a message": ({"message": {"content": "hi"}, "done": False}, None),
+    "an error that is a text": ({"error": "no"}, Detected("ollama-chat", "error")),
     "an empty object": ({}, None),
     "a number": (3, None),
     "a list": ([], None),
@@ -110,6 +121,8 @@ OWN = {
     "anthropic-bedrock": {"anthropic-messages"},
     "gemini-generate": {"gemini"},
     "vertex-generate": {"gemini", "vertex"},
+    # A plain request of it is a plain request of Chat too.
+    "ollama-chat": {"ollama-chat", "openai-chat"},
     "bedrock-converse": set(),
 }
 

@@ -33,6 +33,7 @@ FILES: Mapping[str, str] = {
     "anthropic-compat": "anthropic-messages",
     "gemini-generate": "gemini",
     "vertex-generate": "vertex",
+    "ollama-chat": "ollama-chat",
 }
 GOOGLE = {"gemini", "vertex"}
 # Between the two backends of one family bodies pass as they are: docs/decisions/0004-passes.md.

@@ -72,6 +72,19 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
 }
 ANSWERS["vertex"] = ANSWERS["gemini"]
+ANSWERS["ollama-chat"] = {
+    "model": "m",
+    "created_at": "2026-08-21T10:00:00Z",
+    "message": {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [
+            {"id": "call_123", "function": {"index": 0, "name": "get_weather", "arguments": {"location": "Tokyo"}}}
+        ],
+    },
+    "done": True,
+    "done_reason": "stop",
+}
 
 
 @pytest.mark.parametrize("name", FORMATS)

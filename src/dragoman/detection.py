@@ -33,9 +33,9 @@ def detect(body: Body) -> Detected | None:
     data = _parsed(body_bytes(body, "body"))
     if isinstance(data, list) and len(data) == 1:
         data = data[0]
-    if not isinstance(data, Mapping) or _is_chunk(data):
+    if not isinstance(data, Mapping) or _is_chunk(data) or _is_line(data):
         return None
-    for rule in (_gemini, _answer, _request):
+    for rule in (_gemini, _ollama, _answer, _request):
         found = rule(data)
         if found is not None:
             return found
@@ -79,6 +79,32 @@ def _gemini(data: Mapping[str, Any]) -> Detected | None:
     return None
 
 
+_OLLAMA_KEYS = frozenset({"options", "keep_alive", "think", "format"})
+"""Of a request with `messages`, said beside them; every other format has other places for these."""
+_OLLAMA_ERROR = frozenset({"error", "signin_url"})
+
+
+def _ollama(data: Mapping[str, Any]) -> Detected | None:
+    if isinstance(data.get("message"), Mapping) and isinstance(data.get("done"), bool):
+        return Detected("ollama-chat", "response")
+    if isinstance(data.get("error"), str) and data.keys() <= _OLLAMA_ERROR:
+        return Detected("ollama-chat", "error")
+    messages = data.get("messages")
+    if isinstance(messages, list) and (
+        not _OLLAMA_KEYS.isdisjoint(data) or any(map(_is_ollama_message, _mappings(messages)))
+    ):
+        return Detected("ollama-chat", "request")
+    return None
+
+
+def _is_ollama_message(message: Mapping[str, Any]) -> bool:
+    """Images beside the text, results by the name of their tool, arguments that are objects."""
+    functions = (call.get("function") for call in _mappings(message.get("tool_calls")))
+    return _has(message, "images", "tool_name") or any(
+        isinstance(function.get("arguments"), Mapping) for function in functions if isinstance(function, Mapping)
+    )
+
+
 def _answer(data: Mapping[str, Any]) -> Detected | None:
     """Responses and errors of the two formats whose requests have `messages`."""
     if data.get("type") == "error" and "error" in data:
@@ -105,7 +131,7 @@ _OPENAI_KEYS = frozenset(
     | {"frequency_penalty", "presence_penalty", "parallel_tool_calls", "reasoning_effort", "stream_options"}
     | {"functions", "function_call", "modalities", "prediction", "user", "store"}
 )
-_OTHER_KEYS = ("inferenceConfig", "toolConfig", "keep_alive", "options")
+_OTHER_KEYS = ("inferenceConfig", "toolConfig")
 """Of formats that also have `messages` and that nobody should take for one of these two."""
 
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "image", "document", "server_tool_use"})
@@ -214,7 +240,7 @@ def _event(data: Mapping[str, Any]) -> Detected | None:
         return Detected("anthropic-messages", "response")
     if _is_chunk(data):
         return Detected("openai-chat", "response")
-    found = _gemini(data) or _answer(data)
+    found = _gemini(data) or _ollama(data) or _answer(data)
     return None if found is None or found.kind == "request" or data.get("type") == "message" else found
 
 
@@ -225,10 +251,16 @@ def _is_chunk(data: Mapping[str, Any]) -> bool:
     return any("delta" in choice and "message" not in choice for choice in _mappings(data.get("choices")))
 
 
+def _is_line(data: Mapping[str, Any]) -> bool:
+    """A piece of an Ollama answer."""
+    return isinstance(data.get("message"), Mapping) and data.get("done") is False
+
+
 def _only_streamed(start: bytes, data: Mapping[str, Any], found: Detected) -> bool:
     return (
         is_event_stream(start)
         or _word(data.get("type")) in _MESSAGES_EVENTS
         or _is_chunk(data)
+        or _is_line(data)
         or (found.kind == "response" and start.removeprefix(BOM).lstrip().startswith(b"["))
     )

@@ -32,6 +32,8 @@ PICKY = (
     ("gemini", "gemini-3.6-flash"),
     ("vertex", "gemini-2.5-flash"),
     ("vertex", "gemini-3-pro-preview"),
+    ("ollama-chat", "qwen3"),
+    ("ollama-chat", "llama3.2"),
 )
 
 

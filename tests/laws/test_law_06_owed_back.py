@@ -103,6 +103,7 @@ ANSWERS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 ANSWERS["vertex"] = ANSWERS["gemini"]
+ANSWERS["ollama-chat"] = {}  # signs nothing
 
 
 def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:

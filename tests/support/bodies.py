@@ -567,11 +567,167 @@ _GEMINI_ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
     "bad request": (400, {"error": {"code": 400, "message": "Unknown name", "status": "INVALID_ARGUMENT"}}),
 }
 
+# ── ollama-chat ───────────────────────────────────────────────────────────────────────────────────────────────
+
+_OLLAMA_TOOL = {
+    "type": "function",
+    "function": {"name": "get_weather", "description": "Weather", "parameters": WEATHER},
+}
+_OLLAMA_METRICS = {
+    "total_duration": 4883583458,
+    "load_duration": 1334875,
+    "prompt_eval_count": 26,
+    "prompt_eval_duration": 342546000,
+    "eval_count": 282,
+    "eval_duration": 4535599000,
+}
+
+_OLLAMA_REQUESTS: dict[str, dict[str, Any]] = {
+    "text": {"model": "qwen3", "messages": [{"role": "user", "content": "Hi 👋"}]},
+    "settings": {
+        "model": "qwen3",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+        "stream": False,
+        "think": "high",
+        "format": WEATHER,
+        "keep_alive": "5m",
+        "truncate": False,
+        "options": {
+            "num_ctx": 8192,
+            "num_predict": 100,
+            "temperature": 0.2,
+            "top_p": 0.9,
+            "top_k": 40,
+            "min_p": 0.05,
+            "stop": ["END"],
+            "seed": 7,
+            "presence_penalty": 0.1,
+            "frequency_penalty": -0.1,
+        },
+    },
+    "unlimited, in JSON, without thought": {
+        "model": "qwen3",
+        "messages": [{"role": "user", "content": "Hi, in JSON"}],
+        "stream": True,
+        "think": False,
+        "format": "json",
+        "options": {"num_predict": -1, "seed": -1},
+    },
+    "images": {
+        "model": "gemma3",
+        "messages": [{"role": "user", "content": "What is it?", "images": [PIXEL, PIXEL]}],
+    },
+    "tools": {
+        "model": "qwen3",
+        "messages": [
+            {"role": "user", "content": "Weather?"},
+            {
+                "role": "assistant",
+                "content": "",
+                "thinking": "Two cities.",
+                "tool_calls": [
+                    {
+                        "id": "call_k3x9a1b2",
+                        "function": {"index": 0, "name": "get_weather", "arguments": {"city": "Zürich", "days": 1}},
+                    },
+                    {"id": "call_k3x9a1b3", "function": {"index": 1, "name": "get_weather", "arguments": {}}},
+                ],
+            },
+            {"role": "tool", "tool_name": "get_weather", "tool_call_id": "call_k3x9a1b2", "content": "22"},
+            {
+                "role": "tool",
+                "tool_name": "get_weather",
+                "tool_call_id": "call_k3x9a1b3",
+                "content": '{"error":"which city?"}',
+            },
+            {"role": "assistant", "content": "22 degrees."},
+            {"role": "user", "content": "Thanks"},
+        ],
+        "tools": [_OLLAMA_TOOL],
+        "think": True,
+    },
+    "calls without ids": {
+        "model": "llama3.1",
+        "messages": [
+            {"role": "user", "content": "Weather?"},
+            {
+                "role": "assistant",
+                "tool_calls": [
+                    {"type": "function", "function": {"name": "get_weather", "arguments": {"city": "Bern"}}},
+                    {"type": "function", "function": {"name": "get_time", "arguments": {"city": "Bern"}}},
+                ],
+            },
+            {"role": "tool", "tool_name": "get_time", "content": "noon"},
+            {"role": "tool", "tool_name": "get_weather", "content": "22"},
+        ],
+        "tools": [_OLLAMA_TOOL],
+    },
+}
+
+_OLLAMA_RESPONSES: dict[str, dict[str, Any]] = {
+    "text": {
+        "model": "qwen3",
+        "created_at": "2026-08-21T10:00:00.123456789Z",
+        "message": {"role": "assistant", "content": "Hello"},
+        "done": True,
+        "done_reason": "stop",
+        **_OLLAMA_METRICS,
+    },
+    "calls": {
+        "model": "qwen3",
+        "created_at": "2026-08-21T10:00:00.1Z",
+        "message": {
+            "role": "assistant",
+            "content": "Let me see.",
+            "thinking": "Which city?",
+            "tool_calls": [
+                {"id": "call_k3x9a1b2", "function": {"index": 0, "name": "f", "arguments": {"a": 1}}},
+                {"id": "call_k3x9a1b3", "function": {"index": 1, "name": "g", "arguments": {}}},
+            ],
+        },
+        "done": True,
+        "done_reason": "stop",
+        **_OLLAMA_METRICS,
+    },
+    "calls of an old server": {
+        "model": "llama3.1",
+        "created_at": "2024-08-21T10:00:00Z",
+        "message": {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}],
+        },
+        "done": True,
+        "eval_count": 3,
+    },
+    "cut": {
+        "model": "qwen3",
+        "created_at": "2026-08-21T10:00:00Z",
+        "message": {"role": "assistant", "content": "Once upon"},
+        "done": True,
+        "done_reason": "length",
+        **_OLLAMA_METRICS,
+    },
+    "nothing but a loaded model": {
+        "model": "qwen3",
+        "created_at": "2026-08-21T10:00:00Z",
+        "message": {"role": "assistant", "content": ""},
+        "done": True,
+        "done_reason": "load",
+    },
+}
+
+_OLLAMA_ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
+    "no such model": (404, {"error": "model 'qwen9' not found"}),
+    "not signed in": (401, {"error": "unauthorized", "signin_url": "https://example.org/connect"}),
+}
+
 _ALL: dict[str, tuple[Any, Any, Any]] = {
     "openai-chat": (_CHAT_REQUESTS, _CHAT_RESPONSES, _CHAT_ERRORS),
     "anthropic-messages": (_CLAUDE_REQUESTS, _CLAUDE_RESPONSES, _CLAUDE_ERRORS),
     "gemini": (_GEMINI_REQUESTS, _GEMINI_RESPONSES, _GEMINI_ERRORS),
     "vertex": (_GEMINI_REQUESTS, _GEMINI_RESPONSES, _GEMINI_ERRORS),
+    "ollama-chat": (_OLLAMA_REQUESTS, _OLLAMA_RESPONSES, _OLLAMA_ERRORS),
 }
 
 REQUESTS: tuple[Sample, ...] = tuple(

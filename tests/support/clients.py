@@ -46,11 +46,27 @@ def _identity(call: Body) -> Body:
     return {key: call[key] for key in ("id", "name") if key in call}
 
 
+def _ollama(request: Body, answer: Body) -> Body:
+    message = answer["message"]
+    results = [
+        {
+            "role": "tool",
+            "tool_name": call["function"]["name"],
+            "content": "done",
+            **({"tool_call_id": call["id"]} if "id" in call else {}),
+        }
+        for call in message.get("tool_calls") or ()
+    ]
+    follow: list[Body] = results or [{"role": "user", "content": "go on"}]
+    return {**request, "messages": [*request["messages"], message, *follow]}
+
+
 CONTINUE: Mapping[str, Callable[[Body, Body], Body]] = {
     "openai-chat": _chat,
     "anthropic-messages": _messages,
     "gemini": _gemini,
     "vertex": _gemini,
+    "ollama-chat": _ollama,
 }
 
 OPENING: Mapping[str, Body] = {
@@ -86,4 +102,4 @@ OPENING: Mapping[str, Body] = {
         ],
     },
 }
-OPENING = {**OPENING, "vertex": OPENING["gemini"]}
+OPENING = {**OPENING, "vertex": OPENING["gemini"], "ollama-chat": OPENING["openai-chat"]}

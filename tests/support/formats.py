@@ -14,7 +14,7 @@ PAIRS: tuple[tuple[str, str], ...] = tuple(product(FORMATS, FORMATS))
 CROSSINGS: tuple[tuple[str, str], ...] = tuple((source, target) for source, target in PAIRS if source != target)
 
 FAMILY: Mapping[str, str] = {name: codec(name).profile.family for name in FORMATS}
-FAMILIES = ("openai", "anthropic", "google")
+FAMILIES = ("openai", "anthropic", "google", "ollama")
 
 # Bodies are written for one model of each vendor: an ordinary, current one.
 MODELS: Mapping[str, str] = {
@@ -22,6 +22,7 @@ MODELS: Mapping[str, str] = {
     "anthropic-messages": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-flash",
     "vertex": "gemini-2.5-flash",
+    "ollama-chat": "qwen3",
 }
 
 _RULES: Mapping[str, tuple[str, dict[str, str]]] = {
@@ -29,6 +30,7 @@ _RULES: Mapping[str, tuple[str, dict[str, str]]] = {
     "anthropic-messages": ("anthropic_messages", {}),
     "gemini": ("gemini", {"backend": "gemini"}),
     "vertex": ("gemini", {"backend": "vertex"}),
+    "ollama-chat": ("ollama_chat", {}),
 }
 
 Verdict = tuple[Any, ...]

@@ -23,11 +23,14 @@ _FORMATS: dict[str, tuple[str, str]] = {
     "anthropic-messages": ("anthropic_messages", "PROFILE"),
     "gemini": ("gemini", "PROFILE"),
     "vertex": ("gemini", "VERTEX_PROFILE"),
+    "ollama-chat": ("ollama_chat", "PROFILE"),
 }
 """Format -> its folder, and which profile of that folder it is."""
 
 _RECORDS: dict[str, tuple[str, str]] = {
     "universal": ("records.universal", "PROFILE"),
+    "modular-prompt": ("records.modular_prompt", "PROFILE"),
+    "agent-sdk": ("records.agent_sdk", "PROFILE"),
     "multi-llm-chat": ("records.multi_llm_chat", "PROFILE"),
 }
 """The same for formats of stored histories, which no API speaks: they have no streams and no errors."""
@@ -48,6 +51,7 @@ class Codec(Struct, frozen=True):
     locate_response: Callable[[Any, int | None, int | None, str], str]
     encode_plain_request: Callable[[Request], Encoded | None]
     """The short way: None for a request that needs the long one."""
+    encode_plain_response: Callable[[Completion], bytes | None]
 
 
 def formats(kind: Literal["wire", "record"] | None = "wire") -> tuple[str, ...]:
@@ -72,39 +76,51 @@ def _entry(name: str) -> tuple[str, str]:
 @cache
 def codec(name: str) -> Codec:
     """The codec of a format."""
-    folder, profile_name = _entry(name)
-    request, response, errors, profiles = (
-        import_module(f"dragoman.codecs.{folder}.{module}") for module in ("request", "response", "errors", "profile")
-    )
+    folder, profile_name = folder_of(name), _FORMATS[name][1]
+    request, response, errors, profiles = (_module(folder, part) for part in ("request", "response", "errors", "profile"))
     profile: Profile = getattr(profiles, profile_name)
-    encode_request, encode_response = request.encode_request, response.encode_response
-    encode_plain_request = _short_way(folder)
+    plain_request, plain_response = _short_way(folder, "request"), _short_way(folder, "response")
+    encoders = (request.encode_request, response.encode_response, plain_request.encode, plain_response.encode)
     if profile_name != "PROFILE":
-        encode_plain_request = partial(encode_plain_request, profile=profile)
-        encode_request = partial(encode_request, profile=profile)
-        encode_response = partial(encode_response, profile=profile)
+        encoders = tuple(partial(encode, profile=profile) for encode in encoders)
+    encode_request, encode_response, encode_plain_request, encode_plain_response = encoders
     return Codec(
         name,
         profile,
-        request.decode_request,
+        plain_request.before(request.decode_request),
         encode_request,
-        response.decode_response,
+        plain_response.before(response.decode_response),
         encode_response,
         errors.decode_error,
         errors.encode_error,
         request.locate,
         response.locate,
         encode_plain_request,
+        encode_plain_response,
     )
 
 
-def _short_way(folder: str) -> Callable[..., Encoded | None]:
-    """A codec may do without: then every request takes the long way."""
-    if find_spec(f"dragoman.codecs.{folder}.plain") is None:
-        return _no_short_way
-    plain: Callable[..., Encoded | None] = import_module(f"dragoman.codecs.{folder}.plain").encode_plain_request
-    return plain
+def _module(folder: str, name: str) -> Any:
+    return import_module(f"dragoman.codecs.{folder}.{name}")
 
 
-def _no_short_way(_request: Request, **_profile: Profile) -> Encoded | None:
+class _ShortWay(Struct, frozen=True):
+    """What a codec reads and writes in a short way (see codecs/plain.py). A codec may do without."""
+
+    decode: Callable[[bytes], Any]
+    encode: Callable[..., Encoded | None]
+
+    def before(self, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+        short = self.decode
+        return decode if short is _never else lambda body: short(body) or decode(body)
+
+
+def _never(*_given: object, **_options: object) -> None:
     return None
+
+
+def _short_way(folder: str, kind: str) -> _ShortWay:
+    if find_spec(f"dragoman.codecs.{folder}.plain_{kind}") is None:
+        return _ShortWay(_never, _never)
+    plain = _module(folder, f"plain_{kind}")
+    return _ShortWay(getattr(plain, f"decode_plain_{kind}"), getattr(plain, f"encode_plain_{kind}"))

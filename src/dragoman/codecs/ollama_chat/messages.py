@@ -142,7 +142,7 @@ class MessageDecoder:
         metadata = {FAMILY: extra} if extra else None
         if wire.images:
             text = error if type(error) is str else content
-            parts = (*decode_images(wire.images), *((Text(text),) if text else ()))
+            parts = (*((Text(text),) if text else ()), *decode_images(wire.images))
             kind: ResultKind = "error" if type(error) is str else "multimodal"
             return ToolResult(call_id, name, kind, None, parts, None, metadata)
         if error is not UNSET:
@@ -436,7 +436,7 @@ class MessageEncoder:
     def _result_content(self, result: ToolResult) -> tuple[str, list[str]]:
         kind = result.kind
         if result.parts or kind == "multimodal":
-            held = gather(result.parts, self._log)
+            held = gather(result.parts, self._log, text_first=True)
             if len(held.texts) > 1:
                 what = f"borders between {len(held.texts)} texts"
                 self._log.degrade(result, "parts", what, "joined by line breaks: a message of this API holds one text")

@@ -45,6 +45,9 @@ def _decode_image(data: str) -> Image | Audio:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_APART = "this API keeps images beside the text, not in it"
+
+
 class Held:
     """What the fields of one message hold: text that is joined, and media beside it."""
 
@@ -55,13 +58,15 @@ class Held:
         self.images: list[str] = []
 
 
-def gather(parts: Iterable[AnyPart], log: LossLog) -> Held:
-    """Text and media of these parts; what the message cannot hold is told."""
+def gather(parts: Iterable[AnyPart], log: LossLog, *, text_first: bool = False) -> Held:
+    """Text and media of these parts; what the message cannot hold is told, and so is another order than the usual."""
     held = Held()
     for part in parts:
         if isinstance(part, Text):
             report_text(part, log)
             held.texts.append(part.text)
+            if text_first and held.images:
+                log.degrade(part, "", "place among the media", _APART)
         elif isinstance(part, Document) and part.text is not None:
             log.degrade(part, "", "text document", "it crosses as plain text")
             _report_unsaid(part, log)
@@ -72,8 +77,8 @@ def gather(parts: Iterable[AnyPart], log: LossLog) -> Held:
         elif isinstance(part, Media):
             data = _encode_media(part, log)
             if data is not None:
-                if held.texts:
-                    log.degrade(part, "", "place among the texts", "this API puts images before the text")
+                if held.texts and not text_first:
+                    log.degrade(part, "", "place among the texts", _APART)
                 held.images.append(data)
         elif isinstance(part, Opaque | ServerToolCall | ServerToolResult):
             log.drop(part, "", f"{part.origin} block", "it belongs to the provider that made it")

@@ -17,7 +17,7 @@ from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.errors import EncodeError
 from dragoman.ir import Request
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
-from dragoman.ir.values import encode_json
+from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(ChatRequest, "ollama-chat request", aliases=ALIASES)
@@ -27,6 +27,8 @@ PATH = "/api/chat"
 STREAM = "~stream"
 """Note: `stream` was not said. This API streams unless it is told not to."""
 STOP = "~stop"
+NUMBER = "~number:"
+"""Note: this whole number was spelled with a fraction."""
 _NO_OPTIONS = Options()
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -45,9 +47,10 @@ def decode_request(body: bytes) -> Request:
         notes[MODELLED + "tools"] = Raw(b"[]")
     options = _NO_OPTIONS if wire.options is UNSET else wire.options
     said: Extra = {} if options.extra is UNSET else dict(options.extra)
-    maximum = _positive(options.num_predict, "num_predict", said)
+    maximum = _whole(options.num_predict, "num_predict", said)
     stop = () if options.stop is UNSET else _decode_stop(options.stop, said)
-    seed = _positive(options.seed, "seed", said)
+    seed = _whole(options.seed, "seed", said)
+    top_k = _whole(options.top_k, "top_k", said)
     if said or (wire.options is not UNSET and options == _NO_OPTIONS):
         notes[WITHIN + "options"] = Raw(encode_json(said))
     return Request(
@@ -59,7 +62,7 @@ def decode_request(body: bytes) -> Request:
         maximum,
         options.temperature,
         options.top_p,
-        options.top_k,
+        top_k,
         stop,
         seed,
         options.presence_penalty,
@@ -75,12 +78,15 @@ def decode_request(body: bytes) -> Request:
     )
 
 
-def _positive(value: int | None, key: str, said: Extra) -> int | None:
+def _whole(value: float | None, key: str, said: Extra) -> int | None:
     """-1 says what saying nothing says: as much as it takes, a seed by chance. -2 fills the context."""
-    if value is None or value >= 0:
+    if value is None or (type(value) is int and value >= 0):
         return value
-    said[MODELLED * (value == -1) + key] = Raw(encode_json(value))
-    return None
+    if value < 0:
+        said[MODELLED * (value == -1) + key] = Raw(encode_json(value))
+        return None
+    said[NUMBER + key] = Raw(encode_json(value))
+    return int(value)
 
 
 def _decode_stop(stop: list[str] | str, said: Extra) -> tuple[str, ...]:
@@ -137,18 +143,23 @@ def _encode_options(request: Request, said: Extra | None) -> WireValue:
     if said is not None and STOP in said:
         stop = request.stop[0] if request.stop and bytes(said[STOP]) == b'"string"' else list(request.stop)
     options = Options(
-        request.max_output_tokens,
+        _spelled(request.max_output_tokens, "num_predict", said),
         request.temperature,
         request.top_p,
-        request.top_k,
+        _spelled(request.top_k, "top_k", said),
         stop,
-        request.seed,
+        _spelled(request.seed, "seed", said),
         request.presence_penalty,
         request.frequency_penalty,
     )
     if said is not None:
         return spliced(options, said)
     return UNSET if options == _NO_OPTIONS else options
+
+
+def _spelled(value: int | None, key: str, said: Extra | None) -> WireValue:
+    noted = None if value is None or said is None else said.get(NUMBER + key)
+    return noted if noted is not None and int(parse_json(noted)) == value else value
 
 
 locate = locate_request

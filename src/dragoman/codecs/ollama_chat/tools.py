@@ -166,7 +166,8 @@ def encode_tool_choice(request: Request, log: LossLog) -> tuple[Tool, ...]:
     if choice is None or request.origin == FAMILY:
         return request.tools
     if choice.mode == "none":
-        log.degrade(request, "tool_choice", "choice of no tool", "said by declaring no tool")
+        for tool in request.tools:
+            log.degrade(tool, "", f"tool {tool.name!r}", "left out: that is how this API is told to call none")
         return ()
     if choice.mode == "required" and request.tools:
         log.drop(request, "tool_choice", "forced tool call", "the models of this API are free to call or not")

@@ -71,12 +71,13 @@ class Tool(Wire, frozen=True):
 class Options(Wire, frozen=True, omit_defaults=True):
     """Settings of the sampler. Those of the runner (num_ctx, num_gpu, …) come in `extra`."""
 
-    num_predict: MaybeInt = None
+    # The server cuts the fraction off whole numbers that have one.
+    num_predict: MaybeNumber = None
     temperature: MaybeNumber = None
     top_p: MaybeNumber = None
-    top_k: MaybeInt = None
+    top_k: MaybeNumber = None
     stop: list[str] | str | UnsetType = UNSET
-    seed: MaybeInt = None
+    seed: MaybeNumber = None
     presence_penalty: MaybeNumber = None
     frequency_penalty: MaybeNumber = None
 

@@ -1,0 +1,259 @@
+"""Stored histories as people have them, in the four record formats: spelled every way their documents allow."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+import dragoman
+from tests import strategies
+
+RECORDS: tuple[str, ...] = dragoman.formats("record")
+
+_WORDS = strategies.ANY_TEXT
+_IDS = st.sampled_from(("call_1", "call_2", "toolu_3"))
+_UNKNOWN = st.dictionaries(st.sampled_from(("x_trace", "timestamp", "tags")), strategies.JSON_VALUES, max_size=1)
+_BAGS = st.sampled_from(
+    (
+        {"thoughtSignature": "c2ln"},
+        {"thought_signature": "c2ln", "more": 1},
+        {"google": {"thought_signature": "c2ln"}},
+        {"signature": {"family": "anthropic", "data": "c2ln", "id": "x"}},
+        {"trace": [1]},
+        "text",
+        None,
+    )
+)
+_SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def _with(draw: DrawFn, record: dict[str, Any], **optional: SearchStrategy[Any]) -> dict[str, Any]:
+    """The record with some of these keys, and sometimes with one that nobody knows."""
+    for key, values in optional.items():
+        if draw(st.booleans()):
+            record[key] = draw(values)
+    return {**record, **draw(_UNKNOWN)} if draw(st.integers(0, 5)) == 0 else record
+
+
+# ── parts and calls ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@st.composite
+def parts(draw: DrawFn, bag: str) -> dict[str, Any]:
+    kind = draw(st.sampled_from(("text", "text", "image_url", "document", "other", "audio", "strange", "reasoning")))
+    if kind == "text":
+        return _with(draw, {"type": "text", "text": draw(_WORDS)}, **{bag: _BAGS})
+    if kind == "image_url":
+        url = draw(st.sampled_from(("https://example.org/a.png", "data:image/png;base64,aGk=", "file.png")))
+        image = _with(draw, {"url": url}, detail=st.just("low"), media_type=st.just("image/png"))
+        return _with(draw, {"type": "image_url", "image_url": draw(st.sampled_from((image, url)))}, **{bag: _BAGS})
+    if kind == "document":
+        source = {"data": "aGk=", "media_type": "application/pdf"}
+        return _with(draw, {"type": "document", "source": _with(draw, source)}, title=_WORDS)
+    if kind == "other":
+        other = {"type": "other", "provider": draw(st.sampled_from(("anthropic", "x"))), "kind": "k"}
+        return _with(draw, other, payload=strategies.JSON_VALUES, **{bag: _BAGS})
+    if kind == "audio":
+        return {"type": "other", "provider": "dragoman", "kind": "audio", "payload": draw(strategies.JSON_VALUES)}
+    if kind == "reasoning":
+        return _with(draw, {"type": "reasoning", "text": draw(_WORDS)}, redacted=st.booleans(), **{bag: _BAGS})
+    return _with(draw, {"type": "strange", "value": draw(strategies.JSON_VALUES)})
+
+
+def contents(bag: str) -> SearchStrategy[Any]:
+    return _WORDS | st.lists(parts(bag), max_size=2)
+
+
+@st.composite
+def flat_calls(draw: DrawFn, bag: str) -> dict[str, Any]:
+    arguments = st.dictionaries(st.just("city"), _WORDS, max_size=1) | st.just('{"city": "x"}') | st.none()
+    call = {"name": draw(strategies.NAMES)}
+    return _with(draw, call, id=_IDS | st.none() | st.just(""), arguments=arguments, **{bag: _BAGS})
+
+
+@st.composite
+def nested_calls(draw: DrawFn, bag: str) -> dict[str, Any]:
+    text = st.sampled_from(('{"city": "x"}', "{}", "", "{broken")) | st.just({"city": "x"}) | st.none()
+    function = _with(draw, {"name": draw(strategies.NAMES)}, arguments=text)
+    return _with(draw, {"function": function}, id=_IDS, type=st.just("function"), **{bag: _BAGS})
+
+
+def calls(bag: str) -> SearchStrategy[dict[str, Any]]:
+    return flat_calls(bag) | nested_calls(bag)
+
+
+# ── records ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@st.composite
+def universal(draw: DrawFn) -> dict[str, Any]:
+    bag = "raw_context"
+    kind = draw(st.sampled_from(("user", "system", "assistant", "assistant", "call", "result", "result")))
+    if kind in {"user", "system"}:
+        return _with(draw, {"role": kind}, content=contents(bag) | st.none(), name=strategies.NAMES)
+    if kind == "assistant":
+        made = st.lists(calls(bag), max_size=2)
+        return _with(draw, {"role": kind}, content=contents(bag) | st.none(), tool_calls=made, name=strategies.NAMES)
+    if kind == "call":
+        return {"arguments": {}, **draw(calls(bag))}
+    record = {"result": draw(strategies.JSON_VALUES)}
+    return _with(
+        draw,
+        record,
+        tool_call_id=_IDS | st.none() | st.just("unknown"),
+        name=strategies.NAMES,
+        is_error=st.booleans(),
+        kind=st.sampled_from(("data", "text")),
+        role=st.just("tool"),
+        multimodal_parts=st.lists(parts(bag), max_size=2),
+    )
+
+
+@st.composite
+def modular_prompt(draw: DrawFn) -> dict[str, Any]:
+    bag = "metadata"
+    kind = draw(st.sampled_from(("user", "assistant", "assistant", "call", "result", "result", "old result")))
+    if kind == "user":
+        return _with(draw, {"role": kind, "content": draw(contents(bag))}, type=st.just("message"))
+    if kind == "assistant":
+        thoughts = st.just(
+            {"reasoning": [{"text": "hm", "signature": {"family": "anthropic", "data": "c2ln"}}], "x": 1}
+        )
+        made = st.lists(calls(bag), max_size=2)
+        return _with(draw, {"role": kind, "content": draw(contents(bag))}, toolCalls=made, metadata=thoughts | _BAGS)
+    if kind == "call":
+        return {"arguments": {}, **draw(calls(bag))}
+    if kind == "old result":
+        content = draw(_WORDS | st.lists(parts(bag), max_size=2))
+        return _with(draw, {"role": "tool", "content": content}, toolCallId=_IDS, name=strategies.NAMES)
+    tag = draw(st.sampled_from(("text", "data", "error", "multimodal")))
+    value = draw(st.lists(parts(bag), max_size=2) if tag == "multimodal" else strategies.JSON_VALUES)
+    return _with(draw, {"kind": tag, "value": value}, role=st.just("tool"), toolCallId=_IDS, name=strategies.NAMES)
+
+
+_ITEMS = st.sampled_from(
+    (
+        {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+        {"type": "redacted_thinking", "data": "c2ln"},
+        {"type": "reasoning", "id": "rs_1", "encrypted_content": "c2ln", "summary": []},
+        {"type": "strange"},
+        {"signature": {"family": "google", "data": "c2ln"}, "redacted": True},
+        None,
+    )
+)
+
+
+@st.composite
+def agent_sdk(draw: DrawFn) -> dict[str, Any]:
+    bag = "provider_meta"
+    kind = draw(st.sampled_from(("user", "system", "assistant", "assistant", "reasoning", "tool", "tool")))
+    content = contents(bag)
+    if kind == "tool":
+        return _with(
+            draw,
+            {"role": kind, "content": draw(content)},
+            tool_call_id=_IDS,
+            tool_name=strategies.NAMES,
+            is_error=st.booleans(),
+            output_ref=st.just({"id": "out_1", "byte_size": 10, "line_count": 2}),
+            trimmed=st.booleans(),
+            kind=st.sampled_from(("data", "text")),
+        )
+    if kind == "reasoning":
+        return _with(draw, {"role": kind}, content=_WORDS | st.none(), raw_item=_ITEMS)
+    if kind == "assistant":
+        made = st.lists(calls(bag), max_size=2)
+        return _with(draw, {"role": kind}, content=content | st.none(), tool_calls=made, refusal=_WORDS | st.none())
+    return _with(draw, {"role": kind, "content": draw(content)}, name=strategies.NAMES, cache=st.booleans())
+
+
+@st.composite
+def _chat_parts(draw: DrawFn) -> Any:
+    kind = draw(st.sampled_from(("text", "bare", "call", "flat", "result", "strange", "reasoning")))
+    if kind == "bare":
+        return draw(_WORDS)
+    if kind == "text":
+        return _with(draw, {"type": "text", "content": draw(_WORDS)}, metadata=_BAGS)
+    if kind in {"call", "flat"}:
+        arguments = st.dictionaries(st.just("city"), _WORDS, max_size=1) | st.none() | st.just('{"city": "x"}')
+        call = _with(
+            draw,
+            {"name": draw(strategies.NAMES)},
+            arguments=arguments,
+            tool_call_id=_IDS | st.none(),
+            metadata=_BAGS,
+        )
+        return {"type": "tool_call", **call} if kind == "flat" else _with(draw, {"type": "tool_call", "content": call})
+    if kind == "result":
+        return _with(
+            draw,
+            {"type": "tool_result", "content": draw(strategies.JSON_VALUES)},
+            name=strategies.NAMES,
+            tool_call_id=_IDS | st.none() | strategies.NAMES,
+            is_error=st.booleans(),
+            kind=st.sampled_from(("data", "x")),
+        )
+    if kind == "reasoning":
+        return _with(draw, {"type": "reasoning", "content": draw(_WORDS)}, redacted=st.booleans(), metadata=_BAGS)
+    return _with(draw, {"type": "strange"})
+
+
+@st.composite
+def multi_llm_chat(draw: DrawFn) -> dict[str, Any]:
+    role = draw(st.sampled_from(("user", "gemini", "chatgpt", "claude", "assistant", "tool", "tool", "system")))
+    content = _WORDS | st.lists(_chat_parts(), max_size=3) | st.none()
+    return _with(
+        draw, {"role": role}, content=content, name=strategies.NAMES, tool_call_id=_IDS, is_error=st.booleans()
+    )
+
+
+RECORD_STRATEGIES: dict[str, SearchStrategy[dict[str, Any]]] = {
+    "universal": universal(),
+    "modular-prompt": modular_prompt(),
+    "agent-sdk": agent_sdk(),
+    "multi-llm-chat": multi_llm_chat(),
+}
+
+# ── whole histories ───────────────────────────────────────────────────────────────────────────────────────────
+
+_TOOLS = st.lists(
+    st.sampled_from(
+        (
+            {"name": "f", "description": "d", "parameters": _SCHEMA, "strict": True},
+            {"name": "g"},
+            {"type": "function", "function": {"name": "h", "parameters": _SCHEMA, "x": 1}},
+            {"function": {"name": "i"}, "y": 2},
+            {"type": "web_search", "max": 1},
+            {"type": "function", "name": "j"},
+        )
+    ),
+    max_size=2,
+)
+_CHOICES = st.sampled_from(
+    (
+        "auto",
+        "none",
+        "required",
+        "f",
+        {"name": "f"},
+        {"type": "function", "function": {"name": "f"}},
+        {"function": {"name": "f", "x": 1}},
+        {"type": "tool", "name": "f", "y": 1},
+    )
+)
+CHOICE_KEY = {"modular-prompt": "toolChoice"}
+
+
+@st.composite
+def histories(draw: DrawFn, name: str) -> Any:
+    """A list of records, or an object that holds it."""
+    records = draw(st.lists(RECORD_STRATEGIES[name], max_size=4))
+    if draw(st.booleans()):
+        return records
+    key = "turns" if name == "multi-llm-chat" and draw(st.booleans()) else "messages"
+    body = {key: records}
+    choice = CHOICE_KEY.get(name, "tool_choice")
+    if name == "modular-prompt" and draw(st.booleans()):
+        choice = "tool_choice"
+    further = {"system_prompt": _WORDS} if name == "multi-llm-chat" else {}
+    return _with(draw, body, tools=_TOOLS, model=st.just("m"), **{choice: _CHOICES}, **further)
