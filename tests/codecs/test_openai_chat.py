@@ -277,7 +277,7 @@ TOLERATED: dict[str, tuple[dict[str, Any], ir.Message]] = {
             "assistant",
             (
                 ir.Reasoning("hm", ir.Signature("anthropic", "c2ln")),
-                ir.Reasoning("", ir.Signature("openai", "ZW5j", "rs_1"), redacted=True),
+                ir.Reasoning("", ir.Signature("openai-responses", "ZW5j", "rs_1"), redacted=True),
                 ir.Reasoning("in short"),
                 ir.Text("ho"),
             ),

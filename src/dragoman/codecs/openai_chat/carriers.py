@@ -33,7 +33,7 @@ FAMILY = "openai"
 _FORMAT_FAMILY = {
     "anthropic-claude-v1": "anthropic",
     "google-gemini-v1": "google",
-    "openai-responses-v1": "openai",
+    "openai-responses-v1": "openai-responses",
     "xai-responses-v1": "xai",
 }
 _FAMILY_FORMAT = {family: name for name, family in _FORMAT_FAMILY.items()}
@@ -129,7 +129,7 @@ def write_reasoning(
 def detail_for(part: Reasoning, signature: Signature, index: int) -> ReasoningDetail:
     spelled = _FAMILY_FORMAT.get(signature.family, signature.family)
     item_id: str | UnsetType = UNSET if signature.id is None else signature.id
-    if part.redacted or (signature.family == FAMILY and not part.text):
+    if part.redacted or (signature.family == "openai-responses" and not part.text):
         return ReasoningDetail("reasoning.encrypted", data=signature.data, format=spelled, id=item_id, index=index)
     return ReasoningDetail(
         "reasoning.text", text=part.text, signature=signature.data, format=spelled, id=item_id, index=index

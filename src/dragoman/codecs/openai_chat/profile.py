@@ -27,7 +27,7 @@ AUDIO_MODELS = re.compile(r"audio|realtime|voxtral|gemini|omni")
 _MINTED_BEHIND = (
     (re.compile(r"^anthropic/"), "anthropic"),
     (re.compile(r"^(google/|models/)?gemini|^google/"), "google"),
-    (re.compile(r"^openai/"), "openai"),
+    (re.compile(r"^openai/"), "openai-responses"),
     (re.compile(r"^x-ai/"), "xai"),
 )
 
