@@ -11,14 +11,30 @@ from urllib.parse import unquote
 
 import msgspec
 
-from dragoman.sim.apis import anthropic_messages, gemini, openai_chat
+from dragoman.sim import catalogue
+from dragoman.sim.apis import (
+    anthropic_messages,
+    bedrock_converse,
+    gemini,
+    ollama_chat,
+    openai_chat,
+    openai_responses,
+)
 from dragoman.sim.exchange import Answered, Api, Exchange, Problem, Refused, Reply, Route, json_reply
 from dragoman.sim.faults import HEADER, NO_FAULT, Fault, parse_fault
 from dragoman.sim.script import Prompter, Script, read_script
 from dragoman.sim.view import JsonObject
 from dragoman.sim.visit import Memory, Visit
 
-APIS: tuple[Api, ...] = (openai_chat.API, anthropic_messages.API, gemini.GEMINI, gemini.VERTEX)
+APIS: tuple[Api, ...] = (
+    openai_chat.API,
+    openai_responses.API,
+    anthropic_messages.API,
+    gemini.GEMINI,
+    gemini.VERTEX,
+    ollama_chat.API,
+    bedrock_converse.API,
+)
 
 # Every API also stands under its own name, for paths that several of them share.
 MOUNTS: Mapping[str, tuple[str, ...]] = {
@@ -210,7 +226,21 @@ def _spoken(exchange: Exchange) -> str:
         return "gemini"
     if "anthropic-version" in exchange.headers or "x-api-key" in exchange.headers:
         return "anthropic-messages"
-    return "openai-chat"
+    return "ollama-chat" if catalogue.local_model(_model_of(exchange)) else "openai-chat"
+
+
+class _Named(msgspec.Struct):
+    model: str = ""
+
+
+def _model_of(exchange: Exchange) -> str:
+    """Of the OpenAI-compatible servers, the one that has the model answers."""
+    if not exchange.path.endswith("/chat/completions"):
+        return ""
+    try:
+        return msgspec.json.decode(exchange.body, type=_Named).model
+    except (msgspec.DecodeError, RecursionError):
+        return ""
 
 
 def _neighbour(exchange: Exchange, apis: Iterable[Api]) -> Api:

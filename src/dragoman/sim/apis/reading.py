@@ -45,15 +45,23 @@ def parsed_arguments(text: str) -> object:
 
 
 def gathered(turns: Iterable[Turn]) -> tuple[Turn, ...]:
-    """Neighbouring turns of results become one: formats with one message per result mean the same."""
+    """Neighbouring turns that other formats would say in one: results of one step, words and calls of it."""
     joined: list[Turn] = []
     for turn in turns:
         previous = joined[-1] if joined else None
-        if previous and previous.results and turn.results and not turn.text and not previous.text:
-            joined[-1] = Turn("user", results=(*previous.results, *turn.results), media=previous.media + turn.media)
+        if previous is not None and _are_one(previous, turn):
+            text = "\n".join(text for text in (previous.text, turn.text) if text)
+            calls, results = previous.calls + turn.calls, previous.results + turn.results
+            joined[-1] = Turn(turn.role, text, calls=calls, results=results, media=previous.media + turn.media)
         else:
             joined.append(turn)
     return tuple(joined)
+
+
+def _are_one(first: Turn, second: Turn) -> bool:
+    if first.role == second.role == "assistant":
+        return True
+    return bool(first.results and second.results) and not first.text and not second.text
 
 
 def without_empty(mapping: Mapping[str, object]) -> dict[str, object]:

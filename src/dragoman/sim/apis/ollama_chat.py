@@ -1,0 +1,380 @@
+"""Ollama: `/api/chat`, the models it has, and the part of OpenAI's API that it speaks under `/v1`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from dragoman.sim import catalogue
+from dragoman.sim.apis import openai, openai_chat
+from dragoman.sim.apis.reading import gathered, parsed_arguments, told
+from dragoman.sim.catalogue import LocalModel
+from dragoman.sim.exchange import (
+    Answered,
+    Api,
+    Exchange,
+    Kind,
+    Problem,
+    Refused,
+    Reply,
+    Streamed,
+    json_reply,
+    refused_by,
+    route,
+)
+from dragoman.sim.rules import ollama_chat as rules
+from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
+from dragoman.sim.view import Answer, Asked, Call, Called, Choice, JsonObject, Part, Said, Thought, Tool, Turn
+from dragoman.sim.visit import Visit
+
+NAME = "ollama-chat"
+VERSION = "0.33.1"
+MAX_BODY = 256 << 20
+CREATED_AT = "2026-11-15T12:00:00.000000Z"
+# Nanoseconds for each token: a machine of moderate speed.
+PER_TOKEN = 10_000_000
+LOAD = 50_000_000
+
+# kind -> status, message
+_USUAL: Mapping[Kind, tuple[int, str]] = {
+    "invalid": (400, "invalid request"),
+    "bad_json": (400, "invalid JSON"),
+    "authentication": (401, "unauthorized"),
+    "wrong_key": (401, "unauthorized"),
+    "permission": (403, "forbidden"),
+    "no_model": (404, "model not found"),
+    "no_route": (404, "404 page not found"),
+    "method": (405, "405 method not allowed"),
+    "too_large": (400, "http: request body too large"),
+    "conflict": (409, "conflict"),
+    "rate_limit": (429, "too many requests"),
+    "quota": (429, "you have reached your usage limit"),
+    "timeout": (504, "timed out waiting for the model runner"),
+    "server": (500, "model runner has unexpectedly stopped"),
+    "unavailable": (503, "server busy, please try again. maximum pending requests exceeded"),
+    "overloaded": (503, "server busy, please try again. maximum pending requests exceeded"),
+}
+
+
+def authenticate(exchange: Exchange, keys: frozenset[str]) -> Problem | None:
+    """A local server asks for no key. One that was configured to (as Ollama's cloud does) takes a bearer token."""
+    if not keys or exchange.bearer in keys:
+        return None
+    return Problem("authentication" if not exchange.bearer else "wrong_key")
+
+
+def refusal(problem: Problem, exchange: Exchange) -> Reply:
+    status, message = _USUAL[problem.kind]
+    status, message = problem.status or status, problem.message or message
+    if problem.kind in ("no_route", "method"):
+        return Reply(status, message.encode(), "text/plain")
+    headers = {} if problem.retry_after is None else {"retry-after": str(max(1, round(problem.retry_after)))}
+    if exchange.path.startswith("/v1/"):
+        kind = "invalid_request_error" if status < 500 else "api_error"  # noqa: PLR2004
+        error = {"message": message, "type": kind, "param": None, "code": None}
+        return json_reply({"error": error}, status=status, headers=headers)
+    return json_reply({"error": message}, status=status, headers=headers)
+
+
+def failure_line(problem: Problem) -> bytes:
+    return msgspec.json.encode({"error": problem.message or _USUAL[problem.kind][1]}) + b"\n"
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def _folded(value: JsonObject) -> dict[str, object]:
+    """Go matches keys whatever their case."""
+    return {key.lower(): item for key, item in value.items()}
+
+
+def read(body: JsonObject, model: LocalModel) -> Asked:
+    options = object_at(body, "options")
+    limit = int(number_at(options, "num_predict"))
+    form = body.get("format")
+    return Asked(
+        model=text_at(body, "model"),
+        turns=gathered(_turns(objects_at(body, "messages"))),
+        tools=tuple(_tool(object_at(tool, "function")) for tool in objects_at(body, "tools")),
+        schema=form if isinstance(form, Mapping) else None,
+        any_json=form == "json",
+        stop=tuple(texts_at(options, "stop")),
+        max_tokens=limit if limit > 0 else None,
+        seed=int(number_at(options, "seed")),
+        thinks="thinking" in model.capabilities and (body.get("think") is not False or model.family == "gptoss"),
+    )
+
+
+def _tool(spec: JsonObject) -> Tool:
+    return Tool(text_at(spec, "name"), text_at(spec, "description"), object_at(spec, "parameters"))
+
+
+def _turns(messages: Sequence[JsonObject]) -> Iterator[Turn]:
+    """Results pair by id, by name, or else by order."""
+    open_calls: list[Call] = []
+    for message in messages:
+        role = text_at(message, "role").lower()
+        text = text_at(message, "content")
+        if role == "tool":
+            call = _answered(message, open_calls)
+            name = text_at(message, "tool_name") or (call.name if call else "the tool")
+            yield Turn("user", results=(told(name, text, call_id=call.id if call else ""),))
+        elif role == "assistant":
+            open_calls = [_call(call) for call in objects_at(message, "tool_calls")]
+            yield Turn("assistant", text, calls=tuple(open_calls))
+        else:
+            images = ("image",) * len(texts_at(message, "images"))
+            yield Turn("system" if role == "system" else "user", text, media=images)
+
+
+def _call(call: JsonObject) -> Call:
+    function = object_at(call, "function")
+    return Call(text_at(call, "id"), text_at(function, "name"), object_at(function, "arguments"))
+
+
+def _answered(message: JsonObject, open_calls: list[Call]) -> Call | None:
+    identifier, name = text_at(message, "tool_call_id"), text_at(message, "tool_name")
+    fitting = [call for call in open_calls if call.id and call.id == identifier]
+    fitting = fitting or [call for call in open_calls if call.name == name] or open_calls[:1]
+    if not fitting:
+        return None
+    open_calls.remove(fitting[0])
+    return fitting[0]
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    def __init__(self, visit: Visit, body: JsonObject) -> None:
+        self.visit = visit
+        self.model = text_at(body, "model")
+
+    def line(self, message: JsonObject, **more: object) -> dict[str, object]:
+        spoken = {"role": "assistant", "content": "", **message}
+        return {"model": self.model, "created_at": CREATED_AT, "message": spoken, "done": False, **more}
+
+    def _done(self, answer: Answer) -> dict[str, object]:
+        counts = answer.counts
+        evaluated, generated = counts.input * PER_TOKEN // 10, counts.output * PER_TOKEN
+        metrics = {
+            "total_duration": LOAD + evaluated + generated,
+            "load_duration": LOAD,
+            "prompt_eval_count": counts.input,
+            "prompt_eval_duration": evaluated,
+            "eval_count": counts.output,
+            "eval_duration": generated,
+        }
+        reason = "length" if answer.finish == "length" else "stop"
+        return {"done": True, "done_reason": reason, **{name: value for name, value in metrics.items() if value}}
+
+    def _calls(self, answer: Answer) -> list[JsonObject]:
+        whole = [call for call in answer.calls if call.complete]
+        return [self._call(call, index) for index, call in enumerate(whole)]
+
+    def _call(self, call: Called, index: int) -> JsonObject:
+        function = {"index": index, "name": call.name, "arguments": call.arguments}
+        return {"id": f"call_{self.visit.exchange.mark('call', index)[:8]}", "function": function}
+
+    def whole(self, answer: Answer) -> JsonObject:
+        message: dict[str, object] = {"content": answer.text}
+        if answer.thoughts:
+            message["thinking"] = "".join(thought.text for thought in answer.thoughts)
+        if calls := self._calls(answer):
+            message["tool_calls"] = calls
+        return self.line(message, **self._done(answer))
+
+    def lines(self, answer: Answer) -> Iterator[bytes]:
+        for message in self._messages(answer):
+            yield msgspec.json.encode(self.line(message)) + b"\n"
+        yield msgspec.json.encode(self.line({}, **self._done(answer))) + b"\n"
+
+    def _messages(self, answer: Answer) -> Iterator[JsonObject]:
+        for part in answer.parts:
+            yield from self._pieces(part)
+        # Whole, one in each line, before the last line.
+        yield from ({"tool_calls": [call]} for call in self._calls(answer))
+
+    def _pieces(self, part: Part) -> Iterator[JsonObject]:
+        match part:
+            case Thought():
+                yield from ({"thinking": piece} for piece in self.visit.chunks(part.text))
+            case Said():
+                yield from ({"content": piece} for piece in self.visit.chunks(part.text))
+
+
+# --- serving ------------------------------------------------------------------------------------------------------
+
+
+def _found(visit: Visit, name: str) -> LocalModel:
+    model = catalogue.local_model(name)
+    if model is None and visit.any_model:
+        return replace(catalogue.LOCAL_MODELS[0], name=name)
+    if model is None:
+        raise Refused(Problem("no_model", f"model '{name}' not found"))
+    return model
+
+
+def _check_capabilities(body: JsonObject, model: LocalModel) -> None:
+    if objects_at(body, "tools") and "tools" not in model.capabilities:
+        raise Refused(Problem("invalid", f"registry.ollama.ai/library/{model.name} does not support tools"))
+    if body.get("think") not in (None, False) and "thinking" not in model.capabilities:
+        raise Refused(Problem("invalid", f'"{text_at(body, "model")}" does not support thinking'))
+
+
+def chat(visit: Visit) -> Answered:
+    raw = visit.exchange.json()
+    if violations := rules.check_request(raw):
+        raise refused_by(violations)
+    body = _folded(raw)
+    model = _found(visit, text_at(body, "model"))
+    _check_capabilities(body, model)
+    writer = Writer(visit, body)
+    if not objects_at(body, "messages"):
+        return json_reply(writer.line({}, done=True, done_reason="unload" if body.get("keep_alive") == 0 else "load"))
+    answer = visit.answer(read(body, model))
+    if body.get("stream") is False:
+        return json_reply(writer.whole(answer))
+    garbage = b'{"unfinished": \n'
+    return Streamed(writer.lines(answer), "application/x-ndjson", garbage=garbage, failure=failure_line)
+
+
+def _described(model: LocalModel) -> dict[str, object]:
+    details = {
+        "parent_model": "",
+        "format": "gguf",
+        "family": model.family,
+        "families": [model.family],
+        "parameter_size": model.size,
+        "quantization_level": "Q4_K_M",
+    }
+    return {
+        "name": model.name,
+        "model": model.name,
+        "modified_at": CREATED_AT,
+        "size": 2_000_000_000,
+        "digest": hashlib.sha256(model.name.encode()).hexdigest(),
+        "details": details,
+    }
+
+
+def list_tags(_visit: Visit) -> Answered:
+    return json_reply({"models": [_described(model) for model in catalogue.LOCAL_MODELS]})
+
+
+def show(visit: Visit) -> Answered:
+    body = _folded(visit.exchange.json())
+    name = text_at(body, "model") or text_at(body, "name")
+    if not name:
+        raise Refused(Problem("invalid", "model is required"))
+    model = _found(visit, name)
+    described = _described(model)
+    return json_reply(
+        {
+            "modelfile": f"FROM {model.name}\n",
+            "parameters": "",
+            "template": "{{ .Prompt }}",
+            "details": described["details"],
+            "model_info": {"general.architecture": model.family, f"{model.family}.context_length": 40_960},
+            "capabilities": sorted(model.capabilities),
+            "modified_at": CREATED_AT,
+        }
+    )
+
+
+def version(_visit: Visit) -> Answered:
+    return json_reply({"version": VERSION})
+
+
+# --- OpenAI's API, as Ollama speaks it ----------------------------------------------------------------------------
+
+
+def _check_compatible(body: JsonObject) -> None:
+    """What this layer refuses; unknown keys are ignored, and so are several known ones."""
+    if not objects_at(body, "messages"):
+        raise Refused(Problem("invalid", "[] is too short - 'messages'"))
+    for message in objects_at(body, "messages"):
+        if message.get("content") is None and not objects_at(message, "tool_calls"):
+            raise Refused(Problem("invalid", "invalid message content type: <nil>"))
+        for part in objects_at(message, "content"):
+            if text_at(part, "image_url", "url").startswith("http"):
+                raise Refused(Problem("invalid", "invalid image input"))
+        for call in objects_at(message, "tool_calls"):
+            if not isinstance(parsed_arguments(text_at(call, "function", "arguments")), dict):
+                raise Refused(Problem("invalid", "invalid tool call arguments"))
+
+
+class CompatibleWriter(openai_chat.Writer):
+    """Thinking is told as `reasoning`, each call comes whole, and the id is as short as Ollama's."""
+
+    @property
+    def _head(self) -> dict[str, object]:
+        return {**super()._head, "id": f"chatcmpl-{int(self.visit.exchange.mark('id')[:8], 16) % 999}"}
+
+    @property
+    def _tail(self) -> dict[str, object]:
+        return {"system_fingerprint": "fp_ollama"}
+
+    def _choice(self, answer: Answer, index: int) -> JsonObject:
+        choice = super()._choice(answer, index)
+        message = {key: value for key, value in object_at(choice, "message").items() if key in ("role", "tool_calls")}
+        if answer.thoughts:
+            message["reasoning"] = "".join(thought.text for thought in answer.thoughts)
+        told = {"index": index, "message": {"content": answer.text, **message}}
+        return {**told, "finish_reason": choice["finish_reason"]}
+
+    def _deltas(self, answer: Answer, choice: int) -> Iterator[JsonObject]:
+        for thought in answer.thoughts:
+            for piece in self.visit.chunks(thought.text):
+                yield {"role": "assistant", "content": "", "reasoning": piece}
+        for piece in self.visit.chunks(answer.text):
+            yield {"role": "assistant", "content": piece}
+        for number, call in enumerate(answer.calls):
+            function = {"name": call.name, "arguments": call.text}
+            told = {"id": self.call_id(choice, number), "index": number, "type": "function", "function": function}
+            yield {"role": "assistant", "content": "", "tool_calls": [told]}
+
+
+def complete(visit: Visit) -> Answered:
+    body = visit.exchange.json()
+    _check_compatible(body)
+    model = _found(visit, text_at(body, "model"))
+    _check_capabilities({key: value for key, value in body.items() if key != "think"}, model)
+    thinks = "thinking" in model.capabilities and text_at(body, "reasoning_effort") != "none"
+    limit = int(number_at(body, "max_tokens"))
+    asked = replace(openai_chat.read(body), choice=Choice(), thinks=thinks, max_tokens=limit or None)
+    answer = visit.answer(asked)
+    writer = CompatibleWriter(visit, {**body, "stream_options": {**object_at(body, "stream_options"), **_CLEAR}})
+    if body.get("stream"):
+        return Streamed(writer.events([answer]), "text/event-stream", failure=openai.failure_event)
+    return json_reply(writer.whole([answer]))
+
+
+_CLEAR: JsonObject = {"include_obfuscation": False}
+
+
+def list_compatible(_visit: Visit) -> Answered:
+    models = [
+        {"id": model.name, "object": "model", "created": openai.CREATED, "owned_by": "library"}
+        for model in catalogue.LOCAL_MODELS
+    ]
+    return json_reply({"object": "list", "data": models})
+
+
+API = Api(
+    name=NAME,
+    routes=(
+        route("POST", r"/api/chat", chat),
+        route("GET", r"/api/tags", list_tags),
+        route("POST", r"/api/show", show),
+        route("GET", r"/api/version", version),
+        route("POST", r"/v1/chat/completions", complete),
+        route("GET", r"/v1/models", list_compatible),
+    ),
+    authenticate=authenticate,
+    refusal=refusal,
+    max_body=MAX_BODY,
+)

@@ -1,0 +1,449 @@
+"""OpenAI Responses: `POST /v1/responses`, stateless, chained by `previous_response_id`, or in a conversation."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from dragoman.sim import catalogue, seals, tokens
+from dragoman.sim.apis import openai
+from dragoman.sim.apis.openai_chat import thinks
+from dragoman.sim.apis.reading import gathered, parsed_arguments, told
+from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
+from dragoman.sim.rules import openai_responses as rules
+from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
+from dragoman.sim.view import Answer, Asked, Call, Called, Choice, JsonObject, Part, Said, Thought, Tool, Turn
+from dragoman.sim.visit import Visit
+
+NAME = "openai-responses"
+
+_MEDIA = {"input_image": "image", "input_file": "document", "input_audio": "audio"}
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+# How real ones begin: the version and the time of a Fernet token.
+_ENVELOPE = "gAAAAAAA"
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+# What the response tells back of the request, and what it says where the request was silent.
+_ECHO: Mapping[str, object] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "safety_identifier": None,
+    "store": True,
+    "temperature": 1.0,
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+    "user": None,
+}
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def items_of(body: JsonObject) -> list[JsonObject]:
+    """The input as items: a text is one message of the user's."""
+    given = body.get("input")
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
+    return list(objects_at(body, "input"))
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    parts = objects_at({"c": content}, "c")
+    return "\n".join(text for part in parts if (text := text_at(part, "text") or text_at(part, "refusal")))
+
+
+def _media(content: object) -> tuple[str, ...]:
+    kinds = (text_at(part, "type") for part in objects_at({"c": content}, "c"))
+    return tuple(_MEDIA[kind] for kind in kinds if kind in _MEDIA)
+
+
+def read(body: JsonObject, items: Sequence[JsonObject]) -> Asked:
+    names: dict[str, str] = {}
+    instructions = text_at(body, "instructions")
+    turns = [Turn("system", instructions)] if instructions else []
+    turns.extend(turn for item in items if (turn := _turn(item, names)) is not None)
+    described = object_at(body, "text", "format")
+    limit = number_at(body, "max_output_tokens")
+    return Asked(
+        model=text_at(body, "model"),
+        turns=gathered(turns),
+        tools=tuple(_tools(body)),
+        choice=_choice(body.get("tool_choice")),
+        parallel=body.get("parallel_tool_calls") is not False,
+        schema=object_at(described, "schema") if described.get("type") == "json_schema" else None,
+        any_json=described.get("type") == "json_object",
+        max_tokens=int(limit) if limit else None,
+        thinks=thinks(text_at(body, "model"), text_at(body, "reasoning", "effort")),
+    )
+
+
+def _turn(item: JsonObject, names: dict[str, str]) -> Turn | None:
+    kind = text_at(item, "type") or "message"
+    call_id = text_at(item, "call_id")
+    if kind == "message":
+        role = text_at(item, "role")
+        text = _text(item.get("content"))
+        if role == "assistant":
+            return Turn("assistant", text)
+        return Turn("user" if role == "user" else "system", text, media=_media(item.get("content")))
+    if kind in _CALLS:
+        names[call_id] = text_at(item, "name")
+        written = text_at(item, _CALLS[kind])
+        arguments = parsed_arguments(written) if kind == "function_call" else written
+        return Turn("assistant", calls=(Call(call_id, names[call_id], arguments),))
+    if kind in _OUTPUTS:
+        output = item.get("output")
+        result = told(names.get(call_id, "the tool"), _text(output), call_id=call_id, media=len(_media(output)))
+        return Turn("user", results=(result,))
+    return None
+
+
+def _tools(body: JsonObject) -> Iterator[Tool]:
+    for tool, _ in _callable_tools(body):
+        free = tool.get("type") == "custom"
+        yield Tool(text_at(tool, "name"), text_at(tool, "description"), object_at(tool, "parameters"), free)
+
+
+def _callable_tools(body: JsonObject) -> Iterator[tuple[JsonObject, str]]:
+    """Tools that the client runs, each with its namespace."""
+    for tool in objects_at(body, "tools"):
+        if tool.get("type") == "namespace":
+            yield from ((member, text_at(tool, "name")) for member in objects_at(tool, "tools"))
+        elif tool.get("type") in ("function", "custom"):
+            yield tool, ""
+
+
+def _choice(choice: object) -> Choice:
+    match choice:
+        case "none":
+            return Choice(may=False)
+        case "required":
+            return Choice(must=True)
+        case {"type": "allowed_tools"}:
+            names = frozenset(text_at(tool, "name") for tool in objects_at(choice, "tools"))
+            return Choice(must=text_at(choice, "mode") == "required", names=names)
+        case {"type": "function" | "custom", "name": str(name)}:
+            return Choice(must=True, names=frozenset({name}))
+    return Choice()
+
+
+# --- what is stored -----------------------------------------------------------------------------------------------
+
+
+def _with_history(visit: Visit, body: JsonObject) -> list[JsonObject]:
+    """Every item of the conversation: what is stored, then what came."""
+    items = [_dereferenced(visit, item) for item in items_of(body)]
+    previous = body.get("previous_response_id")
+    if isinstance(previous, str):
+        stored = visit.memory.responses.get(previous)
+        if stored is None:
+            message = f"Previous response with id '{previous}' not found."
+            raise Refused(Problem("invalid", message, 400, "previous_response_id", "previous_response_not_found"))
+        return [*objects_at(stored, "items"), *items]
+    if conversation := _conversation_id(body):
+        stored = visit.memory.responses.get(conversation)
+        if stored is None:
+            raise Refused(Problem("invalid", f"Conversation with id '{conversation}' not found.", 404))
+        return [*objects_at(stored, "items"), *items]
+    return items
+
+
+def _conversation_id(body: JsonObject) -> str:
+    conversation = body.get("conversation")
+    return conversation if isinstance(conversation, str) else text_at(conversation, "id")
+
+
+def _dereferenced(visit: Visit, item: JsonObject) -> JsonObject:
+    if item.get("type") != "item_reference" and ("type" in item or "role" in item):
+        return item
+    wanted = text_at(item, "id")
+    for stored in visit.memory.responses.values():
+        for known in objects_at(stored, "items"):
+            if known.get("id") == wanted:
+                return known
+    raise Refused(Problem("invalid", f"Item with id '{wanted}' not found.", 404, "input"))
+
+
+def _store(visit: Visit, body: JsonObject, items: Sequence[JsonObject], response: JsonObject) -> None:
+    whole = [*items, *objects_at(response, "output")]
+    if body.get("store") is not False:
+        visit.memory.responses[text_at(response, "id")] = {"response": response, "items": whole, "input": list(items)}
+    if conversation := _conversation_id(body):
+        visit.memory.responses[conversation] = {"items": whole}
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+def usage_of(answer: Answer) -> JsonObject:
+    counts = answer.counts
+    return {
+        "input_tokens": counts.input,
+        "input_tokens_details": {"cached_tokens": counts.read},
+        "output_tokens": counts.output,
+        "output_tokens_details": {"reasoning_tokens": counts.thought},
+        "total_tokens": counts.input + counts.output,
+    }
+
+
+class Writer:
+    def __init__(self, visit: Visit, body: JsonObject) -> None:
+        self.visit = visit
+        self.body = body
+        self.sealed = body.get("store") is False or "reasoning.encrypted_content" in texts_at(body, "include")
+        self.summarises = text_at(body, "reasoning", "summary") != ""
+        self.namespaces = {text_at(tool, "name"): space for tool, space in _callable_tools(body) if space}
+        self.obfuscates = object_at(body, "stream_options").get("include_obfuscation") is not False
+        self.sequence = 0
+
+    # the object
+
+    def response(self, answer: Answer | None) -> dict[str, object]:
+        """The whole response; without an answer, what it looks like while it is being made."""
+        cut = answer is not None and answer.finish == "length"
+        echo = {key: self.body.get(key, usual) for key, usual in _ECHO.items()}
+        form = object_at(self.body, "text", "format") or {"type": "text"}
+        reasoning = {"effort": None, "summary": None, **object_at(self.body, "reasoning")}
+        return {
+            "id": f"resp_{self.visit.exchange.mark('id')[:48]}",
+            "object": "response",
+            "created_at": self.visit.now,
+            "completed_at": None if answer is None or cut else self.visit.now,
+            "status": "in_progress" if answer is None else "incomplete" if cut else "completed",
+            "background": False,
+            "error": None,
+            "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+            "model": text_at(self.body, "model"),
+            "output": [] if answer is None else self.items(answer),
+            "reasoning": reasoning,
+            "service_tier": "auto" if answer is None else "default",
+            "text": {"format": form, "verbosity": text_at(self.body, "text", "verbosity") or "medium"},
+            "usage": None if answer is None else usage_of(answer),
+            **echo,
+        }
+
+    def items(self, answer: Answer) -> list[dict[str, object]]:
+        return [self._item(answer, index) for index in range(len(answer.parts))]
+
+    def _id(self, prefix: str, index: int) -> str:
+        return f"{prefix}_{self.visit.exchange.mark(prefix, index)[:48]}"
+
+    def _item(self, answer: Answer, index: int) -> dict[str, object]:
+        part = answer.parts[index]
+        last = answer.finish == "length" and index == len(answer.parts) - 1
+        status = "incomplete" if last else "completed"
+        match part:
+            case Thought():
+                return self._reasoning(part, index)
+            case Said():
+                said = _refusal(part.text) if answer.finish == "refusal" else _output_text(part.text)
+                item = {"id": self._id("msg", index), "type": "message", "status": status, "role": "assistant"}
+                return {**item, "content": [said]}
+            case Called():
+                return self._call(part, index, status)
+
+    def _reasoning(self, thought: Thought, index: int) -> dict[str, object]:
+        identifier = self._id("rs", index)
+        summary = [{"type": "summary_text", "text": thought.text}] if self.summarises else []
+        item: dict[str, object] = {"id": identifier, "type": "reasoning", "summary": summary}
+        if self.sealed:
+            sealed = base64.urlsafe_b64encode(seals.seal("openai", identifier, "")).decode()
+            item["encrypted_content"] = _ENVELOPE + sealed
+        return item
+
+    def _call(self, call: Called, index: int, status: str) -> dict[str, object]:
+        call_id = f"call_{self.visit.exchange.mark('call', index)[:24]}"
+        named: dict[str, object] = {"status": status, "call_id": call_id, "name": call.name}
+        if call.name in self.namespaces:
+            named["namespace"] = self.namespaces[call.name]
+        if call.free_text:
+            return {"id": self._id("ctc", index), "type": "custom_tool_call", **named, "input": call.text}
+        return {"id": self._id("fc", index), "type": "function_call", **named, "arguments": call.text}
+
+    # the stream
+
+    def events(self, answer: Answer, whole: JsonObject) -> Iterator[bytes]:
+        for name in ("response.created", "response.in_progress"):
+            yield self._event(name, response=self.response(None))
+        for index, part in enumerate(answer.parts):
+            item = self._item(answer, index)
+            yield self._event("response.output_item.added", output_index=index, item=_begun(item))
+            yield from self._inside(part, item, index)
+            yield self._event("response.output_item.done", output_index=index, item=item)
+        yield self._event(f"response.{whole['status']}", response=whole)
+
+    def _event(self, name: str, **data: object) -> bytes:
+        event = {"type": name, "sequence_number": self.sequence, **data}
+        self.sequence += 1
+        return b"event: " + name.encode() + b"\ndata: " + msgspec.json.encode(event) + b"\n\n"
+
+    def _delta(self, name: str, delta: str, **data: object) -> bytes:
+        hidden = {"obfuscation": self.visit.exchange.mark(self.sequence)[:8]} if self.obfuscates else {}
+        return self._event(name, **data, delta=delta, **hidden)
+
+    def _inside(self, part: Part, item: JsonObject, index: int) -> Iterator[bytes]:
+        place: dict[str, object] = {"item_id": item["id"], "output_index": index}
+        match part:
+            case Thought():
+                yield from self._summary(item, place)
+            case Said():
+                yield from self._said(objects_at(item, "content")[0], place)
+            case Called():
+                kind = "custom_tool_call_input" if part.free_text else "function_call_arguments"
+                for piece in self.visit.chunks(part.text):
+                    yield self._delta(f"response.{kind}.delta", piece, **place)
+                done = {"input" if part.free_text else "arguments": part.text}
+                yield self._event(f"response.{kind}.done", **place, **done)
+
+    def _summary(self, item: JsonObject, place: dict[str, object]) -> Iterator[bytes]:
+        for number, part in enumerate(objects_at(item, "summary")):
+            where = {**place, "summary_index": number}
+            text = text_at(part, "text")
+            yield self._event("response.reasoning_summary_part.added", **where, part={**part, "text": ""})
+            for piece in self.visit.chunks(text):
+                yield self._delta("response.reasoning_summary_text.delta", piece, **where)
+            yield self._event("response.reasoning_summary_text.done", **where, text=text)
+            yield self._event("response.reasoning_summary_part.done", **where, part=part)
+
+    def _said(self, part: JsonObject, place: dict[str, object]) -> Iterator[bytes]:
+        where = {**place, "content_index": 0}
+        key = "refusal" if part["type"] == "refusal" else "text"
+        name = "response.refusal" if key == "refusal" else "response.output_text"
+        more: dict[str, object] = {} if key == "refusal" else {"logprobs": []}
+        yield self._event("response.content_part.added", **where, part={**part, key: ""})
+        for piece in self.visit.chunks(text_at(part, key)):
+            yield self._delta(f"{name}.delta", piece, **where, **more)
+        yield self._event(f"{name}.done", **where, **{key: part[key]}, **more)
+        yield self._event("response.content_part.done", **where, part=part)
+
+    def failure(self, problem: Problem) -> bytes:
+        """On the wire the error is nested, and the failed response follows."""
+        _, error = openai.error_of(problem)
+        code = error["code"] or "server_error"
+        failed = {**self.response(None), "status": "failed", "error": {"code": code, "message": error["message"]}}
+        return self._event("error", error=error) + self._event("response.failed", response=failed)
+
+
+def _output_text(text: str) -> dict[str, object]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _refusal(text: str) -> dict[str, object]:
+    return {"type": "refusal", "refusal": text}
+
+
+def _begun(item: JsonObject) -> dict[str, object]:
+    """An item as it is announced: still empty."""
+    empty: JsonObject = {"content": [], "summary": [], "arguments": "", "input": "", "status": "in_progress"}
+    return {**item, **{key: value for key, value in empty.items() if key in item}}
+
+
+# --- serving ------------------------------------------------------------------------------------------------------
+
+
+def _checked(visit: Visit, body: JsonObject) -> list[JsonObject]:
+    """The items of the whole conversation, once the request is found to be good."""
+    if violations := rules.check_request(body):
+        raise refused_by(violations)
+    items = _with_history(visit, body)
+    # What leans on stored items can only be judged together with them.
+    alone = {key: value for key, value in body.items() if key not in ("previous_response_id", "conversation")}
+    if items and len(items) != len(items_of(body)) and (violations := rules.check_request({**alone, "input": items})):
+        raise refused_by(violations)
+    for item in items:
+        _check_seal(item)
+    model = text_at(body, "model")
+    if not visit.any_model and not catalogue.exists("openai", model):
+        message = f"The requested model '{model}' does not exist."
+        raise Refused(Problem("no_model", message, 400, "model"))
+    return items
+
+
+def _check_seal(item: JsonObject) -> None:
+    sealed = item.get("encrypted_content")
+    if item.get("type") != "reasoning" or not isinstance(sealed, str):
+        return
+    if not sealed.startswith(_ENVELOPE) or not seals.is_seal_text(sealed.removeprefix(_ENVELOPE), "openai", ""):
+        message = f"The encrypted content for item {text_at(item, 'id')} could not be verified."
+        raise Refused(Problem("invalid", message, 400, code="invalid_encrypted_content"))
+
+
+def create(visit: Visit) -> Answered:
+    body = visit.exchange.json()
+    items = _checked(visit, body)
+    answer = visit.answer(read(body, items))
+    writer = Writer(visit, body)
+    response = writer.response(answer)
+    _store(visit, body, items, response)
+    headers = openai.headers_of(visit.exchange)
+    if body.get("stream"):
+        kind = "text/event-stream; charset=utf-8"
+        return Streamed(writer.events(answer, response), kind, headers, failure=writer.failure)
+    return json_reply(response, headers=headers)
+
+
+def count(visit: Visit) -> Answered:
+    body = visit.exchange.json()
+    total = tokens.count_asked(read(body, _checked(visit, body)))
+    return json_reply({"object": "response.input_tokens", "input_tokens": total})
+
+
+def _stored(visit: Visit) -> JsonObject:
+    identifier = visit.exchange.params["id"]
+    stored = visit.memory.responses.get(identifier)
+    if stored is None:
+        raise Refused(Problem("invalid", f"Response with id '{identifier}' not found.", 404))
+    return stored
+
+
+def retrieve(visit: Visit) -> Answered:
+    return json_reply(_stored(visit)["response"], headers=openai.headers_of(visit.exchange))
+
+
+def delete(visit: Visit) -> Answered:
+    _stored(visit)
+    del visit.memory.responses[visit.exchange.params["id"]]
+    return json_reply({"id": visit.exchange.params["id"], "object": "response.deleted", "deleted": True})
+
+
+def list_input(visit: Visit) -> Answered:
+    items = objects_at(_stored(visit), "input")
+    ids = [text_at(item, "id") for item in items] or [""]
+    page = {"object": "list", "data": items, "first_id": ids[0], "last_id": ids[-1], "has_more": False}
+    return json_reply(page, headers=openai.headers_of(visit.exchange))
+
+
+def converse(visit: Visit) -> Answered:
+    body = visit.exchange.json() if visit.exchange.body else {}
+    identifier = f"conv_{visit.exchange.mark('conversation', len(visit.memory.responses))[:48]}"
+    visit.memory.responses[identifier] = {"items": list(objects_at(body, "items"))}
+    metadata = object_at(body, "metadata")
+    return json_reply({"id": identifier, "object": "conversation", "created_at": visit.now, "metadata": metadata})
+
+
+API = Api(
+    name=NAME,
+    routes=(
+        route("POST", r"/v1/responses", create),
+        route("POST", r"/openai/(?:v1/)?responses", create),
+        route("POST", r"/v1/responses/input_tokens", count),
+        route("GET", r"/v1/responses/(?P<id>resp_\w+)", retrieve),
+        route("DELETE", r"/v1/responses/(?P<id>resp_\w+)", delete),
+        route("GET", r"/v1/responses/(?P<id>resp_\w+)/input_items", list_input),
+        route("POST", r"/v1/conversations", converse),
+    ),
+    authenticate=openai.authenticate,
+    refusal=openai.refusal,
+    max_body=openai.MAX_BODY,
+)
