@@ -1,0 +1,93 @@
+"""`dragoman sim`: the providers' APIs, offline."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dragoman.cli.problems import CommandError, system_reason
+
+SUMMARY = "serve strict simulators of the providers' APIs"
+DESCRIPTION = """\
+Serves OpenAI (Chat and Responses), Anthropic, Gemini, Vertex AI, Ollama and
+Bedrock from one port: they refuse what the real APIs refuse, and answer with a
+deterministic model that calls the tools it is given. Any key is good, unless
+keys are named.
+"""
+EXAMPLES = """\
+examples:
+  dragoman sim
+  dragoman sim --port 9000 --script turns.yaml
+  OPENAI_BASE_URL=http://127.0.0.1:8911/v1 OPENAI_API_KEY=any python agent.py
+
+a request may ask for trouble:  x-sim-fault: status=529; retry_after=2
+                                x-sim-fault: cut=3   (garbage, stall, fail, drip, delay)
+"""
+PORT = 8911
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)"
+    )
+    parser.add_argument("--port", type=int, default=PORT, help="port to listen on, 0 for any (default: %(default)s)")
+    parser.add_argument("--script", type=Path, metavar="FILE", help="what the model says: .json, .toml or .yaml")
+    parser.add_argument("--key", action="append", default=[], metavar="KEY", help="a good key; others are then refused")
+    parser.add_argument("--any-model", action="store_true", help="answer for models that do not exist, too")
+    parser.add_argument("--rate-limit", type=int, metavar="N", help="refuse more than N requests a minute")
+    parser.add_argument(
+        "--max-body", type=int, metavar="BYTES", help="refuse larger bodies (default: each API's limit)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import asyncio
+
+    try:
+        from dragoman.sim.server import serving
+    except ImportError as error:
+        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[sim]'") from None
+    from dragoman.sim.script import Script, load_script
+    from dragoman.sim.service import MOUNTS, Service, Settings
+
+    try:
+        script = load_script(arguments.script) if arguments.script else Script()
+    except OSError as error:
+        raise CommandError(f"cannot read {arguments.script}: {system_reason(error)}") from None
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    settings = Settings(
+        keys=frozenset(arguments.key),
+        any_model=arguments.any_model,
+        max_body=arguments.max_body,
+        requests_per_minute=arguments.rate_limit,
+        script=script,
+    )
+
+    async def serve() -> None:
+        async with serving(Service(settings), host=arguments.host, port=arguments.port) as url:
+            print(f"{url}  simulated providers, until Ctrl-C", flush=True)
+            for line in _base_urls(url, tuple(MOUNTS)):
+                print(line, flush=True)
+            await asyncio.Event().wait()
+
+    try:
+        asyncio.run(serve())
+    except OSError as error:
+        raise CommandError(f"cannot listen on {arguments.host}:{arguments.port}: {system_reason(error)}") from None
+    return 0
+
+
+# What each SDK wants as its base URL.
+_BASES = {
+    "openai": "{url}/v1",
+    "anthropic": "{url}",
+    "gemini": "{url}",
+    "vertex": "{url}",
+    "ollama": "{url}  (OpenAI-compatible: {url}/ollama/v1)",
+    "bedrock": "{url}",
+}
+
+
+def _base_urls(url: str, names: tuple[str, ...]) -> list[str]:
+    return [f"  {name:<10} {_BASES[name].format(url=url)}" for name in names]
