@@ -10,16 +10,19 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.wire import ErrorResponse
-from dragoman.codecs.reading import WireReader, spliced
+from dragoman.codecs.reading import WireReader, check_text, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Failure
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import compact_text, exact_object, parse_json
 
-_reader = WireReader(ErrorResponse, "ollama-chat error")
+SOURCE = "ollama-chat error"
+
+_reader = WireReader(ErrorResponse, SOURCE)
 
 
 def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
+    check_text(body, SOURCE)
     notes: Extra
     try:
         wire = _reader.read(body)

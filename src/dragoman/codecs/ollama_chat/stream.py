@@ -34,7 +34,7 @@ from dragoman.codecs.ollama_chat.response import (
     seed_of,
 )
 from dragoman.codecs.ollama_chat.wire import DURATIONS, Call, Function
-from dragoman.codecs.reading import spliced
+from dragoman.codecs.reading import check_text, spliced
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -151,15 +151,19 @@ class PayloadDecoder:
         chunk = _read(_chunks, payload)
         delta = chunk.message
         if self._state is OPEN and delta is not None and not chunk.done and chunk.error is UNSET:
-            content = delta.content
-            plain = delta.thinking is delta.tool_calls is delta.images is None and delta.signatures is UNSET
-            if content and plain and self._lane.flow_kind is Text:
-                return [PartDelta(self._lane.flow_index, content)]
+            lane = self._lane
+            if delta.tool_calls is delta.images is None and delta.signatures is UNSET:
+                if delta.content:
+                    if lane.flow_kind is Text and not delta.thinking:
+                        return [PartDelta(lane.flow_index, delta.content)]
+                elif delta.thinking and lane.flow_kind is Reasoning:
+                    return [PartDelta(lane.flow_index, delta.thinking)]
         return self._decode_whole(chunk, payload)
 
     def _decode_whole(self, chunk: Chunk, payload: bytes) -> list[AnyEvent]:
         if self._state is ENDED:
             return []  # whatever comes after the end is nobody's business
+        check_text(payload, SOURCE)
         if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b'""'}:
             return self._fail(payload)
         first = self._state is BEFORE
