@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from dragoman.sim.rules.bedrock_converse_request import (
     Block,
@@ -64,7 +65,7 @@ def messages_say_something(request: Request) -> Iterator[Violation]:
 
 def texts_are_not_blank(request: Request) -> Iterator[Violation]:
     for turn in request.turns:
-        for block, following in zip(turn.blocks, (*turn.blocks[1:], None), strict=True):
+        for block, following in zip_longest(turn.blocks, turn.blocks[1:]):
             if block.kind != "text" or not isinstance(block.value, str) or block.value.strip():
                 continue
             # A line end before a cache point, to part it from a document, passed (recording 7ef7e63a5bca).
@@ -107,7 +108,7 @@ def _client_calls(turn: Turn) -> list[str]:
 
 def calls_are_answered(request: Request) -> Iterator[Violation]:
     turns = [turn for turn in request.turns if turn.role != "system"]
-    for turn, following in zip(turns, (*turns[1:], None), strict=True):
+    for turn, following in zip_longest(turns, turns[1:]):
         if turn.role != "assistant":
             continue
         answered = _ids(following.of_kind("toolResult")) if following else []
