@@ -46,7 +46,7 @@ def encode_response(
     completion: Completion, target: str, *, request: Request | None = None, strict: bool = False
 ) -> Encoded:
     """The completion as a body that a client of format `target` expects."""
-    return _encode_response(completion, codec(target), intermediate_path, request, strict=strict)
+    return _encode_response(completion, codec(target), intermediate_path, request, strict)
 
 
 def encode_error(failure: Failure, target: str) -> Encoded:
@@ -74,7 +74,7 @@ def translate_response(
     """
     incoming = codec(source)
     completion = incoming.decode_response(body_bytes(body, source))
-    return _encode_response(completion, codec(target), incoming.locate_response, request, strict=strict)
+    return _encode_response(completion, codec(target), incoming.locate_response, request, strict)
 
 
 def translate_error(
@@ -103,7 +103,28 @@ def _encode_request(request: Request, outgoing: Codec, locate: Locator, strict: 
 
 
 def _encode_response(
-    completion: Completion, outgoing: Codec, locate: Locator, request: Request | None, *, strict: bool
+    completion: Completion,
+    outgoing: Codec,
+    locate: Locator,
+    request: Request | None,
+    strict: bool,  # noqa: FBT001
+) -> Encoded:
+    if request is None and not strict:
+        try:
+            content = outgoing.encode_plain_response(completion)
+        except UnicodeEncodeError as error:
+            raise _not_text(error, outgoing) from error
+        if content is not None:
+            return Encoded(content, lambda: _encode_any_response(completion, outgoing, locate, None, False).losses)  # noqa: FBT003
+    return _encode_any_response(completion, outgoing, locate, request, strict)
+
+
+def _encode_any_response(
+    completion: Completion,
+    outgoing: Codec,
+    locate: Locator,
+    request: Request | None,
+    strict: bool,  # noqa: FBT001
 ) -> Encoded:
     log = LossLog()
     legal = legalise_answer(completion, outgoing.profile, request, log)

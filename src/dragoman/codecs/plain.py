@@ -1,12 +1,14 @@
 """The short way, which most requests take: text, calls with their results in order, functions, a limit, a temperature.
 
-Each codec's plain.py writes such a request in one walk, and leaves it to the long way (the passes, then request.py)
-as soon as it meets anything else. Both ways write the same bytes: tests/laws/test_short_way.py holds them to it.
+Each codec's plain_request.py reads and writes such a request in one walk, and leaves it to the long way (the passes,
+then request.py) as soon as it meets anything else; plain_response.py does the same for answers of text and calls. Both
+ways read the same values and write the same bytes: tests/laws/test_short_way.py holds them to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from msgspec import Raw, Struct
 
@@ -14,7 +16,7 @@ from dragoman.codecs.reading import WireValue
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, AnyTool, Request, Text, ToolDefinition
 from dragoman.ir.notes import Spelling
-from dragoman.ir.values import encode_json
+from dragoman.ir.values import Metadata, encode_json
 from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
@@ -44,6 +46,12 @@ def has_rare_settings(request: Request) -> bool:
 
 class PlainWire(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What ordinary requests say and nothing else: whatever fits is read without a look at all that could be there."""
+
+
+def has_own_notes(node: Any, family: str) -> bool:
+    """Whether the target's own family has something to say about this node: then the long way knows how."""
+    metadata: Metadata | None = node.metadata
+    return metadata is not None and family in metadata
 
 
 def is_object(data: bytes) -> bool:

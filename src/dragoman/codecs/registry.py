@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FORMATS: dict[str, tuple[str, str]] = {
     "openai-chat": ("openai_chat", "PROFILE"),
+    "openai-responses": ("openai_responses", "PROFILE"),
     "anthropic-messages": ("anthropic_messages", "PROFILE"),
     "gemini": ("gemini", "PROFILE"),
     "vertex": ("gemini", "VERTEX_PROFILE"),
@@ -76,7 +77,7 @@ def _entry(name: str) -> tuple[str, str]:
 @cache
 def codec(name: str) -> Codec:
     """The codec of a format."""
-    folder, profile_name = folder_of(name), _FORMATS[name][1]
+    folder, profile_name = _entry(name)
     request, response, errors, profiles = (_module(folder, part) for part in ("request", "response", "errors", "profile"))
     profile: Profile = getattr(profiles, profile_name)
     plain_request, plain_response = _short_way(folder, "request"), _short_way(folder, "response")

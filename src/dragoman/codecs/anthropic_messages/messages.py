@@ -46,8 +46,8 @@ from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 
-_DIRECT_CALLER = b'{"type":"direct"}'
-DIRECT: Metadata = {FAMILY: {MODELLED + "caller": Raw(_DIRECT_CALLER)}}
+DIRECT_CALLER = b'{"type":"direct"}'
+DIRECT: Metadata = {FAMILY: {MODELLED + "caller": Raw(DIRECT_CALLER)}}
 """On a call of a newer model: the model itself made it, which is all that other formats can say."""
 
 NOT_AN_ERROR: Metadata = {FAMILY: {"~is_error": Raw(b"false")}}
@@ -232,7 +232,7 @@ def _decode_further(wire: ToolUseBlock, notes: Extra) -> tuple[Metadata | None, 
         notes.update(wire.extra)
     cache = decode_mark(wire.cache_control, notes)
     if wire.caller is not UNSET:
-        if bytes(wire.caller) == _DIRECT_CALLER or parse_json(wire.caller) == {"type": "direct"}:
+        if bytes(wire.caller) == DIRECT_CALLER or parse_json(wire.caller) == {"type": "direct"}:
             if not notes:
                 return DIRECT, cache
             notes[MODELLED + "caller"] = wire.caller

@@ -10,7 +10,6 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.parts import decode_part
-from dragoman.codecs.anthropic_messages.plain import decode_plain_request
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
 from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_settings
 from dragoman.codecs.anthropic_messages.tools import (
@@ -46,10 +45,7 @@ _metadata = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def decode_request(body: bytes) -> Request:
-    return decode_plain_request(body) or _decode_request(_reader.read(body))
-
-
-def _decode_request(wire: MessagesRequest) -> Request:
+    wire = _reader.read(body)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     messages = MessageDecoder().decode(wire.messages)
     tools, stop = () if wire.tools is UNSET else decode_tools(wire.tools), wire.stop_sequences

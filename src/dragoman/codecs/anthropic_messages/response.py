@@ -12,7 +12,7 @@ from dragoman.codecs.anthropic_messages.wire import MessageResponse, OutputDetai
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
-from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Refusal, ToolCall, Usage
+from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
@@ -101,10 +101,10 @@ def encode_finish(
 
 def decode_usage(held: Raw) -> Usage:
     """The counts, with the wire's own object beside them."""
-    return replace(usage_of(_counts.read(held)), metadata={FAMILY: {"~usage": held}})
+    return usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
 
 
-def usage_of(wire: UsageWire) -> Usage:
+def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
     """`input_tokens` leaves out what was read from a cache or written to one: the whole is the sum of the three."""
     written, cached, details = (
         wire.cache_creation_input_tokens,
@@ -117,6 +117,7 @@ def usage_of(wire: UsageWire) -> Usage:
         cached,
         written,
         None if details is None else details.thinking_tokens,
+        metadata=metadata,
     )
 
 

@@ -403,7 +403,7 @@ class PartEncoder:
             return True
         if call.invented_id or is_invented(call.id):
             return False
-        return self._native or self._profile.sends_foreign_ids
+        return self._native or self._carries or self._profile.sends_foreign_ids
 
     def _signature(self, part: Any) -> str | UnsetType:
         signature: Signature | None = part.signature

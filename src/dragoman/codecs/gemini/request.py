@@ -9,7 +9,6 @@ from msgspec import UNSET, Raw, structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder, decode_system
 from dragoman.codecs.gemini.places import locate_request
-from dragoman.codecs.gemini.plain import decode_plain_request
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
 from dragoman.codecs.gemini.thinking import decode_thinking, encode_thinking
 from dragoman.codecs.gemini.tools import (
@@ -51,10 +50,7 @@ _NUMBER = "~number:"
 
 
 def decode_request(body: bytes) -> Request:
-    return decode_plain_request(body) or _decode_request(_reader.read(body))
-
-
-def _decode_request(wire: GenerateContentRequest) -> Request:
+    wire = _reader.read(body)
     notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     if wire.safety_settings is not UNSET:
         keep_whole(notes, "safetySettings", wire.safety_settings)

@@ -52,7 +52,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
@@ -61,6 +61,7 @@ FAMILY = "openai"
 
 DEVELOPER: Metadata = {FAMILY: {"~role": Raw(b'"developer"')}}
 OLD_MAXIMUM: Extra = {"~max_tokens": Raw(b"true")}
+ONLY_OLD_MAXIMUM = Spelling({FAMILY: OLD_MAXIMUM})
 CONTENT_ABSENT: Extra = {"~content": Raw(b'"absent"')}
 CONTENT_PARTS: Extra = {"~content": Raw(b'"parts"')}
 REFUSAL_KEY = MODELLED + "refusal"

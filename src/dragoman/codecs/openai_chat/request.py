@@ -8,8 +8,7 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.carriers import TAGGED
-from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, MessageEncoder, decode_messages
-from dragoman.codecs.openai_chat.plain import ONLY_OLD_MAXIMUM, decode_plain_request
+from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageEncoder, decode_messages
 from dragoman.codecs.openai_chat.profile import PATH, REASONING_MODELS, SAMPLING
 from dragoman.codecs.openai_chat.tools import (
     decode_output,
@@ -48,10 +47,7 @@ _reader = WireReader(ChatRequest, "openai-chat request")
 
 
 def decode_request(body: bytes) -> Request:
-    return decode_plain_request(body) or _decode_request(_reader.read(body))
-
-
-def _decode_request(wire: ChatRequest) -> Request:
+    wire = _reader.read(body)
     tools = () if wire.tools is UNSET else decode_tools(wire.tools)
     stop = wire.stop
     output = wire.response_format

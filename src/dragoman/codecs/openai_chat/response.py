@@ -188,13 +188,17 @@ def decode_response(body: bytes) -> Completion:
 
 
 def _decode_choice(choice: ChoiceWire, position: int, seed: str) -> Message:
-    """The message of a choice; what the choice says beside it is noted on the message."""
     wire = choice.message
     message = (
         Message("assistant", (), None, {FAMILY: {"~message": ABSENT}})
         if wire is UNSET
         else decode_assistant(wire, seed)
     )
+    return decode_choice_notes(message, choice, position)
+
+
+def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> Message:
+    """The message with what its choice says beside it."""
     notes: Extra = {}
     if choice.index != position:
         notes["~index"] = ABSENT if choice.index is UNSET else Raw(encode_json(choice.index))

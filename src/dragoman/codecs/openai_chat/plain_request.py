@@ -11,7 +11,7 @@ from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import INVENTED_PREFIX
 from dragoman.codecs.openai_chat.carriers import ERROR_START
-from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM
+from dragoman.codecs.openai_chat.messages import FAMILY, ONLY_OLD_MAXIMUM
 from dragoman.codecs.openai_chat.profile import PATH, PROFILE, REASONING_MODELS
 from dragoman.codecs.openai_chat.tools import decode_tool_choice, decode_tools, encode_tools
 from dragoman.codecs.openai_chat.wire import (
@@ -29,7 +29,6 @@ from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, 
 from dragoman.codecs.result_media import is_media_tag
 from dragoman.ir import AnyPart, Message, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import Spelling
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json
 
@@ -83,7 +82,6 @@ class PlainRequest(PlainWire, frozen=True):
 
 
 _read = msgspec.json.Decoder(PlainRequest).decode
-ONLY_OLD_MAXIMUM = Spelling({FAMILY: OLD_MAXIMUM})
 
 
 def decode_plain_request(body: bytes) -> Request | None:
@@ -134,7 +132,7 @@ def _decode_messages(
                     return None
                 messages.append(Message("assistant", content))
                 continue
-            parts = _decode_calls(calls, names, content)
+            parts = decode_plain_calls(calls, content, names)
             if parts is None:
                 return None
             messages.append(Message("assistant", parts))
@@ -147,9 +145,10 @@ def _decode_messages(
     return tuple(messages)
 
 
-def _decode_calls(
-    calls: list[PlainCall], names: dict[str, str], content: str | None
+def decode_plain_calls(
+    calls: list[PlainCall], content: str | None, names: dict[str, str]
 ) -> tuple[AnyPart, ...] | None:
+    """The parts of a message with calls; `names` learns which call is whose."""
     parts: list[AnyPart] = [] if content is None else [Text(content)]
     for call in calls:
         function, call_id = call.function, call.id

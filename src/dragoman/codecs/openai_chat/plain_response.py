@@ -1,0 +1,160 @@
+"""Chat Completions responses, the short way, both directions (see codecs/plain.py)."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.openai_chat.messages import FAMILY, NO_ANNOTATIONS, NULL, decode_assistant
+from dragoman.codecs.openai_chat.plain_request import PlainCall, decode_plain_calls
+from dragoman.codecs.openai_chat.response import (
+    OBJECT,
+    OBJECT_KEY,
+    decode_choice_notes,
+    decode_finish,
+    encode_usage,
+    usage_of,
+)
+from dragoman.codecs.openai_chat.wire import (
+    AssistantMessage,
+    Call,
+    ChatResponse,
+    ChoiceWire,
+    Function,
+    UsageWire,
+)
+from dragoman.codecs.plain import PlainWire, has_own_notes
+from dragoman.codecs.reading import MaybeInt, MaybeStr, WireValue
+from dragoman.ir import Completion, Message, Text, ToolCall
+from dragoman.ir.messages import content_held
+from dragoman.ir.values import Metadata, encode_json
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PlainAnswer(PlainWire, frozen=True):
+    role: Literal["assistant"]
+    content: str | None
+    tool_calls: list[PlainCall] | UnsetType = UNSET
+    refusal: None | UnsetType = UNSET
+    annotations: Raw | UnsetType = UNSET
+
+
+class PlainChoice(PlainWire, frozen=True):
+    message: PlainAnswer
+    index: Literal[0]
+    finish_reason: str
+    logprobs: None | UnsetType = UNSET
+
+
+class PlainResponse(PlainWire, frozen=True):
+    choices: tuple[PlainChoice]
+    usage: Raw
+    id: MaybeStr = None
+    object: Raw | UnsetType = UNSET
+    created: MaybeInt = None
+    model: MaybeStr = None
+    service_tier: Raw | UnsetType = UNSET
+    system_fingerprint: Raw | UnsetType = UNSET
+
+
+_read = msgspec.json.Decoder(PlainResponse).decode
+_read_usage = msgspec.json.Decoder(UsageWire).decode
+
+
+def _notes(refusal: None | UnsetType, annotations: Raw | UnsetType, logprobs: Raw | UnsetType) -> Metadata | None:
+    """What the long way notes of an answer that says these, or does not."""
+    message = decode_assistant(AssistantMessage("", UNSET, refusal, UNSET, annotations), "")
+    return decode_choice_notes(message, ChoiceWire(UNSET, 0, "stop", logprobs), 0).metadata
+
+
+_NOTES = {
+    (refusal is None, annotations is not UNSET, logprobs is not UNSET): _notes(refusal, annotations, logprobs)
+    for refusal, annotations, logprobs in product((None, UNSET), (NO_ANNOTATIONS, UNSET), (NULL, UNSET))
+}
+
+
+def decode_plain_response(body: bytes) -> Completion | None:
+    try:
+        wire = _read(body)
+        counts = _read_usage(wire.usage)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    (choice,) = wire.choices
+    said = choice.message
+    content, calls, annotations = said.content, said.tool_calls, said.annotations
+    if annotations is not UNSET and bytes(annotations) != b"[]":
+        return None
+    metadata = _NOTES[said.refusal is None, annotations is not UNSET, choice.logprobs is None]
+    if calls is UNSET:
+        if content is None:
+            return None
+        message = Message("assistant", content if metadata is None else (Text(content),), None, metadata)
+    else:
+        parts = decode_plain_calls(calls, content, {})
+        if parts is None or choice.finish_reason == "length":
+            return None
+        message = Message("assistant", parts, None, metadata)
+    extra = {} if wire.object is UNSET else {OBJECT_KEY: wire.object}
+    if wire.service_tier is not UNSET:
+        extra["service_tier"] = wire.service_tier
+    if wire.system_fingerprint is not UNSET:
+        extra["system_fingerprint"] = wire.system_fingerprint
+    return Completion(
+        (message,),
+        decode_finish(choice.finish_reason, message),
+        usage_of(counts, {FAMILY: {"~usage": wire.usage}}),
+        wire.id,
+        wire.model,
+        wire.created,
+        (),
+        {FAMILY: extra},
+    )
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_FINISHES = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
+
+
+def encode_plain_response(completion: Completion) -> bytes | None:
+    messages, finish, usage = completion.messages, completion.finish, completion.usage
+    if len(messages) != 1 or finish is None or usage is None or not completion.id or completion.model is None:
+        return None
+    word = _FINISHES.get(finish.reason)
+    if word is None or has_own_notes(completion, FAMILY) or has_own_notes(usage, FAMILY):
+        return None
+    answer = _answer(messages[0])
+    if answer is None:
+        return None
+    choice = ChoiceWire(answer, 0, word, NULL)
+    return encode_json(
+        ChatResponse([choice], completion.id, OBJECT, completion.created or 0, completion.model, encode_usage(usage))
+    )
+
+
+def _answer(message: Message) -> WireValue:
+    content = content_held(message)
+    if not message.metadata is message.name is None:
+        return None
+    if type(content) is str:
+        return AssistantMessage(content, UNSET, None, UNSET, NO_ANNOTATIONS)
+    text: str | None = None
+    calls: list[WireValue] = []
+    for part in content:
+        kind = type(part)
+        if kind is ToolCall:
+            if part.custom or part.signature is not None or has_own_notes(part, FAMILY):
+                return None
+            calls.append(Call(part.id, Function(part.name, arguments_as_text(part)), "function"))
+        elif kind is Text and text is None and not calls:
+            if part.citations or part.signature is not None or has_own_notes(part, FAMILY):
+                return None
+            text = part.text
+        else:
+            return None
+    return AssistantMessage(text, calls or UNSET, None, UNSET, NO_ANNOTATIONS)
