@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--script", type=Path, metavar="FILE", help="what the model says: .json, .toml or .yaml")
     parser.add_argument("--key", action="append", default=[], metavar="KEY", help="a good key; others are then refused")
     parser.add_argument("--any-model", action="store_true", help="answer for models that do not exist, too")
+    parser.add_argument("--any-signature", action="store_true", help="take signatures that were not minted here")
     parser.add_argument("--rate-limit", type=int, metavar="N", help="refuse more than N requests a minute")
     parser.add_argument(
         "--max-body", type=int, metavar="BYTES", help="refuse larger bodies (default: each API's limit)"
@@ -59,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = Settings(
         keys=frozenset(arguments.key),
         any_model=arguments.any_model,
+        any_seal=arguments.any_signature,
         max_body=arguments.max_body,
         requests_per_minute=arguments.rate_limit,
         script=script,

@@ -70,6 +70,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keys: frozenset[str] = frozenset()
     # Answer for models that do not exist.
     any_model: bool = False
+    # Take signatures that were not minted here, as recorded conversations hold them.
+    any_seal: bool = False
     # Lower than the API's own limit on the size of a body, for tests.
     max_body: int | None = None
     requests_per_minute: int | None = None
@@ -137,7 +139,8 @@ class Service:
 
     def _served(self, found: Found) -> Served:
         api, exchange = found.api, found.exchange
-        visit = Visit(exchange, api.name, self.prompter, self.memory, EPOCH, any_model=self.settings.any_model)
+        lenient = {"any_model": self.settings.any_model, "any_seal": self.settings.any_seal}
+        visit = Visit(exchange, api.name, self.prompter, self.memory, EPOCH, **lenient)
         try:
             answered = self._answered(found, visit)
         except Refused as refused:

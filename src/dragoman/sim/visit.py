@@ -32,6 +32,7 @@ class Visit:
     # Seconds since the epoch, as answers tell it.
     now: int
     any_model: bool = False
+    any_seal: bool = False
     fault: Fault = NO_FAULT
     turn: ScriptedTurn | None = None
     model: str = ""

@@ -344,7 +344,8 @@ def _checked(visit: Visit, body: JsonObject, method: str) -> JsonObject:
     if violations := rules.check_request(body, model=model, version=version, backend=_backend(visit)):
         raise refused_by(violations)
     canonical = _canonical(body, _backend(visit))
-    check_seals(canonical)
+    if not visit.any_seal:
+        check_seals(canonical)
     google.check_model(visit, model, method)
     return canonical
 
