@@ -90,13 +90,12 @@ def read_signatures(extra: Extra) -> list[SignedText]:
 
 def reasoning_parts(thinking: str, signed: Sequence[SignedText]) -> list[AnyPart]:
     """The thinking, cut into what was signed and what stands between."""
-    parts: list[AnyPart] = []
-    for text, mark in _cut(thinking, [mark for mark in signed if mark.field == "thinking"]):
-        if mark is None:
-            parts.append(Reasoning(text, metadata=THINKING))
-        else:
-            parts.append(Reasoning(text, Signature(mark.family, mark.data, mark.id), mark.redacted))
-    return parts
+    return [
+        Reasoning(text, metadata=THINKING)
+        if mark is None
+        else Reasoning(text, Signature(mark.family, mark.data, mark.id), mark.redacted, THINKING)
+        for text, mark in _cut(thinking, [mark for mark in signed if mark.field == "thinking"])
+    ]
 
 
 def text_parts(content: str, signed: Sequence[SignedText]) -> list[AnyPart]:

@@ -131,7 +131,8 @@ def decode_response(body: bytes) -> Completion:
         notes["~message"] = ABSENT
     else:
         message = decode_assistant(wire.message, seed_of(wire.id, wire.created_at))
-    finish = None if wire.done is False else decode_finish(wire.done_reason, message)
+    unfinished = wire.done is False and wire.done_reason is UNSET
+    finish = None if unfinished else decode_finish(wire.done_reason, message)
     if finish is not None and finish.reason == "length" and message.tool_calls:
         message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
     return Completion(
