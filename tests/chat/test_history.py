@@ -347,7 +347,7 @@ def test_no_model_sees_the_calls_or_results_of_another() -> None:
 
 def test_errors_stay_errors() -> None:
     failed = {**ANSWERED["content"][0], "content": "no such city", "is_error": True}
-    history = [HELLO, ASKED, {"role": "tool", "content": [failed]}]
+    history: list[Any] = [HELLO, ASKED, {"role": "tool", "content": [failed]}]
     (response,) = format_history(history, "gemini")[2]["parts"]
     assert response["function_response"]["response"] == {"error": "no such city"}
     history[1] = {**ASKED, "role": "chatgpt"}

@@ -59,6 +59,9 @@ def decode_call(wire: CallRecord, style: CallStyle, pairing: Pairing, place: str
         if wire.type is UNSET:
             notes["~untyped"] = TRUE
         name, arguments = function.name, function.arguments
+        for key, beside in (("name", wire.name), ("arguments", wire.arguments)):
+            if beside is not UNSET:
+                notes[key] = as_json(beside)
         notes.update((keep(style.family, UNSET, function=function.extra) or {style.family: {}})[style.family])
     elif wire.name is not UNSET:
         if wire.type is not UNSET:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.media import data_url, split_data_url
 from dragoman.codecs.reading import Unmodelled, Wire, keep, spliced
@@ -93,7 +93,23 @@ class PartStyle(NamedTuple):
 
 
 def decode_parts(wires: Iterable[ContentPart], style: PartStyle) -> tuple[AnyPart, ...]:
-    return tuple([_DECODE_PART[type(wire)](wire, style) for wire in wires])
+    return tuple([decode_part(wire, style) for wire in wires])
+
+
+def decode_part(wire: ContentPart, style: PartStyle) -> AnyPart:
+    """A part that this format does not have, though a neighbour of it has, is kept whole."""
+    kind = _KIND_OF.get(type(wire))
+    if kind is not None and kind not in style.holds:
+        whole = _whole(wire)
+        return Opaque(style.family, str(parse_json(whole)["type"]), whole)
+    return _DECODE_PART[type(wire)](wire, style)
+
+
+def _whole(wire: Wire) -> Raw:
+    if isinstance(wire, DocumentPart):
+        source: Any = spliced(wire.source, {} if wire.source.extra is UNSET else wire.source.extra)
+        wire = structs.replace(wire, source=source)
+    return spliced(wire, {} if wire.extra is UNSET else wire.extra)
 
 
 def _own(wire: Wire, style: PartStyle, **within: Extra | UnsetType) -> tuple[Signature | None, Metadata | None]:
@@ -191,6 +207,13 @@ _DECODE_PART: dict[type[Wire], Callable[[Any, PartStyle], AnyPart]] = {
     RefusalPart: _decode_refusal,
     OtherPart: _decode_other,
     Unmodelled: _decode_unmodelled,
+}
+
+_KIND_OF: dict[type[Wire], type[AnyPart]] = {
+    DocumentPart: Document,
+    ReasoningPart: Reasoning,
+    RefusalPart: Refusal,
+    OtherPart: Opaque,
 }
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,9 +19,13 @@ from dragoman.losses import LossLog
 DATA = "data"
 VALUE = "~value"
 MARKER = "~kind"
+PARTS = "~parts"
+"""Note: an error that was a list of parts, and an empty one."""
 
 
-def read_value(given: Raw, marker: str | UnsetType, notes: Extra, *, is_error: bool) -> tuple[ResultKind, Any]:
+def read_value(
+    given: Raw, marker: str | UnsetType, notes: Extra, *, is_error: bool, objects: bool = True
+) -> tuple[ResultKind, Any]:
     """Kind and value. What would be written otherwise than it was read is noted."""
     value: Any = given
     kind: ResultKind = "data"
@@ -30,7 +34,7 @@ def read_value(given: Raw, marker: str | UnsetType, notes: Extra, *, is_error: b
         parsed = exact_json(text) if marker == DATA else None
         kind, value = ("text", text) if parsed is None else ("data", parsed)
     kind = "error" if is_error else kind
-    written, mark = write_value(ToolResult("", "", kind, value))
+    written, mark = write_value(ToolResult("", "", kind, value), objects=objects)
     if bytes(to_raw(written)) != bytes(given) and parse_json(to_raw(written)) != parse_json(given):
         notes[VALUE] = given
     if mark != marker:
@@ -59,6 +63,11 @@ def spelled_value(result: ToolResult, notes: Extra, *, objects: bool = True) -> 
         marked = parse_json(notes[MARKER])
         marked = UNSET if marked is None else marked
     return notes.get(VALUE, written), marked
+
+
+def in_parts(result: ToolResult, notes: Extra) -> bool:
+    """Whether the result is a list of parts, if an empty one."""
+    return bool(result.parts) or result.kind == "multimodal" or PARTS in notes
 
 
 def text_of_parts(result: ToolResult) -> str:

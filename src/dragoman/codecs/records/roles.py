@@ -64,12 +64,12 @@ class RoleDecoder:
         self.family = style.family
         self.pairing = Pairing()
         self.messages: list[Message] = []
-        self._peeker = Peeker(style.family)
+        self.peeker = Peeker(style.family)
 
     def decode(self, records: Sequence[Raw], path: str) -> tuple[Message, ...]:
         for index, raw in enumerate(records):
             place = f"{path}[{index}]"
-            keys = self._peeker.keys(raw, place)
+            keys = self.peeker.keys(raw, place)
             role = role_of(keys, place, self.family)
             if role is None:
                 self.add_bare(keys, raw, place)

@@ -110,6 +110,8 @@ class MessageDecoder:
             if wire.name is not None:
                 notes["name"] = as_json(wire.name)
             return wire.role
+        if role == "assistant" and wire.name is not None:
+            notes[ROLE] = as_json(ASSISTANT)
         if role == "tool" and wire.name is not None:
             notes["name"] = as_json(wire.name)
             return None
@@ -207,7 +209,10 @@ def _split(role: Role, parts: list[AnyPart], name: str | None, notes: Extra) -> 
         said: Role = "tool" if is_result else _speaker(role, run)
         kept: Extra = notes if not messages else {GOES_ON: TRUE}
         if not messages and said != role:
-            kept = {**kept, ROLE: as_json(name if role == "assistant" and name else role)}
+            is_name = role == "assistant" and name is not None and ROLE not in notes
+            kept = {ROLE: as_json(name if is_name else role), **kept}
+            if name is not None and not is_name:
+                kept["name"] = as_json(name)
         spoken = name if said == role else None
         messages.append(Message(said, tuple(run), spoken, {FAMILY: kept} if kept else None))
     return messages

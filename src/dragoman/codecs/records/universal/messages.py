@@ -14,7 +14,7 @@ from dragoman.codecs.reading import WireReader, spliced
 from dragoman.codecs.records.calls import CallRecord, CallStyle
 from dragoman.codecs.records.parts import EVERY_PART, PartStyle, decode_parts, encode_parts, is_plain
 from dragoman.codecs.records.reading import NULL, TRUE, as_json, read_record, spelled_id
-from dragoman.codecs.records.results import read_value, report_result, spelled_value
+from dragoman.codecs.records.results import PARTS, in_parts, read_value, report_result, spelled_value
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle
 from dragoman.codecs.records.universal.wire import MessageRecord, ResultRecord
 from dragoman.errors import DecodeError
@@ -66,6 +66,8 @@ class MessageDecoder(RoleDecoder):
             parts: Any = _with_text(wire.result, decode_parts(wire.multimodal_parts, STYLE.parts), notes)
             if wire.kind is not UNSET:
                 notes["kind"] = as_json(wire.kind)
+            if is_error and not parts:
+                notes[PARTS] = TRUE
             return ToolResult(
                 call_id,
                 name,
@@ -86,10 +88,15 @@ def _with_text(result: Raw | UnsetType, media: tuple[AnyPart, ...], notes: Extra
         notes[RESULT] = as_json("absent") if result is UNSET else NULL
         return media
     value = parse_json(result)
+    if value == "" and media and is_plain(media[0]):
+        notes[RESULT] = result
     if isinstance(value, str):
         return (Text(value), *media) if value else media
     notes[RESULT] = result
     return (Text(compact_text(result)), *media)
+
+
+_NOTHING: dict[bytes, Any] = {b"null": None, b'"absent"': UNSET, b'""': ""}
 
 
 class MessageEncoder(RoleEncoder):
@@ -105,7 +112,7 @@ class MessageEncoder(RoleEncoder):
             fields["tool_call_id"] = call_id
         if "~name" not in notes:
             fields["name"] = result.name
-        if result.parts or result.kind == "multimodal":
+        if in_parts(result, notes):
             fields |= self._media(result, notes)
         else:
             value, marker = spelled_value(result, notes)
@@ -121,8 +128,8 @@ class MessageEncoder(RoleEncoder):
         given = notes.get(RESULT)
         first = parts[0] if parts else None
         held: Any = ""
-        if given is not None and bytes(given) in {b"null", b'"absent"'}:
-            held = None if bytes(given) == b"null" else UNSET
+        if given is not None and bytes(given) in _NOTHING:
+            held = _NOTHING[bytes(given)]
         elif isinstance(first, Text) and is_plain(first) and first.text:
             parts = parts[1:]
             held = given if given is not None else first.text
