@@ -8,10 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.sim.rules import Violation, anthropic_messages, gemini, openai_chat
+from dragoman.sim.rules import (
+    Violation,
+    anthropic_messages,
+    bedrock_converse,
+    gemini,
+    ollama_chat,
+    openai_chat,
+    openai_responses,
+)
 from tests.sim import test_rules_anthropic_messages as anthropic_cases
+from tests.sim import test_rules_bedrock_converse as converse_cases
 from tests.sim import test_rules_gemini as gemini_cases
+from tests.sim import test_rules_ollama_chat as ollama_cases
 from tests.sim import test_rules_openai_chat as openai_cases
+from tests.sim import test_rules_openai_responses as responses_cases
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 VALUES = st.recursive(
@@ -31,6 +42,10 @@ def judge_old_messages(body: dict[str, Any]) -> tuple[Violation, ...]:
     return anthropic_messages.check_request(body, version="2023-06-01")
 
 
+def judge_claude_on_bedrock(body: dict[str, Any]) -> tuple[Violation, ...]:
+    return bedrock_converse.check_request(body, **converse_cases.SONNET)
+
+
 JUDGES: dict[str, tuple[Judge, list[dict[str, Any]]]] = {
     "openai-chat": (openai_chat.check_request, [case.body for case in openai_cases.BAD] + openai_cases.GOOD),
     "anthropic-messages": (
@@ -39,9 +54,18 @@ JUDGES: dict[str, tuple[Judge, list[dict[str, Any]]]] = {
     ),
     "gemini": (gemini.check_request, [case.body for case in gemini_cases.BAD]),
     "vertex": (judge_vertex, [case.body for case in gemini_cases.BAD]),
+    "openai-responses": (
+        openai_responses.check_request,
+        [case.body for case in responses_cases.BAD] + responses_cases.GOOD,
+    ),
+    "ollama-chat": (ollama_chat.check_request, [case.body for case in ollama_cases.BAD] + ollama_cases.LENIENT),
+    "bedrock-converse": (judge_claude_on_bedrock, [case.body for case in converse_cases.BAD]),
     "openai-chat answer": (openai_chat.check_response, openai_cases.GOOD_ANSWERS),
     "anthropic-messages answer": (anthropic_messages.check_response, anthropic_cases.GOOD_ANSWERS),
     "gemini answer": (gemini.check_response, gemini_cases.GOOD_ANSWERS),
+    "openai-responses answer": (openai_responses.check_response, responses_cases.GOOD_ANSWERS),
+    "ollama-chat answer": (ollama_chat.check_response, ollama_cases.GOOD_ANSWERS),
+    "bedrock-converse answer": (bedrock_converse.check_response, converse_cases.GOOD_ANSWERS),
 }
 
 

@@ -162,7 +162,7 @@ CONVERSATION = ask(
     stream=False,
 )
 # Nothing of this is refused, however odd it looks.
-LENIENT = [
+LENIENT: list[Body] = [
     {"model": "qwen3"},
     {"MODEL": "qwen3", "Messages": [{"ROLE": "User", "Content": "x"}]},
     ask({}, {"role": "robot", "content": None}, {"role": "tool", "content": "nobody asked"}),
