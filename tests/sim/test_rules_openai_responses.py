@@ -170,6 +170,9 @@ BAD = [
     Case("something_is_asked", {"model": "gpt-4o", "instructions": "x"}, "$.input", "must be provided"),
     Case("something_is_asked", {"model": "gpt-4o", "input": []}, "$.input", "must be provided"),
     Case("calls_are_answered", ask(call()), "$.input", "No tool output found for function call call_1."),
+    Case(
+        "calls_are_answered", ask(call(), call(), result()), "$.input", "No tool output found for function call call_1."
+    ),
     Case("calls_are_answered", ask(CUSTOM_CALL), "$.input", "No tool output found for custom tool call call_1."),
     Case(
         "outputs_have_calls",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
-from dragoman.sim.rules.common import Violation, bracket_path, objects_at, text_at
+from dragoman.sim.rules.common import JsonObject, Violation, bracket_path, objects_at, text_at
 from dragoman.sim.rules.openai_responses_request import (
     ANSWERED_CALLS,
     CALLS_BY_OUTPUT,
@@ -30,15 +31,17 @@ def something_is_asked(request: Request) -> Iterator[Violation]:
 
 def calls_are_answered(request: Request) -> Iterator[Violation]:
     """Each call of the input has its output later in the input. One that runs on (`async`) may have none yet."""
-    for index, item in items_of(request):
-        kind = kind_of(item)
-        if kind not in ANSWERED_CALLS or item.get("async") is True:
-            continue
-        later = objects_at(request.body, "input")[index + 1 :]
-        answers = [other for other in later if CALLS_BY_OUTPUT.get(kind_of(other), ("",))[0] == kind]
-        if not any(other.get("call_id") == item.get("call_id") for other in answers):
-            message = f"No tool output found for {ANSWERED_CALLS[kind]} {text_at(item, 'call_id')}."
-            yield refuse(("input",), message)
+    answers: Counter[tuple[str, str]] = Counter()
+    open_calls: list[Violation] = []
+    for item in reversed(objects_at(request.body, "input")):
+        kind, call_id = kind_of(item), text_at(item, "call_id")
+        if kind in CALLS_BY_OUTPUT:
+            answers[CALLS_BY_OUTPUT[kind][0], call_id] += 1
+        elif kind in ANSWERED_CALLS and answers[kind, call_id]:
+            answers[kind, call_id] -= 1
+        elif kind in ANSWERED_CALLS and item.get("async") is not True:
+            open_calls.append(refuse(("input",), f"No tool output found for {ANSWERED_CALLS[kind]} {call_id}."))
+    yield from reversed(open_calls)
 
 
 def outputs_have_calls(request: Request) -> Iterator[Violation]:
@@ -61,7 +64,7 @@ def outputs_have_calls(request: Request) -> Iterator[Violation]:
                 yield refuse(("input",), f"No tool call found for {name} output with call_id {call_id}.")
 
 
-# What a model makes, and may therefore stand behind its reasoning.
+# What no model makes, and may therefore not stand behind its reasoning. Messages are told by their role.
 NOT_OF_THE_MODEL = frozenset(
     {
         *CALLS_BY_OUTPUT,
@@ -81,20 +84,23 @@ def reasoning_is_followed(request: Request) -> Iterator[Violation]:
     there (recording 383e189ed6a4), and taken under `store: false` (38ae05ec5deb).
     """
     stored = request.body.get("store") is not False
-    items = objects_at(request.body, "input")
-    for index, item in items_of(request):
-        if kind_of(item) != "reasoning" or not item.get("id"):
-            continue
-        following = next((other for other in items[index + 1 :] if kind_of(other) != "reasoning"), None)
-        said_by_others = (
-            following is None
-            or kind_of(following) in NOT_OF_THE_MODEL
-            or following.get("role") in ("user", "system", "developer")
-            or (stored and kind_of(following) == "message" and not following.get("id"))
-        )
-        if said_by_others:
+    following: JsonObject | None = None
+    alone: list[Violation] = []
+    for item in reversed(objects_at(request.body, "input")):
+        if kind_of(item) != "reasoning":
+            following = item
+        elif item.get("id") and not _is_of_the_model(following, stored=stored):
             message = f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
-            yield refuse(("input",), message)
+            alone.append(refuse(("input",), message))
+    yield from reversed(alone)
+
+
+def _is_of_the_model(item: JsonObject | None, *, stored: bool) -> bool:
+    if item is None or kind_of(item) in NOT_OF_THE_MODEL:
+        return False
+    if kind_of(item) != "message":
+        return True
+    return item.get("role") == "assistant" and (bool(item.get("id")) or not stored)
 
 
 # --- ids ----------------------------------------------------------------------------------------------------------
