@@ -166,6 +166,13 @@ LOSSES: dict[str, Told] = {
     "openai-chat": _EVERYWHERE | {("degraded", "$.thinking.type"), ("invented", "$.output_config.format.name")},
     "gemini": _EVERYWHERE | _GOOGLE,
     "vertex": _EVERYWHERE | _GOOGLE,
+    "ollama-chat": (_EVERYWHERE - {("degraded", "$.messages[2].content[0]")})
+    | {
+        ("degraded", "$.messages[0].content[1]"),  # an image among texts
+        ("dropped", "$.messages[0].content[2]"),  # a PDF
+        ("degraded", "$.thinking.type"),
+        ("degraded", "$.tools[0].input_schema"),  # words that the server does not read
+    },
 }
 
 

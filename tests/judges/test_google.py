@@ -169,6 +169,12 @@ LOSSES: dict[str, Told] = {
     },
     "gemini": set(),
     "vertex": set(),
+    "ollama-chat": {
+        _SIGNATURE,
+        ("degraded", "$.contents[0].parts[1]"),  # an image among texts
+        ("dropped", "$.contents[0].parts[2]"),  # a PDF
+        ("degraded", "$.tools[0].functionDeclarations[0].parametersJsonSchema"),  # words that the server does not read
+    },
 }
 
 

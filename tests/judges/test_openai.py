@@ -179,6 +179,15 @@ LOSSES: dict[str, Told] = {
     "anthropic-messages": _EVERYWHERE | {("dropped", "$.response_format.json_schema.name"), ("dropped", "$.seed")},
     "gemini": _EVERYWHERE | _GOOGLE,
     "vertex": _EVERYWHERE | _GOOGLE,
+    "ollama-chat": _EVERYWHERE
+    | {
+        ("degraded", "$.messages[1].content[1]"),  # an image among texts
+        ("dropped", "$.messages[1].content[2]"),  # a PDF
+        ("degraded", "$.tools[0].function.parameters"),  # words that the server does not read
+        ("dropped", "$.tools[0].function.strict"),
+        ("dropped", "$.parallel_tool_calls"),
+        ("dropped", "$.response_format.json_schema.name"),
+    },
 }
 
 

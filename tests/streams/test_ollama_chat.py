@@ -156,9 +156,9 @@ def test_invented_ids_of_a_stream_are_those_of_the_whole_answer() -> None:
 
 
 def test_a_stream_tells_what_the_whole_answer_tells() -> None:
-    said = {"thinking": "hm", "content": "so", "tool_calls": [call("f", {"a": 1}, id="x")]}
+    said: dict[str, Any] = {"thinking": "hm", "content": "so", "tool_calls": [call("f", {"a": 1}, id="x")]}
     streamed = read(line(thinking="h"), line(thinking="m"), line(content="so"), last(tool_calls=said["tool_calls"]))
-    whole = dragoman.decode_response(last(**said), FORMAT)
+    whole = dragoman.decode_response(last("stop", **said), FORMAT)
     assert streamed.finish == whole.finish
     assert streamed.usage == whole.usage == Usage(10, 5)
     assert (streamed.model, streamed.created, streamed.id) == (whole.model, whole.created, None)
@@ -410,11 +410,11 @@ def test_what_a_line_cannot_hold_is_told() -> None:
     )
     assert [line["message"] for line in lines] == [
         {"role": "assistant", "content": "no"},
-        {"role": "assistant", "content": "", "images": [PIXEL]},
         {"role": "assistant", "content": ""},
     ]
     assert losses == [
         "refusal",
+        "image",
         "anthropic block",
         "citation",
         "a further candidate",

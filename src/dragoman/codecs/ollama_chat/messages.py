@@ -309,11 +309,15 @@ _ORDER = {Reasoning: 0, ToolCall: 2}
 
 
 class MessageEncoder:
-    """Encodes messages one after the other. `to_client`: an answer, which also carries what others signed."""
+    """Encodes messages one after the other.
 
-    def __init__(self, log: LossLog, *, to_client: bool = False) -> None:
+    `to_client`: an answer, which also carries what others signed. `native`: a server of this format gave it.
+    """
+
+    def __init__(self, log: LossLog, *, to_client: bool = False, native: bool = False) -> None:
         self._log = log
         self._to_client = to_client
+        self._takes_media = native or not to_client
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
@@ -378,7 +382,7 @@ class MessageEncoder:
             if order < rank:
                 self._log.degrade(part, "", "place among the other parts", "a message keeps text and calls apart")
             rank = max(rank, order)
-        held = gather(others, self._log)
+        held = gather(others, self._log, media=self._takes_media)
         thinking: Any = "".join(thoughts) or ("" if "~thinking" in notes else UNSET)
         body = AssistantMessage(
             _spelled_content("".join(held.texts), notes), thinking, calls or UNSET, held.images or UNSET

@@ -58,7 +58,7 @@ class Held:
         self.images: list[str] = []
 
 
-def gather(parts: Iterable[AnyPart], log: LossLog, *, text_first: bool = False) -> Held:
+def gather(parts: Iterable[AnyPart], log: LossLog, *, text_first: bool = False, media: bool = True) -> Held:
     """Text and media of these parts; what the message cannot hold is told, and so is another order than the usual."""
     held = Held()
     for part in parts:
@@ -74,6 +74,9 @@ def gather(parts: Iterable[AnyPart], log: LossLog, *, text_first: bool = False) 
         elif isinstance(part, Refusal):
             log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
             held.texts.append(part.text)
+        elif isinstance(part, Media) and not media:
+            # The vendor's own client fails on an answer that has any.
+            log.drop(part, "", type(part).__name__.lower(), "clients of this API take no media in an answer")
         elif isinstance(part, Media):
             data = _encode_media(part, log)
             if data is not None:

@@ -186,7 +186,9 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     wire = ChatResponse(
         model,
         UNSET if native else Raw(encode_json(encode_time(completion.created))),
-        UNSET if notes is not None and "~message" in notes else encode_message(message, log),
+        UNSET
+        if notes is not None and "~message" in notes
+        else MessageEncoder(log, to_client=True, native=native).encode_assistant(message),
         done,
         encode_finish(completion.finish, log, completion, native=native),
         prompt,
@@ -197,10 +199,6 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         return Encoded(encode_json(wire))
     zeros: Extra = (completion.usage.metadata or {}).get(FAMILY, {}) if completion.usage is not None else {}
     return Encoded(bytes(spliced(wire, {**notes, **zeros})))
-
-
-def encode_message(message: Message, log: LossLog) -> Any:
-    return MessageEncoder(log, to_client=True).encode_assistant(message)
 
 
 locate = locate_response

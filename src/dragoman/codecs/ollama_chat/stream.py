@@ -344,10 +344,9 @@ class EventEncoder:
         return [self._fragment(outgoing, part.text)] if part.text else []
 
     def _whole(self, part: AnyPart) -> list[bytes]:
-        """Images, and documents that are text; whatever else an answer cannot hold is told."""
-        held = gather([part], self._log)
-        lines = [self._line(b'"content":' + encode_json(text)) for text in held.texts]
-        return lines + [self._line(_NOTHING + b',"images":' + encode_json([data])) for data in held.images]
+        """Documents that are text; whatever else an answer cannot hold is told."""
+        held = gather([part], self._log, media=False)
+        return [self._line(b'"content":' + encode_json(text)) for text in held.texts]
 
     def _delta(self, event: PartDelta) -> bytes:
         outgoing = self._parts[event.index]
