@@ -119,7 +119,7 @@ def test_responses_of_our_own(sample: Sample) -> None:
 def test_recorded_bodies(file: str, name: str, recordings: Recordings) -> None:
     for record in recordings(file):
         for kind, body in (("request", record.request), ("response", record.response)):
-            if isinstance(body, dict) and record.status < 400:  # noqa: PLR2004
+            if isinstance(body, dict) and record.status < 400:
                 take_both_ways(name, kind, json.dumps(body).encode())
 
 

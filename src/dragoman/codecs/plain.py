@@ -26,21 +26,20 @@ _MOST_TOOLS = 64
 
 def has_rare_settings(request: Request) -> bool:
     """Whether the request asks for more than a limit, a temperature, tools and a choice."""
-    return not (
-        request.top_p
-        is request.top_k
-        is request.parallel_tool_calls
-        is request.seed
-        is request.presence_penalty
-        is request.frequency_penalty
-        is request.candidates
-        is request.reasoning
-        is request.output
-        is request.user
-        is request.cache
-        is None
-        and request.stop == ()
-        and (request.metadata is None or type(request.metadata) is Spelling)
+    return (
+        request.top_p is not None
+        or request.top_k is not None
+        or request.parallel_tool_calls is not None
+        or request.seed is not None
+        or request.presence_penalty is not None
+        or request.frequency_penalty is not None
+        or request.candidates is not None
+        or request.reasoning is not None
+        or request.output is not None
+        or request.user is not None
+        or request.cache is not None
+        or request.stop != ()
+        or (request.metadata is not None and type(request.metadata) is not Spelling)
     )
 
 
@@ -56,10 +55,13 @@ def has_own_notes(node: Any, family: str) -> bool:
 
 def is_object(data: bytes) -> bool:
     """Whether a piece that is carried unparsed is an object, in text, and none of our own wrappers."""
-    if data[:1] != b"{" or data[:9] == b'{"unparse':
-        return False
-    if data.isascii():
-        return True
+    return data[0] == _BRACE and data[:9] != b'{"unparse' and (data.isascii() or _is_text(data))
+
+
+_BRACE = ord("{")
+
+
+def _is_text(data: bytes) -> bool:
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -122,7 +124,12 @@ class ToolMemory:
 
     def _write(self, tools: tuple[AnyTool, ...]) -> Raw | None:
         for tool in tools:
-            if type(tool) is not ToolDefinition or not tool.strict is tool.cache is tool.metadata is None:
+            if (
+                type(tool) is not ToolDefinition
+                or tool.strict is not None
+                or tool.cache is not None
+                or tool.metadata is not None
+            ):
                 return None
             if not self._accepted.takes_name(tool.name):
                 return None
@@ -138,7 +145,13 @@ def plain_texts(parts: tuple[AnyPart, ...]) -> list[str] | None:
     """The texts of parts that are texts and nothing else."""
     texts: list[str] = []
     for part in parts:
-        if type(part) is not Text or not part.metadata is part.cache is part.signature is None or part.citations:
+        if (
+            type(part) is not Text
+            or part.metadata is not None
+            or part.cache is not None
+            or part.signature is not None
+            or part.citations
+        ):
             return None
         texts.append(part.text)
     return texts

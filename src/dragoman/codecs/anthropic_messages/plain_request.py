@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -95,8 +95,18 @@ def decode_plain_request(body: bytes) -> Request | None:
         wire.temperature,
         wire.top_p,
         wire.top_k,
-        stream=wire.stream,
-        origin=FAMILY,
+        (),
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        wire.stream,
+        None,
+        None,
+        None,
+        FAMILY,
     )
 
 
@@ -113,21 +123,21 @@ def _decode_messages(wires: list[PlainMessage], messages: list[Message]) -> bool
             continue
         parts: list[AnyPart] = []
         results: list[AnyPart] = []
-        for block in content:
-            kind = type(block)
-            if kind is PlainResult:
+        block: PlainText | PlainCall | PlainResult
+        for block in content:  # type: ignore[assignment]
+            if type(block) is PlainResult:
                 if parts or role != "user" or not block.content:
                     return False
                 call_id = block.tool_use_id
                 results.append(ToolResult(call_id, names.get(call_id, ""), "text", block.content))
-            elif kind is PlainCall:
+            elif type(block) is PlainCall:
                 if role != "assistant" or not is_object(bytes(block.input)):
                     return False
                 call_id = block.id
                 names[call_id] = block.name
                 invented = call_id[:4] == INVENTED_PREFIX
                 parts.append(ToolCall(call_id, block.name, block.input, None, False, invented))  # noqa: FBT003
-            else:
+            elif type(block) is PlainText:
                 parts.append(Text(block.text))
         if results:
             messages.append(Message("tool", tuple(results)))
@@ -162,7 +172,13 @@ def encode_plain_request(request: Request) -> Encoded | None:
     if messages and messages[0].role == "system":
         first = messages[0]
         system = content_held(first)
-        if type(system) is not str or not system or system.isspace() or not first.name is first.metadata is None:
+        if (
+            type(system) is not str
+            or not system
+            or system.isspace()
+            or first.name is not None
+            or first.metadata is not None
+        ):
             return None
         messages = messages[1:]
     wires = _messages(messages)
@@ -195,16 +211,17 @@ def encode_plain_request(request: Request) -> Encoded | None:
     return Encoded(encode_json(wire), (), PATH, {"anthropic-version": version})
 
 
-def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:
+def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa: C901, PLR0912  the hot path: one walk
     wires: list[WireValue] = []
     turn: list[WireValue] | None = None  # results, while more of the same turn may follow
     waiting: list[str] = []
     seen: set[str] = set()
-    role = ""
+    role: str = ""
     for message in messages:
-        if not message.metadata is message.name is None:
+        if message.metadata is not None or message.name is not None:
             return None
-        role, content = message.role, content_held(message)
+        role = message.role
+        content: Any = content_held(message)
         if role == "tool":
             if turn is None:
                 turn = []
@@ -240,13 +257,14 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:
 def _blocks(parts: tuple[AnyPart, ...], role: str, waiting: list[str], seen: set[str]) -> list[WireValue] | None:
     blocks: list[WireValue] = []
     for part in parts:
-        kind = type(part)
-        if kind is ToolCall:
+        if type(part) is ToolCall:
             call_id, held = part.id, arguments_held(part)
             if (
                 type(held) is not Raw
                 or role != "assistant"
-                or not part.metadata is part.signature is part.cache is None
+                or part.metadata is not None
+                or part.signature is not None
+                or part.cache is not None
                 or part.custom
                 or call_id in seen
                 or (
@@ -258,10 +276,12 @@ def _blocks(parts: tuple[AnyPart, ...], role: str, waiting: list[str], seen: set
             seen.add(call_id)
             waiting.append(call_id)
             blocks.append(ToolUseBlock(call_id, part.name, held))
-        elif kind is Text:
+        elif type(part) is Text:
             text = part.text
             if (
-                not part.metadata is part.cache is part.signature is None
+                part.metadata is not None
+                or part.cache is not None
+                or part.signature is not None
                 or part.citations
                 or waiting
                 or not text
@@ -279,7 +299,8 @@ def _result(part: AnyPart, waiting: list[str]) -> WireValue:
         type(part) is not ToolResult
         or not waiting
         or part.tool_call_id != waiting.pop(0)
-        or not part.metadata is part.cache is None
+        or part.metadata is not None
+        or part.cache is not None
         or part.parts
         or not part.name
     ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -56,7 +56,7 @@ def decode_plain_response(body: bytes) -> Completion | None:
         return None
     parts: list[AnyPart] = []
     for block in wire.content:
-        if type(block) is PlainText:
+        if isinstance(block, PlainText):
             parts.append(Text(block.text))
             continue
         call_id, caller = block.id, block.caller
@@ -110,18 +110,17 @@ def encode_plain_response(completion: Completion) -> bytes | None:
 
 def _blocks(message: Message) -> list[WireValue] | None:
     """Text, then calls."""
-    content = content_held(message)
+    content: Any = content_held(message)
     if type(content) is str:
         return [TextBlock(content)] if content else []
     blocks: list[WireValue] = []
     called = False
     for part in content:
-        kind = type(part)
-        if kind is Text and not called:
+        if type(part) is Text and not called:
             if part.citations or part.signature is not None or part.cache is not None or has_own_notes(part, FAMILY):
                 return None
             blocks.append(TextBlock(part.text))
-        elif kind is ToolCall:
+        elif type(part) is ToolCall:
             held = arguments_held(part)
             if (
                 type(held) is not Raw

@@ -148,7 +148,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     leading = _leading_system(messages) if messages and messages[0].role == "system" else 0
     wires = encoder.encode(messages[leading:] if leading else messages)
     settings = encode_settings(request, log)
-    tools = encode_tools(request, encoder.mark, log) if request.tools else []
+    tools: WireValue = encode_tools(request, encoder.mark, log) if request.tools else []
     output = UNSET if request.output is None else encode_output(request.output, request, log)
     if not native:
         _report_missing(request, log, has_tools=bool(tools))

@@ -40,7 +40,9 @@ def _decode_tools(wires: list[ToolWire] | None) -> tuple[Tool, ...]:
 
 
 _tools: WireReader[list[ToolWire] | None] = WireReader(
-    list[ToolWire] | None, "anthropic-messages request", path="$.tools"
+    list[ToolWire] | None,  # type: ignore[arg-type]
+    "anthropic-messages request",
+    path="$.tools",
 )
 decode_tools = RememberingReader(_tools, _decode_tools).read
 

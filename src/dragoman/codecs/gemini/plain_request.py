@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.carriers import is_dummy, is_tagged
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
 from dragoman.codecs.gemini.results import has_reference, read_response
-from dragoman.codecs.gemini.tools import decode_tools, encode_tools
+from dragoman.codecs.gemini.tools import encode_tools, read_tools
 from dragoman.codecs.gemini.wire import (
     CallOut,
     ConfigOut,
@@ -42,7 +43,6 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import Extra
 from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import encode_json
 
@@ -99,7 +99,6 @@ class PlainRequest(PlainWire, frozen=True, rename="camel"):
 _read = msgspec.json.Decoder(PlainRequest).decode
 _NO_CONFIG = PlainConfig()
 _DECODED_CHOICES = {"AUTO": ToolChoice("auto"), "ANY": ToolChoice("required"), "NONE": ToolChoice("none")}
-_WRAPPERS = frozenset({b'{"output"', b'{"error":', b'{"error" '})
 
 
 def decode_plain_request(body: bytes) -> Request | None:
@@ -112,9 +111,8 @@ def decode_plain_request(body: bytes) -> Request | None:
         return None
     tools: tuple[AnyTool, ...] = ()
     if wire.tools is not UNSET:
-        notes: Extra = {}
-        tools = decode_tools(wire.tools, notes)
-        if notes:
+        tools, notes = read_tools(wire.tools)
+        if notes is not None:
             return None
     choice = None if wire.tool_config is UNSET else _DECODED_CHOICES[wire.tool_config.function_calling_config.mode]
     config = wire.generation_config
@@ -124,7 +122,27 @@ def decode_plain_request(body: bytes) -> Request | None:
     if maximum is temperature is None and config == _NO_CONFIG:
         return None
     return Request(
-        None, messages, tools, choice, None, maximum, temperature, config.top_p, config.top_k, origin=FAMILY
+        None,
+        messages,
+        tools,
+        choice,
+        None,
+        maximum,
+        temperature,
+        config.top_p,
+        config.top_k,
+        (),
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        FAMILY,
     )
 
 
@@ -137,39 +155,28 @@ def _decode_contents(contents: list[PlainContent], system: PlainContent | UnsetT
         messages.append(Message("system", text))
     waiting: list[AnyPart] = []  # the calls of the last turn, until they are answered
     for index, content in enumerate(contents):
-        parts = content.parts
+        parts, role = content.parts, content.role
         if not parts:
             return None
-        if content.role == "model":
-            first = parts[0]
-            if waiting:
+        first = parts[0]
+        if role == "user" and first.function_response is not UNSET:
+            results = _decode_results(parts, waiting)
+            if results is None:
                 return None
-            if len(parts) == 1 and first.text is not UNSET:
-                if not first.function_call is first.function_response is first.thought_signature is UNSET:
-                    return None
-                messages.append(Message("assistant", first.text))
-                continue
-            said = _decode_model(parts, index, waiting)
+            waiting = []
+            messages.append(Message("tool", results))
+        elif waiting or role is UNSET:
+            return None
+        elif len(parts) == 1 and first.function_call is UNSET:
+            text = first.text
+            if text is UNSET or not first.function_response is first.thought_signature is UNSET:
+                return None
+            messages.append(Message("user" if role == "user" else "assistant", text))
+        else:
+            said = _decode_model(parts, index, waiting) if role == "model" else None
             if said is None:
                 return None
             messages.append(Message("assistant", said))
-        elif content.role == "user":
-            first = parts[0]
-            if first.function_response is not UNSET:
-                results = _decode_results(parts, waiting)
-                if results is None:
-                    return None
-                waiting = []
-                messages.append(Message("tool", results))
-                continue
-            if len(parts) != 1 or waiting or not first.function_call is first.thought_signature is UNSET:
-                return None
-            text = first.text
-            if text is UNSET:
-                return None
-            messages.append(Message("user", text))
-        else:
-            return None
     return tuple(messages)
 
 
@@ -209,24 +216,31 @@ def _decode_results(parts: list[PlainPart], waiting: list[Any]) -> tuple[AnyPart
     if len(parts) != len(waiting):
         return None
     results: list[AnyPart] = []
-    for call, part in zip(waiting, parts, strict=True):
+    for call, part in zip(waiting, parts):  # noqa: B905  as many as each other, and this is the hot path
         answer = part.function_response
         if answer is UNSET or not part.text is part.function_call is part.thought_signature is UNSET:
             return None
-        call_id, response = call.id, answer.response
-        if answer.name != call.name or (answer.id != call_id and (answer.id is not UNSET or not call.invented_id)):
+        call_id, name, given, response = call.id, call.name, answer.id, answer.response
+        if answer.name != name or (given != call_id and (given is not UNSET or not call.invented_id)):
             return None
         data = bytes(response)
-        if data[:9] in _WRAPPERS:
-            kind, value = read_response(response, data)
-            if kind == "data":
-                return None
-            results.append(ToolResult(call_id, call.name, kind, value))
-        elif data[1:2] == b'"' and is_object(data) and not has_reference(data):
-            results.append(ToolResult(call_id, call.name, "data", response))
-        else:
+        if data[:3] in _ORDINARY_STARTS and data.isascii() and _DOLLAR not in data:
+            results.append(ToolResult(call_id, name, "data", response))
+            continue
+        if not is_object(data):
             return None
+        kind, value = read_response(response, data)
+        if kind == "data" and has_reference(data):
+            return None
+        results.append(ToolResult(call_id, name, kind, value))
     return tuple(results)
+
+
+_DOLLAR = ord("$")
+_ORDINARY_STARTS = frozenset(
+    b'{"' + bytes([letter]) for letter in string.ascii_letters.encode() if letter not in b"oeu"
+)
+"""Of responses that are certainly no wrapper: neither `output` nor `error`, nor our own."""
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -252,7 +266,7 @@ def encode_plain_request(request: Request, profile: GeminiProfile = PROFILE) -> 
     if messages and messages[0].role == "system":
         first = messages[0]
         texts = _texts(content_held(first))
-        if not texts or not first.name is first.metadata is None:
+        if not texts or first.name is not None or first.metadata is not None:
             return None
         system = ContentOut(UNSET, texts)
         messages = messages[1:]
@@ -275,16 +289,17 @@ def encode_plain_request(request: Request, profile: GeminiProfile = PROFILE) -> 
     return Encoded(encode_json(wire), (), path_of(request.model, profile, stream=request.stream))
 
 
-def _contents(messages: tuple[Message, ...], sends_ids: bool) -> list[WireValue] | None:
+def _contents(messages: tuple[Message, ...], sends_ids: bool) -> list[WireValue] | None:  # noqa: C901, FBT001, PLR0912  the hot path: one walk
     contents: list[WireValue] = []
     turn: list[WireValue] | None = None  # results, while more of the same turn may follow
     waiting: list[ToolCall] = []
     seen: set[str] = set()
     previous = "system"
     for message in messages:
-        if not message.metadata is message.name is None:
+        if message.metadata is not None or message.name is not None:
             return None
-        role, content = message.role, content_held(message)
+        role: str = message.role
+        content: Any = content_held(message)
         if role == "tool":
             if turn is None:
                 turn = []
@@ -300,7 +315,7 @@ def _contents(messages: tuple[Message, ...], sends_ids: bool) -> list[WireValue]
             return None
         turn = None
         if role == "user":
-            texts = _texts(content)
+            texts = (TextOut(content),) if type(content) is str else _texts(content)
             if not texts:
                 return None
             contents.append(ContentOut("user", texts))
@@ -325,16 +340,20 @@ def _texts(content: str | tuple[AnyPart, ...]) -> Sequence[TextOut] | None:
 
 
 def _model_parts(
-    parts: tuple[AnyPart, ...], waiting: list[ToolCall], seen: set[str], sends_ids: bool
+    parts: tuple[AnyPart, ...],
+    waiting: list[ToolCall],
+    seen: set[str],
+    sends_ids: bool,  # noqa: FBT001
 ) -> list[WireValue] | None:
     wires: list[WireValue] = []
     for part in parts:
-        kind = type(part)
-        if kind is ToolCall:
+        if type(part) is ToolCall:
             call_id, name, held = part.id, part.name, arguments_held(part)
             if (
                 type(held) is not Raw
-                or not part.metadata is part.signature is part.cache is None
+                or part.metadata is not None
+                or part.signature is not None
+                or part.cache is not None
                 or part.custom
                 or call_id in seen
                 or (name not in _accepted.names and not _accepted.takes_name(name))
@@ -343,8 +362,8 @@ def _model_parts(
             seen.add(call_id)
             waiting.append(part)
             wires.append(CallOut(FunctionCallOut(name, held, _sent_id(part, sends_ids))))
-        elif kind is Text:
-            if not part.metadata is part.cache is part.signature is None or part.citations:
+        elif type(part) is Text:
+            if part.metadata is not None or part.cache is not None or part.signature is not None or part.citations:
                 return None
             wires.append(TextOut(part.text))
         else:
@@ -352,15 +371,21 @@ def _model_parts(
     return wires
 
 
-def _sent_id(call: ToolCall, sends_ids: bool) -> str | UnsetType:
+def _sent_id(call: ToolCall, sends_ids: bool) -> str | UnsetType:  # noqa: FBT001
     return call.id if sends_ids and not call.invented_id and call.id[:4] != INVENTED_PREFIX else UNSET
 
 
-def _result(part: AnyPart, waiting: list[ToolCall], sends_ids: bool) -> WireValue:
+def _result(part: AnyPart, waiting: list[ToolCall], sends_ids: bool) -> WireValue:  # noqa: FBT001
     if type(part) is not ToolResult or not waiting:
         return None
     call = waiting.pop(0)
-    if part.tool_call_id != call.id or not part.metadata is part.cache is None or part.parts or not part.name:
+    if (
+        part.tool_call_id != call.id
+        or part.metadata is not None
+        or part.cache is not None
+        or part.parts
+        or not part.name
+    ):
         return None
     value: Any = value_held(part)
     if part.kind == "text" and type(value) is str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -60,8 +60,8 @@ def decode_plain_response(body: bytes) -> Completion | None:
     parts = _parts(content, wire.response_id)
     if parts is None:
         return None
-    lone = len(parts) == 1 and type(parts[0]) is Text
-    message = Message("assistant", parts[0].text if lone else tuple(parts))
+    first = parts[0]
+    message = Message("assistant", first.text if len(parts) == 1 and isinstance(first, Text) else tuple(parts))
     finish = decode_finish(candidate.finish_reason, message)
     return Completion((message,), finish, decode_usage(usage), wire.response_id, wire.model_version)
 
@@ -88,11 +88,12 @@ def _parts(content: PlainContent, seed: str) -> list[AnyPart] | None:
             if is_dummy(spelled) or is_tagged(spelled):
                 return None
             signature = Signature(FAMILY, spelled)
-        call_id, invented, metadata = call.id, False, GIVEN_ID
+        call_id, invented = call.id, False
         if call_id is UNSET:
-            call_id, invented, metadata = invent_id(seed, calls), True, None
+            call_id, invented = invent_id(seed, calls), True
         elif not call_id or call_id[:4] == INVENTED_PREFIX:
             return None
+        metadata = None if invented else GIVEN_ID
         parts.append(ToolCall(call_id, call.name, call.args, None, False, invented, False, signature, None, metadata))  # noqa: FBT003
         calls += 1
     return parts
@@ -114,8 +115,9 @@ def encode_plain_response(completion: Completion, profile: GeminiProfile = PROFI
     parts = _wire_parts(messages[0])
     if not parts:
         return None
+    candidates: Any = [CandidateOut(ContentOut("model", parts), word, 0)]
     wire = GenerateContentResponse(
-        [CandidateOut(ContentOut("model", parts), word, 0)],
+        candidates,
         UNSET,
         counts,
         UNSET if completion.model is None else completion.model,
@@ -139,19 +141,18 @@ def _usage(usage: Usage) -> WireValue:
 
 
 def _wire_parts(message: Message) -> list[WireValue] | None:
-    content = content_held(message)
-    if not message.metadata is message.name is None and has_own_notes(message, FAMILY):
+    content: Any = content_held(message)
+    if message.name is not None or has_own_notes(message, FAMILY):
         return None
     if type(content) is str:
         return [TextOut(content)]
     wires: list[WireValue] = []
     for part in content:
-        kind = type(part)
-        if kind is Text:
+        if type(part) is Text:
             if part.citations or part.signature is not None or part.cache is not None or has_own_notes(part, FAMILY):
                 return None
             wires.append(TextOut(part.text))
-        elif kind is ToolCall:
+        elif type(part) is ToolCall:
             held, call_id = arguments_held(part), part.id
             if (
                 type(held) is not Raw

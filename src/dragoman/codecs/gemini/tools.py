@@ -42,7 +42,7 @@ GROUPS = "~tools"
 
 def decode_tools(held: Raw, notes: Extra) -> tuple[Tool, ...]:
     """All tools in order; `notes` is told when they were not simply one list of functions, then each built-in alone."""
-    tools, said = _remembered(held)
+    tools, said = read_tools(held)
     if said is not None:
         notes.update(said)
     return tools
@@ -89,7 +89,7 @@ _tools: WireReader[_Tools] = WireReader(
     aliases=ALIASES,
     path="$.tools",
 )
-_remembered = RememberingReader(_tools, _decode_tools).read
+read_tools = RememberingReader(_tools, _decode_tools).read
 
 
 def _usual_groups(tools: Sequence[Tool]) -> list[dict[str, int]]:

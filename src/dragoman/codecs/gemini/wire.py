@@ -270,7 +270,7 @@ class Output(Struct, frozen=True, gc=False):
 
 
 class ContentOut(Struct, frozen=True, gc=False):
-    role: str
+    role: str | UnsetType
     parts: Any
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -107,9 +107,19 @@ def decode_plain_request(body: bytes) -> Request | None:
         maximum,
         wire.temperature,
         wire.top_p,
-        stream=wire.stream,
-        metadata=metadata,
-        origin=FAMILY,
+        None,
+        (),
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        wire.stream,
+        None,
+        None,
+        metadata,
+        FAMILY,
     )
 
 
@@ -119,13 +129,13 @@ def _decode_messages(
     messages: list[Message] = []
     names: dict[str, str] = {}
     for wire in wires:
-        kind, content = type(wire), wire.content
-        if kind is PlainTool:
+        content: Any = wire.content
+        if type(wire) is PlainTool:
             call_id = wire.tool_call_id
             if not call_id or content[:9] == ERROR_START:
                 return None
             messages.append(Message("tool", (ToolResult(call_id, names.get(call_id, ""), "text", content),)))
-        elif kind is PlainAssistant:
+        elif type(wire) is PlainAssistant:
             calls = wire.tool_calls
             if calls is UNSET:
                 if content is None:
@@ -137,7 +147,7 @@ def _decode_messages(
                 return None
             messages.append(Message("assistant", parts))
         elif type(content) is str:
-            messages.append(Message("user" if kind is PlainUser else "system", content))
+            messages.append(Message("user" if type(wire) is PlainUser else "system", content))
         elif content and not is_media_tag(content[0].text):
             messages.append(Message("user", tuple([Text(part.text) for part in content])))
         else:
@@ -194,20 +204,29 @@ def encode_plain_request(request: Request) -> Encoded | None:
         request.max_output_tokens,
         None,
         temperature,
-        stream=request.stream,
+        None,
+        UNSET,
+        None,
+        None,
+        None,
+        None,
+        UNSET,
+        UNSET,
+        request.stream,
     )
     return Encoded(encode_json(wire), (), PATH)
 
 
-def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:
+def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa: C901, PLR0912  the hot path: one walk
     wires: list[WireValue] = []
     waiting: list[str] = []
     seen: set[str] = set()
-    role = ""
+    role: str = ""
     for message in messages:
-        if not message.metadata is message.name is None:
+        if message.metadata is not None or message.name is not None:
             return None
-        role, content = message.role, content_held(message)
+        role = message.role
+        content: Any = content_held(message)
         if role == "tool":
             for part in content:
                 wire = _result(part, waiting)
@@ -232,7 +251,7 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:
             texts = plain_texts(content)
             if not texts:
                 return None
-            parts = [TextPart(text) for text in texts]
+            parts: list[Any] = [TextPart(text) for text in texts]
             wires.append(UserMessage(parts) if role == "user" else SystemMessage(parts))
     return None if waiting or role == "system" or not wires else wires
 
@@ -242,24 +261,24 @@ def _assistant(parts: tuple[AnyPart, ...], waiting: list[str], seen: set[str]) -
     text: str | None = None
     calls: list[WireValue] = []
     for part in parts:
-        kind = type(part)
-        if kind is ToolCall:
+        if type(part) is ToolCall:
             call_id, name = part.id, part.name
             if (
-                not part.metadata is part.signature is part.cache is None
+                part.metadata is not None
+                or part.signature is not None
+                or part.cache is not None
                 or part.custom
                 or call_id in seen
                 or (
-                    (call_id not in _accepted.ids or name not in _accepted.names)
-                    and not _accepted.takes(call_id, name)
+                    (call_id not in _accepted.ids or name not in _accepted.names) and not _accepted.takes(call_id, name)
                 )
             ):
                 return None
             seen.add(call_id)
             waiting.append(call_id)
             calls.append(Call(call_id, Function(name, arguments_as_text(part)), "function"))
-        elif kind is Text and text is None and not calls:
-            if not part.metadata is part.cache is part.signature is None or part.citations:
+        elif type(part) is Text and text is None and not calls:
+            if part.metadata is not None or part.cache is not None or part.signature is not None or part.citations:
                 return None
             text = part.text
         else:
@@ -274,7 +293,8 @@ def _result(part: AnyPart, waiting: list[str]) -> WireValue:
         type(part) is not ToolResult
         or not waiting
         or part.tool_call_id != waiting.pop(0)
-        or not part.metadata is part.cache is None
+        or part.metadata is not None
+        or part.cache is not None
         or part.parts
         or not part.name
     ):

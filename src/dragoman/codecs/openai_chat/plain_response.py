@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -73,9 +73,10 @@ def _notes(refusal: None | UnsetType, annotations: Raw | UnsetType, logprobs: Ra
 
 
 _NOTES = {
-    (refusal is None, annotations is not UNSET, logprobs is not UNSET): _notes(refusal, annotations, logprobs)
-    for refusal, annotations, logprobs in product((None, UNSET), (NO_ANNOTATIONS, UNSET), (NULL, UNSET))
+    said: _notes(None if said[0] else UNSET, NO_ANNOTATIONS if said[1] else UNSET, NULL if said[2] else UNSET)
+    for said in product((True, False), repeat=3)
 }
+"""By whether refusal, annotations and logprobs were said."""
 
 
 def decode_plain_response(body: bytes) -> Completion | None:
@@ -138,20 +139,19 @@ def encode_plain_response(completion: Completion) -> bytes | None:
 
 
 def _answer(message: Message) -> WireValue:
-    content = content_held(message)
-    if not message.metadata is message.name is None:
+    content: Any = content_held(message)
+    if message.metadata is not None or message.name is not None:
         return None
     if type(content) is str:
         return AssistantMessage(content, UNSET, None, UNSET, NO_ANNOTATIONS)
     text: str | None = None
     calls: list[WireValue] = []
     for part in content:
-        kind = type(part)
-        if kind is ToolCall:
+        if type(part) is ToolCall:
             if part.custom or part.signature is not None or has_own_notes(part, FAMILY):
                 return None
             calls.append(Call(part.id, Function(part.name, arguments_as_text(part)), "function"))
-        elif kind is Text and text is None and not calls:
+        elif type(part) is Text and text is None and not calls:
             if part.citations or part.signature is not None or has_own_notes(part, FAMILY):
                 return None
             text = part.text

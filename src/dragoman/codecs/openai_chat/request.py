@@ -42,7 +42,6 @@ from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
-
 _reader = WireReader(ChatRequest, "openai-chat request")
 
 
@@ -127,7 +126,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         log.drop(request, "top_k", "top_k", "this API has no such setting")
     if request.cache is not None:
         log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
-    tools = encode_tools(request.tools, log, native=native) if request.tools else None
+    tools: WireValue = encode_tools(request.tools, log, native=native) if request.tools else None
     # The API refuses both switches when no tool is left.
     choice = request.tool_choice if tools or native else None
     messages = MessageEncoder(log, native=native, model=request.model).encode(request.messages)

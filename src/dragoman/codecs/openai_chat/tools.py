@@ -39,7 +39,11 @@ def _decode_tools(wires: list[AnyTool] | None) -> tuple[Tool, ...]:
     return tuple([_decode_tool(wire) for wire in wires or ()])
 
 
-_tools: WireReader[list[AnyTool] | None] = WireReader(list[AnyTool] | None, "openai-chat request", path="$.tools")
+_tools: WireReader[list[AnyTool] | None] = WireReader(
+    list[AnyTool] | None,  # type: ignore[arg-type]
+    "openai-chat request",
+    path="$.tools",
+)
 decode_tools = RememberingReader(_tools, _decode_tools).read
 
 
