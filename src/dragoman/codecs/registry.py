@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -78,12 +78,19 @@ def _entry(name: str) -> tuple[str, str]:
 def codec(name: str) -> Codec:
     """The codec of a format."""
     folder, profile_name = _entry(name)
-    request, response, errors, profiles = (_module(folder, part) for part in ("request", "response", "errors", "profile"))
+    request, response, errors, profiles = (
+        _module(folder, part) for part in ("request", "response", "errors", "profile")
+    )
     profile: Profile = getattr(profiles, profile_name)
     plain_request, plain_response = _short_way(folder, "request"), _short_way(folder, "response")
-    encoders = (request.encode_request, response.encode_response, plain_request.encode, plain_response.encode)
+    encoders: Sequence[Callable[..., Any]] = (
+        request.encode_request,
+        response.encode_response,
+        plain_request.encode,
+        plain_response.encode,
+    )
     if profile_name != "PROFILE":
-        encoders = tuple(partial(encode, profile=profile) for encode in encoders)
+        encoders = [partial(encode, profile=profile) for encode in encoders]
     encode_request, encode_response, encode_plain_request, encode_plain_response = encoders
     return Codec(
         name,
@@ -109,7 +116,7 @@ class _ShortWay(Struct, frozen=True):
     """What a codec reads and writes in a short way (see codecs/plain.py). A codec may do without."""
 
     decode: Callable[[bytes], Any]
-    encode: Callable[..., Encoded | None]
+    encode: Callable[..., Any]
 
     def before(self, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         short = self.decode
