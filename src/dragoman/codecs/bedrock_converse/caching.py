@@ -34,6 +34,8 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
+from dragoman.ir.notes import WITHIN
+from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 Marked: TypeAlias = (
@@ -69,6 +71,8 @@ def marked(node: Any, point: CachePoint) -> Any:
         return replace(node, cache=Cache(ttl))
     metadata: Metadata = node.metadata or {}
     notes = {**metadata.get(FAMILY, {}), _NOTE: exact_point(point)}
+    if point.extra is not UNSET:
+        notes[WITHIN + "cachePoint"] = Raw(encode_json(point.extra))
     return replace(node, cache=Cache(ttl), metadata={**metadata, FAMILY: notes})
 
 

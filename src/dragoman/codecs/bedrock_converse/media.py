@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.codecs.bedrock_converse.profile import FAMILY
+from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits
 from dragoman.codecs.bedrock_converse.wire import (
     Block,
     CitationsSwitch,
@@ -91,6 +91,8 @@ def _says_document(wire: MediaWire) -> bool:
 def _notes(wire: MediaWire) -> Extra:
     place = wire.source.s3_location
     within = {"s3Location": UNSET if place is UNSET else place.extra}
+    if wire.citations is not UNSET:
+        within["citations"] = wire.citations.extra
     return (keep(FAMILY, wire.extra, source=wire.source.extra, **within) or {FAMILY: {}})[FAMILY]
 
 
@@ -164,19 +166,32 @@ _DECODE: dict[str, Any] = {
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-_UNSPEAKABLE = re.compile(r"[^a-zA-Z0-9\s()\[\]-]+")
+# The documents leave out the underscore; the server does not mind it (recorded).
+_UNSPEAKABLE = re.compile(r"[^a-zA-Z0-9_\s()\[\]-]+")
 _SPACES = re.compile(r"\s+")
 _LONGEST_NAME = 200
+_MOST = {"image": 20, "document": 5}
 
 
 class MediaEncoder:
     """Encodes the media of one body. What cannot be said gives None, and `why` tells it."""
 
-    def __init__(self, log: LossLog, *, native: bool) -> None:
+    def __init__(self, log: LossLog, limits: ModelLimits, *, native: bool) -> None:
         self._log = log
+        self._limits = limits
         self._native = native
         self._names: set[str] = set()
+        self._counts = {"image": 0, "document": 0}
         self.why = ""
+
+    def next_message(self) -> None:
+        """The server counts per message."""
+        self._counts = dict.fromkeys(self._counts, 0)
+
+    def _has_room(self, kind: str) -> bool:
+        self._counts[kind] += 1
+        self.why = f"this API takes {_MOST[kind]} of them in one message"
+        return self._native or self._counts[kind] <= _MOST[kind]
 
     def image(self, part: Image) -> Block | None:
         known = _IMAGES.get(part.media_type or "image/png")
@@ -186,7 +201,7 @@ class MediaEncoder:
             self.why = f"this API takes PNG, JPEG, GIF and WebP, not {part.media_type}"
             return None
         source = self._source(part)
-        if source is None:
+        if source is None or not self._has_room("image"):
             return None
         if part.detail not in {None, "auto"}:
             self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such setting")
@@ -194,6 +209,9 @@ class MediaEncoder:
 
     def audio(self, part: Audio) -> Block | None:
         known = audio_format(part.media_type or "")
+        if not (self._native or self._limits.plays):
+            self.why = "this model takes no sound"
+            return None
         if known is None or not (self._native or known in _AUDIO_FORMATS):
             self.why = f"this API knows no sound of type {part.media_type}"
             return None
@@ -213,7 +231,7 @@ class MediaEncoder:
         noted = "source" in notes or MODELLED + "source" in notes
         known = self._format(part)
         source: Any = UNSET if noted else self._document_source(part)
-        if source is None or known is None:
+        if source is None or known is None or not self._has_room("document"):
             return None
         switch: Any = UNSET if part.cite is None else CitationsSwitch(part.cite)
         wire = MediaWire(
@@ -227,6 +245,9 @@ class MediaEncoder:
 
     def _video(self, part: Document) -> Block | None:
         media_type = part.media_type or ""
+        if not (self._native or self._limits.plays):
+            self.why = "this model takes no video"
+            return None
         known = _VIDEO_FORMATS.get(media_type)
         if known is None and self._native:
             known = media_type.removeprefix("video/")
@@ -266,6 +287,9 @@ class MediaEncoder:
             self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
         if part.data is not None:
             return MediaSource(part.data)
+        if part.url is not None and part.url.startswith(S3) and not (self._native or self._limits.fetches):
+            self.why = "this model takes nothing from S3"
+            return None
         if part.url is not None and (self._native or part.url.startswith(S3)):
             place: Any = S3Location(part.url)
             inner = inner_extra(_own(part), "s3Location")
@@ -277,7 +301,7 @@ class MediaEncoder:
         return None
 
     def _name(self, part: Document) -> WireValue:
-        """The server takes letters, digits, single spaces, hyphens, brackets; and no name twice in a message."""
+        """The server takes letters, digits, single spaces, hyphens, brackets; and no name twice."""
         title = part.title
         if self._native:
             return UNSET if title is None else title
@@ -302,7 +326,7 @@ def _own(part: Image | Document | Audio) -> Extra:
 def _finished(wire: MediaWire, part: Image | Document | Audio) -> Raw:
     notes = _own(part)
     inner = inner_extra(notes, "source") if notes else None
-    if inner is not None:
+    if inner is not None and isinstance(wire.source, MediaSource):
         wire = replace(wire, source=spliced(wire.source, inner))
     return spliced(wire, notes)
 

@@ -53,6 +53,7 @@ APART: Extra = {"~turn": Raw(b'"own"')}
 INLINE: Extra = {"~inline": Raw(b"true")}
 EMPTY: Extra = {"~content": Raw(b'"empty"')}
 NOT_SENT = "[This message held nothing that can be shown here.]"
+RESULTS_ARE_IN = "[The results have arrived.]"
 SEE_DOCUMENT = "[The document is attached.]"
 SERVER_CALL = "server_tool_use"
 _BLOCK = "block"
@@ -287,6 +288,7 @@ class MessageEncoder(PartEncoder):
 
     def encode(self, messages: Sequence[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
+        noted: list[tuple[int, Extra]] = []
         turn: list[WireValue] | None = None  # results, while more of the same turn may follow
         place = 0
         while place < len(messages):
@@ -296,24 +298,30 @@ class MessageEncoder(PartEncoder):
             if message.name is not None:
                 self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
             joined = turn is not None and "~turn" not in notes
+            before = len(wires)
+            self._media.next_message()
             if role == "tool" and "~order" in notes and place < len(messages) and messages[place].role == "user":
-                wires.append(self._finished(self._encode_ordered(message, messages[place]), notes))
+                wires.append(self._encode_ordered(message, messages[place]))
                 place, turn = place + 1, None
             elif role == "tool":
                 blocks = self._results(message)
                 if joined and turn is not None:
                     turn += blocks
-                    self._lose_keys(message, notes)
-                elif blocks:
+                else:
                     turn = blocks
-                    wires.append(self._finished(MessageWire("user", turn), notes))
-            elif role == "user" and joined and turn is not None:
+                    wires.append(MessageWire("user", turn))
+            elif role == "user" and joined and turn is not None and self._may_join(message, wires):
                 self._join_user(message, turn)
-                self._lose_keys(message, notes)
                 turn = None
             else:
                 turn = None
                 self._encode_message(message, wires, notes)
+            if notes and len(wires) > before:
+                noted.append((len(wires) - 1, notes))
+            elif notes:
+                self._lose_keys(message, notes)
+        for index, notes in noted:
+            wires[index] = _finished(wires[index], notes)
         return wires
 
     def _results(self, message: Message) -> list[WireValue]:
@@ -335,6 +343,14 @@ class MessageEncoder(PartEncoder):
     def _encode_alone(self, part: AnyPart, role: str) -> list[WireValue]:
         return self.encode_blocks((part,), role)
 
+    def _may_join(self, message: Message, wires: list[WireValue]) -> bool:
+        """Llama and Mistral refuse anything beside results; as turns of one role are joined, another stands between."""
+        if self._native or not self._limits.results_alone:
+            return True
+        self._log.invent(message, "", "an assistant turn before it", "this model takes results in a turn of their own")
+        wires.append(MessageWire("assistant", [Block(RESULTS_ARE_IN)]))
+        return False
+
     def _join_user(self, message: Message, turn: list[WireValue]) -> None:
         """What the user says after results. Claude refuses documents there, but takes them within a result."""
         content = content_held(message)
@@ -350,6 +366,8 @@ class MessageEncoder(PartEncoder):
             else:
                 place.append(blocks[0])
                 self._log.degrade(part, "", "document beside results", "it moves into the last of them")
+        if not self._native:
+            self._explain_documents(message, turn)
 
     def _lose_keys(self, message: Message, notes: Extra) -> None:
         """Keys of a message that is not sent as a message of its own."""
@@ -357,31 +375,26 @@ class MessageEncoder(PartEncoder):
             if not key.startswith("~"):
                 self._log.drop(message, key, key, "its message joins another one or is not sent")
 
-    def _finished(self, wire: MessageWire, notes: Extra) -> WireValue:
-        return spliced(wire, notes) if any(key[:1] != "~" or key.startswith(MODELLED) for key in notes) else wire
-
     def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra) -> None:
         role, content = message.role, content_held(message)
         if isinstance(content, str) and role != "system":
-            wires.append(self._finished(MessageWire(role, [Block(content)]), notes))
+            wires.append(MessageWire(role, [Block(content)]))
             return
         if role == "system" and "~inline" not in notes:
             self.hoisted = (*self.hoisted, message)
             self._log.degrade(message, "", "place of a system message", "it moves to the system field, at the front")
-            self._lose_keys(message, notes)
             return
         blocks = [Block(content)] if isinstance(content, str) else self.encode_blocks(content, role)
         if not blocks:
             if "~content" in notes:
                 absent = parse_json(notes["~content"]) == "absent"
-                wires.append(self._finished(MessageWire(role, UNSET if absent else []), notes))
+                wires.append(MessageWire(role, UNSET if absent else []))
                 return
             if not self._stands_for_lost(message, blocks):
-                self._lose_keys(message, notes)
                 return
         elif role == "user" and not self._native:
             self._explain_documents(message, blocks)
-        wires.append(self._finished(MessageWire(role, blocks), notes))
+        wires.append(MessageWire(role, blocks))
 
     def _stands_for_lost(self, message: Message, blocks: list[WireValue]) -> bool:
         """A message without content, or one of which nothing can be said here."""
@@ -397,7 +410,7 @@ class MessageEncoder(PartEncoder):
         kept = [block for block in blocks if isinstance(block, Block)]
         if any(block.document is not UNSET for block in kept) and all(block.text is UNSET for block in kept):
             self._log.invent(message, "", "a text beside the document", "this API wants one in the same message")
-            blocks.insert(0, Block(SEE_DOCUMENT))
+            blocks.append(Block(SEE_DOCUMENT))
 
     def encode_blocks(self, parts: Iterable[AnyPart], role: str) -> list[WireValue]:
         blocks: list[WireValue] = []
@@ -497,6 +510,11 @@ class MessageEncoder(PartEncoder):
         if value:
             self._log.drop(result, "value", "blank text", "this API refuses text that is only white space")
         return []
+
+
+def _finished(wire: MessageWire, notes: Extra) -> WireValue:
+    """With what the message said beyond its type."""
+    return spliced(wire, notes) if any(key[:1] != "~" or key.startswith(MODELLED) for key in notes) else wire
 
 
 def _is_call(group: list[WireValue]) -> bool:

@@ -13,6 +13,7 @@ from dragoman.codecs.bedrock_converse.caching import CachePoints, Marked, encode
 from dragoman.codecs.bedrock_converse.media import MediaEncoder, decode_media
 from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
 from dragoman.codecs.bedrock_converse.signing import (
+    CLAUDE,
     is_at_home,
     redacted_blob,
     redacted_signature,
@@ -43,11 +44,12 @@ from dragoman.ir import (
     Request,
     ServerToolCall,
     ServerToolResult,
+    Signature,
     Text,
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
@@ -139,6 +141,9 @@ def _decode_citations(block: Block) -> AnyPart:
     if len(texts) != 1 or texts[0].extra is not UNSET:
         held = Raw(b'"absent"') if wire.content is UNSET else Raw(encode_json([exact(text) for text in texts]))
         notes["~content"] = held
+        beside = {key: value for text in texts for key, value in (text.extra or {}).items()}
+        if beside:
+            notes[WITHIN + "content"] = Raw(encode_json(beside))
     cited = [] if wire.citations is UNSET else wire.citations
     if not cited:
         notes["~citations"] = Raw(b'"absent"') if wire.citations is UNSET else Raw(b"[]")
@@ -148,14 +153,21 @@ def _decode_citations(block: Block) -> AnyPart:
 
 
 def decode_citation(held: Raw) -> Citation:
-    metadata = {FAMILY: {"~citation": held}}
+    """What other families cannot say (which pages, which characters) is noted by itself, and so told to them."""
+    notes: Extra = {"~citation": held}
     try:
         head = _citation_head(held)
     except msgspec.ValidationError:
-        return Citation(metadata=metadata)
+        return Citation(metadata={FAMILY: notes | {"citation": held}})
     url = None if head.location is None or head.location.web is None else head.location.web.url
     cited = None if not head.source_content else "".join([text.text for text in head.source_content])
-    return Citation(url, head.title, cited, metadata=metadata)
+    for key, value in _entries(held).items():
+        if key == "location" and url is not None:
+            web = _entries(_entries(value)["web"])
+            notes.update({name: inner for name, inner in web.items() if name not in {"url", "domain"}})
+        elif key not in {"title", "sourceContent"}:
+            notes[key] = value
+    return Citation(url, head.title, cited, metadata={FAMILY: notes})
 
 
 def _decode_guarded(block: Block) -> AnyPart:
@@ -193,7 +205,7 @@ class PartEncoder:
         self._native = native
         """The body came from this family: all that it says may be said again, exactly as it was."""
         self._limits: ModelLimits = limits_of(None if request is None else request.model)
-        self._media = MediaEncoder(log, native=native)
+        self._media = MediaEncoder(log, self._limits, native=native)
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature or a cache point travels with it."""
@@ -291,7 +303,7 @@ class PartEncoder:
             if self._to_client or self._native:
                 return [_reasoning(ReasoningText(part.text, "" if "~signature" in notes else UNSET), notes)]
             return self._lose(part, "models refuse reasoning that they did not sign")
-        if is_at_home(signature) and (self._to_client or self._native or self._is_owed(part)):
+        if is_at_home(signature) if self._to_client or self._native else self._is_owed(signature):
             if part.redacted:
                 wire = ReasoningContent(redacted_content=redacted_blob(signature))
                 return [_reasoning_block(wire, notes)]
@@ -300,9 +312,13 @@ class PartEncoder:
             return [carriers.tagged_reasoning(part, signature)]
         return self._lose(part, f"its signature is owed to {signature.family} alone")
 
-    def _is_owed(self, part: Reasoning) -> bool:
-        signature = part.signature
-        return signature is not None and (signature.family == FAMILY or self._limits.signs)
+    def _is_owed(self, signature: Signature) -> bool:
+        """The model's name says who reads it; where it does not, only what has Claude's form goes to what may be it."""
+        if signature.family == FAMILY:
+            return bool(signature.data)
+        if signature.family != CLAUDE or not signature.data:
+            return False
+        return self._limits.is_claude or (self._limits.signs and is_at_home(signature))
 
     def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
         if part.origin != FAMILY:

@@ -5,44 +5,74 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from dragoman.codecs.bedrock_converse.profile import FAMILY
-from dragoman.ir import AnyPart, AnyTool, Completion, Message, Request, Text, ToolCall
+from dragoman.codecs.bedrock_converse.thinking import FIELDS, TOP_K, TYPED
+from dragoman.ir import (
+    AnyPart,
+    AnyTool,
+    Audio,
+    Completion,
+    Document,
+    Image,
+    Message,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
 
+_VENDOR = "additionalModelRequestFields"
 _FIELDS = {
     "model": "modelId",
     "max_output_tokens": "inferenceConfig.maxTokens",
     "temperature": "inferenceConfig.temperature",
     "top_p": "inferenceConfig.topP",
     "stop": "inferenceConfig.stopSequences",
-    "top_k": "additionalModelRequestFields.top_k",
     "tools": "toolConfig.tools",
     "tool_choice": "toolConfig.toolChoice",
-    "reasoning": "additionalModelRequestFields.thinking",
-    "reasoning.mode": "additionalModelRequestFields.thinking.type",
-    "reasoning.budget_tokens": "additionalModelRequestFields.thinking.budget_tokens",
-    "reasoning.visible": "additionalModelRequestFields.thinking.display",
-    "reasoning.effort": "outputConfig.effort",
     "output": "outputConfig.textFormat",
     "output.schema": "outputConfig.textFormat.structure.jsonSchema.schema",
     "output.name": "outputConfig.textFormat.structure.jsonSchema.name",
     "output.description": "outputConfig.textFormat.structure.jsonSchema.description",
 }
-_PART_FIELDS = {
-    "arguments": "toolUse.input",
-    "arguments_text": "toolUse.input",
-    "tool_call_id": "toolResult.toolUseId",
-    "value": "toolResult.content",
-    "parts": "toolResult.content",
-    "kind": "toolResult.status",
+_TOOL_FIELDS = {
+    "name": "toolSpec.name",
+    "description": "toolSpec.description",
     "parameters": "toolSpec.inputSchema.json",
     "strict": "toolSpec.strict",
-    "description": "toolSpec.description",
-    "citations": "citationsContent.citations",
+}
+_MEDIA_FIELDS = {
+    "media_type": "format",
+    "data": "source.bytes",
+    "url": "source.s3Location.uri",
+    "text": "source.text",
+    "title": "name",
+    "context": "context",
+    "cite": "citations",
+}
+_PART_FIELDS: dict[type[AnyPart], dict[str, str]] = {
+    Text: {"text": "text"},
+    ToolCall: {
+        "id": "toolUse.toolUseId",
+        "name": "toolUse.name",
+        "arguments": "toolUse.input",
+        "arguments_text": "toolUse.input",
+    },
+    ToolResult: {
+        "tool_call_id": "toolResult.toolUseId",
+        "value": "toolResult.content",
+        "parts": "toolResult.content",
+        "kind": "toolResult.status",
+    },
+    Image: {name: f"image.{wire}" for name, wire in _MEDIA_FIELDS.items()},
+    Audio: {name: f"audio.{wire}" for name, wire in _MEDIA_FIELDS.items()},
+    Document: {name: f"document.{wire}" for name, wire in _MEDIA_FIELDS.items()},
 }
 _ANSWER_FIELDS = {
     "finish": "stopReason",
     "finish.stop_sequence": "additionalModelResponseFields.stop_sequence",
+    "message": "output.message",
     "usage.cached": "usage.cacheReadInputTokens",
     "usage.cache_written": "usage.cacheWriteInputTokens",
 }
@@ -52,25 +82,76 @@ def locate_request(request: Request, message_index: int | None, part_index: int 
     """Where in the wire body a node of the request came from."""
     if message_index is None:
         if part_index is None:
-            return _joined("$", _wire_field(field, _FIELDS))
-        place = _tool_place(request.tools, part_index)
-        return _joined(f"$.toolConfig.tools[{place}]", _wire_field(field, _PART_FIELDS))
-    return _joined(_message_path(request.messages, message_index, part_index), _wire_field(field, _PART_FIELDS))
+            return _joined("$", _setting(request, field))
+        place = part_index + _points(request.tools[:part_index])
+        if _is_point(field):
+            return _joined(f"$.toolConfig.tools[{place + 1}]", _point_field(field))
+        head, dot, rest = field.partition(".")
+        return _joined(f"$.toolConfig.tools[{place}]", _TOOL_FIELDS[head] + dot + rest if head in _TOOL_FIELDS else "")
+    if part_index is None:
+        return _joined(_message_path(request.messages, message_index, None), field)
+    part = request.messages[message_index].parts[part_index]
+    path = _message_path(request.messages, message_index, part_index, behind=_is_point(field))
+    return _joined(path, _part_field(part, field))
 
 
 def locate_response(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the wire body a node of the completion came from."""
     if message_index is None:
         return _joined("$", _wire_field(field, _ANSWER_FIELDS))
-    message = completion.messages[message_index]
-    path = "$.output.message"
-    if part_index is not None:
-        path += f".content[{part_index + _extra_blocks(message.parts[:part_index])}]"
-    return _joined(path, _wire_field(field, _PART_FIELDS))
+    if part_index is None:
+        return _joined("$.output.message", field)
+    parts = completion.messages[message_index].parts
+    place = part_index + _extra_blocks(parts[:part_index]) + (_is_tagged(parts[part_index]) and not _is_point(field))
+    return _joined(f"$.output.message.content[{place + _is_point(field)}]", _part_field(parts[part_index], field))
+
+
+def _part_field(part: AnyPart, field: str) -> str:
+    """Where a block says it. What is not modelled may stand anywhere in the block: then the place is the block."""
+    if _is_point(field):
+        return _point_field(field)
+    if type(part) is Document and (part.media_type or "").startswith("video/"):
+        return _PART_FIELDS[Document].get(field, "").replace("document.", "video.")
+    head, dot, rest = field.partition(".")
+    known = _PART_FIELDS.get(type(part), {}).get(head)
+    return "" if known is None else known + dot + rest
+
+
+def _is_point(field: str) -> bool:
+    """Marks are blocks of their own, behind what they mark."""
+    return field.partition(".")[0] in {"cache", "cachePoint"}
+
+
+def _point_field(field: str) -> str:
+    _, dot, rest = field.partition(".")
+    return "cachePoint" + dot + rest
+
+
+def _points(tools: tuple[AnyTool, ...]) -> int:
+    return sum(getattr(tool, "cache", None) is not None for tool in tools)
 
 
 def _joined(path: str, field: str) -> str:
     return f"{path}.{field}" if field else path
+
+
+def _setting(request: Request, field: str) -> str:
+    """Thinking and top_k have several places, of which one was used."""
+    head = field.partition(".")[0]
+    if head == "top_k":
+        nested = note(request.metadata, FAMILY, TOP_K) is not UNSET
+        return f"{_VENDOR}.inferenceConfig.topK" if nested else f"{_VENDOR}.top_k"
+    if head == "reasoning" and request.reasoning is not None:
+        told = note(request.reasoning.metadata, FAMILY, FIELDS)
+        typed = note(request.reasoning.metadata, FAMILY, TYPED) is not UNSET
+        if typed and (told is UNSET or field == "reasoning.effort"):
+            return "outputConfig.effort"
+        keys = [] if told is UNSET else list(told)
+        return f"{_VENDOR}.{keys[-1 if field == 'reasoning.effort' else 0]}" if keys else _VENDOR
+    if field in _FIELDS:
+        return _FIELDS[field]
+    # What is not modelled may stand anywhere within.
+    return _FIELDS[head] if head in {"output", "tool_choice"} else _wire_field(field, _FIELDS)
 
 
 def _wire_field(field: str, names: dict[str, str]) -> str:
@@ -80,25 +161,23 @@ def _wire_field(field: str, names: dict[str, str]) -> str:
     return names.get(head, head) + dot + rest
 
 
-def _tool_place(tools: tuple[AnyTool, ...], index: int) -> int:
-    """Cache points stand among the tools, so the ones behind them are further back than they seem."""
-    return index + sum(getattr(tool, "cache", None) is not None for tool in tools[:index])
-
-
-def _message_path(messages: tuple[Message, ...], message_index: int, part_index: int | None) -> str:
+def _message_path(
+    messages: tuple[Message, ...], message_index: int, part_index: int | None, *, behind: bool = False
+) -> str:
     message = messages[message_index]
     leading = next((index for index, each in enumerate(messages) if not _is_leading(each)), len(messages))
     if message_index < leading:
-        return (
-            "$.system" if part_index is None else f"$.system[{part_index + _extra_blocks(message.parts[:part_index])}]"
-        )
+        if part_index is None:
+            return "$.system"
+        before = sum(len(each.parts) + _extra_blocks(each.parts) for each in messages[:message_index])
+        return f"$.system[{before + part_index + _extra_blocks(message.parts[:part_index]) + behind}]"
     wire_index, start = _wire_place(messages[leading : message_index + 1])
     path = f"$.messages[{wire_index}]"
     if part_index is None:
         return path
     if isinstance(content_held(message), str):
         return f"{path}.content[{start}]"
-    return f"{path}.content[{_block_index(messages, message_index, part_index, start)}]"
+    return f"{path}.content[{_block_index(messages, message_index, part_index, start) + behind}]"
 
 
 def _is_leading(message: Message) -> bool:

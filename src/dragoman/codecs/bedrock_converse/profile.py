@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages.profile import PROFILE as CLAUDE
 from dragoman.profile import Profile
@@ -46,6 +47,12 @@ class ModelLimits(Struct, frozen=True, kw_only=True):
     status: bool = True
     """Whether a result may tell that it is an error."""
     documents_beside_results: bool = True
+    results_alone: bool = False
+    """Whether nothing may stand beside results in their turn."""
+    plays: bool = True
+    """Whether it takes video and sound."""
+    fetches: bool = True
+    """Whether it reads images and documents from S3."""
     thinking: Thinking = "claude"
     top_k: Literal["top_k", "nested", "none"] = "top_k"
     """Where it is told: Nova has an `inferenceConfig` of its own with `topK`."""
@@ -53,19 +60,22 @@ class ModelLimits(Struct, frozen=True, kw_only=True):
 
 
 UNKNOWN_MODEL = ModelLimits()
-_CLAUDE = ModelLimits(is_claude=True, documents_beside_results=False)
-_OTHER = ModelLimits(
-    caches=False, signs=False, named_choice=False, assistant_first=False, thinking="none", top_k="none"
-)
+_CLAUDE = ModelLimits(is_claude=True, documents_beside_results=False, plays=False, fetches=False)
 _NOVA = ModelLimits(signs=False, assistant_first=False, thinking="none", top_k="nested")
-_NOVA_2 = ModelLimits(signs=False, assistant_first=False, thinking="nova", top_k="nested")
-_GPT_OSS = ModelLimits(
-    caches=False, signs=False, named_choice=False, assistant_first=False, thinking="reasoning_effort", top_k="none"
+_NOVA_2 = replace(_NOVA, thinking="nova")
+_OTHER = ModelLimits(
+    caches=False,
+    signs=False,
+    named_choice=False,
+    assistant_first=False,
+    plays=False,
+    thinking="none",
+    top_k="none",
 )
-_QWEN = ModelLimits(caches=False, signs=False, named_choice=False, thinking="none", top_k="none")
-_PALMYRA = ModelLimits(
-    caches=False, signs=False, named_choice=False, assistant_first=False, thinking="none", top_k="none", status=False
-)
+_RESULTS_ALONE = replace(_OTHER, results_alone=True)
+_GPT_OSS = replace(_OTHER, thinking="reasoning_effort")
+_QWEN = replace(_OTHER, assistant_first=True)
+_PALMYRA = replace(_OTHER, status=False)
 
 # The first row that matches counts.
 _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
@@ -77,11 +87,12 @@ _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
         (r"gpt-oss", _GPT_OSS),
         (r"qwen", _QWEN),
         (r"palmyra|writer\.", _PALMYRA),
+        (r"llama|meta\.|mistral|mixtral|pixtral", _RESULTS_ALONE),
         (
             r"(?:^|[./])(?:ai21|amazon|cohere|deepseek|google|luma|meta|minimax|mistral|moonshot|nvidia|openai|stability|zai)\.",
             _OTHER,
         ),
-        (r"deepseek|gemma|jamba|llama|mistral|mixtral|titan|kimi|command-r", _OTHER),
+        (r"deepseek|gemma|jamba|titan|kimi|command-r", _OTHER),
     )
 )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Raw, Struct
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.bedrock_converse.caching import marked
 from dragoman.codecs.bedrock_converse.parts import PartEncoder, own
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from dragoman.schema import SchemaNote
 
 _formats = WireReader(TextFormat, "bedrock-converse output format")
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -210,12 +212,21 @@ def decode_tool_choice(wire: ToolChoiceWire) -> ToolChoice | None:
         return _PLAIN_AUTO
     if wire.extra is UNSET and anything is not UNSET and bytes(anything) == b"{}":
         return _PLAIN_ANY
-    if wire.extra is tool is UNSET or (tool is not UNSET and wire.extra is tool.extra is UNSET):
-        metadata = None if tool is not UNSET else {FAMILY: {"~choice": exact(wire)}}
-    else:
-        metadata = {FAMILY: {"~choice": exact(wire)}}
     mode: Any = "auto" if auto is not UNSET else "required"
-    return ToolChoice(mode, () if tool is UNSET else (tool.name,), metadata)
+    if tool is not UNSET and wire.extra is tool.extra is UNSET:
+        return ToolChoice(mode, (tool.name,))
+    notes: Extra = {"~choice": exact(wire)}
+    # Told to others key by key; what comes back is the whole.
+    for extra in (wire.extra, UNSET if tool is UNSET else tool.extra, _said(auto), _said(anything)):
+        notes.update({} if extra is UNSET else extra)
+    return ToolChoice(mode, () if tool is UNSET else (tool.name,), {FAMILY: notes})
+
+
+def _said(held: Raw | UnsetType) -> Extra:
+    try:
+        return {} if held is UNSET else _entries(held)
+    except msgspec.ValidationError:
+        return {}
 
 
 def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[Tool, ...]:
@@ -248,7 +259,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
     if "~choice" in notes:
         return notes["~choice"]
     if choice.mode == "none":
-        log.degrade(request, "tool_choice", "choice of no tool", "said in words: this API has no such choice")
+        log.invent(request, "tool_choice", "a word to call no tool", "this API has no such choice")
         return UNSET
     if choice.mode == "auto":
         return AUTO
