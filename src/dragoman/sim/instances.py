@@ -181,7 +181,7 @@ class _Builder:
         for value in values:
             if self.hints.mentions(value):
                 return value
-        if node.get("default") in values:
+        if "default" in node and node["default"] in values:
             return node["default"]
         return values[0]
 

@@ -306,16 +306,18 @@ def _wanted_in(step: str, tools: Sequence[Tool]) -> list[Wanted]:
 
 
 def _spread(wanted: Sequence[Wanted], step: str, tools: Sequence[Tool]) -> Iterator[Wanted]:
-    """One call per subject, where a tool takes one subject at a time; a fragment without one borrows the step's."""
+    """One call per subject, where a tool takes one subject at a time; any other tool gets the whole step, once."""
     whole = _subjects(step, tools)
+    once: set[str] = set()
     for tool, fragment, subjects in wanted:
-        text = fragment if subjects or not whole else step
-        # The name of the tool alone says nothing about its arguments: look at the whole step.
-        about = subjects or whole
-        if len(about) > 1 and _takes_one_subject(tool) and subjects:
-            yield from ((tool, fragment, (subject,)) for subject in about)
-        else:
-            yield tool, text, about[:1] if _takes_one_subject(tool) else about
+        if _takes_one_subject(tool):
+            # A fragment that names no subject borrows the step's.
+            yield from ((tool, fragment, (subject,)) for subject in subjects)
+            if not subjects:
+                yield tool, step if whole else fragment, whole[:1]
+        elif tool.name not in once:
+            once.add(tool.name)
+            yield tool, step, whole
 
 
 def _subjects(text: str, tools: Sequence[Tool]) -> tuple[str, ...]:

@@ -1,0 +1,175 @@
+"""Scripts: what the model says instead, in every API and from every kind of file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dragoman.sim.script import Prompter, ScriptedTurn, load_script, read_script
+from dragoman.sim.server import Simulator
+from dragoman.sim.view import Asked, Call, Turn
+from tests.sim.wire import DOORS, ask
+
+EVERY = pytest.mark.parametrize("api", DOORS)
+YAML = """
+turns:
+  - when: {api: "openai-*", says: weather}
+    text: One moment.
+    calls:
+      - {name: get_weather, arguments: {city: Paris}}
+  - error: overloaded
+    retry_after: 1.5
+afterwards: error
+"""
+JSON = """
+{"turns": [
+  {"when": {"api": "openai-*", "says": "weather"}, "text": "One moment.",
+   "calls": [{"name": "get_weather", "arguments": {"city": "Paris"}}]},
+  {"error": "overloaded", "retry_after": 1.5}],
+ "afterwards": "error"}
+"""
+TOML = """
+afterwards = "error"
+[[turns]]
+when = {api = "openai-*", says = "weather"}
+text = "One moment."
+calls = [{name = "get_weather", arguments = {city = "Paris"}}]
+[[turns]]
+error = "overloaded"
+retry_after = 1.5
+"""
+
+
+def asked(text: str = "hi", model: str = "m") -> Asked:
+    return Asked(model, (Turn("user", text),))
+
+
+@EVERY
+def test_turns_are_taken_in_order_and_then_the_model_speaks(dragoman_sim: Simulator, api: str) -> None:
+    door = DOORS[api]
+    dragoman_sim.play({"text": "First."}, {"text": "Second."})
+    told = [door.text_of(ask(dragoman_sim, door, door.ask("Say: third")).json) for _ in range(3)]
+    assert told == ["First.", "Second.", "third"]
+
+
+@EVERY
+def test_a_scripted_stream_has_the_pieces_that_were_asked_for(dragoman_sim: Simulator, api: str) -> None:
+    door = DOORS[api]
+    dragoman_sim.play({"text": "abcdefghij", "chunk": 4, "reasoning": "hm"})
+    body = ask(dragoman_sim, door, door.ask("hi"), stream=True).body
+    assert all(f'"{piece}"'.encode() in body for piece in ("abcd", "efgh", "ij"))
+
+
+@EVERY
+def test_a_scripted_call_and_its_finish(dragoman_sim: Simulator, api: str) -> None:
+    door = DOORS[api]
+    dragoman_sim.play({"calls": [{"name": "anything", "arguments": {"a": [1, {"b": None}]}}]})
+    answer = ask(dragoman_sim, door, door.ask_with_tool("hi"))
+    assert answer.status == 200
+    assert "anything" in answer.body.decode()
+
+
+@EVERY
+def test_a_scripted_refusal_of_the_model(dragoman_sim: Simulator, api: str) -> None:
+    door = DOORS[api]
+    for stream in (False, True):
+        dragoman_sim.play({"text": "I would rather not.", "finish": "refusal", "chunk": 50})
+        answer = ask(dragoman_sim, door, door.ask("hi"), stream=stream)
+        assert answer.status == 200
+        assert "rather" in answer.body.decode("utf-8", "replace")
+
+
+def test_errors_cuts_and_counts(dragoman_sim: Simulator) -> None:
+    door = DOORS["openai-chat"]
+    dragoman_sim.play(
+        {"status": 503, "message": "back soon"},
+        {"text": "x", "usage": {"input": 1000, "output": 50, "thought": 7}},
+        {"text": "always", "times": 0},
+    )
+    refused = ask(dragoman_sim, door, door.ask("hi"))
+    assert (refused.status, door.message_of(refused.json)) == (503, "back soon")
+    usage = ask(dragoman_sim, door, door.ask("hi")).json["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (1000, 50, 1050)
+    assert usage["completion_tokens_details"]["reasoning_tokens"] == 7
+    assert [door.text_of(ask(dragoman_sim, door, door.ask("hi")).json) for _ in range(3)] == ["always"] * 3
+
+
+def test_arguments_that_do_not_parse(dragoman_sim: Simulator) -> None:
+    door = DOORS["openai-chat"]
+    dragoman_sim.play({"calls": [{"name": "get_weather", "text": '{"city": "Par'}]})
+    message = ask(dragoman_sim, door, door.ask_with_tool("hi")).json["choices"][0]["message"]
+    assert message["tool_calls"][0]["function"]["arguments"] == '{"city": "Par'
+
+
+def test_conditions_choose_the_turn() -> None:
+    script = read_script(
+        [
+            {"when": {"api": "gemini"}, "text": "a"},
+            {"when": {"model": "gpt-*", "says": "WEATHER"}, "text": "b"},
+            {"when": {"rounds": 1}, "text": "c"},
+        ]
+    )
+    prompter = Prompter(script)
+    called = Asked("m", (Turn("user", "hi"), Turn("assistant", calls=(Call("1", "f"),)), Turn("user", "x")))
+
+    def said(api: str, question: Asked) -> str | None:
+        turn = prompter.next(api, question)
+        return turn.text if turn else None
+
+    assert said("ollama-chat", asked()) is None
+    assert said("openai-chat", asked("the weather?", "gpt-4o")) == "b"
+    assert said("ollama-chat", called) == "c"
+    assert prompter.left == 1
+    assert said("gemini", asked()) == "a"
+    assert prompter.left == 0
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.yaml", YAML), ("a.yml", YAML), ("a.json", JSON), ("a.toml", TOML)])
+def test_files_of_every_kind(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    script = load_script(tmp_path / name)
+    assert script.afterwards == "error"
+    assert script.turns[0].calls[0].arguments == {"city": "Paris"}
+    assert script.turns[1] == ScriptedTurn(error="overloaded", retry_after=1.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.json", '{"turns": [{"txt": "x"}]}', "txt"),
+        ("a.json", '{"turns": [', "truncated"),
+        ("a.yaml", "turns: [", "a.yaml"),
+        ("a.toml", "turns = ", "a.toml"),
+        ("a.ini", "", "a script is .json, .toml, .yaml or .yml"),
+    ],
+)
+def test_a_bad_file_is_explained(tmp_path: Path, name: str, text: str, words: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=words):
+        load_script(tmp_path / name)
+
+
+def test_an_exhausted_script_may_be_an_error(dragoman_sim: Simulator) -> None:
+    door = DOORS["anthropic-messages"]
+    dragoman_sim.service.play({"turns": [{"text": "once"}], "afterwards": "error"})
+    assert [ask(dragoman_sim, door, door.ask("hi")).status for _ in range(2)] == [200, 500]
+
+
+@pytest.mark.dragoman_script([{"text": "from the marker"}])
+def test_a_marker_brings_a_script(dragoman_sim: Simulator) -> None:
+    door = DOORS["openai-responses"]
+    assert door.text_of(ask(dragoman_sim, door, door.ask("hi")).json) == "from the marker"
+
+
+def test_the_next_test_starts_afresh(dragoman_sim: Simulator) -> None:
+    assert dragoman_sim.requests == []
+    assert dragoman_sim.service.prompter.left == 0
+
+
+def test_a_mistaken_turn_is_told_at_once(dragoman_sim: Simulator) -> None:
+    turn: Any = {"calls": [{"nam": "f"}]}
+    with pytest.raises(msgspec.ValidationError, match="nam"):
+        dragoman_sim.play(turn)
+    assert json.loads("{}") == {}
