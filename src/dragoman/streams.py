@@ -67,46 +67,50 @@ class StreamDecoder:
         self._decoder: PayloadDecoder = decoder
         self._framing = self._decoder.framing(limits or Limits())
         self._templates: Templates = getattr(decoder, "templates", None) or Templates()
-        self._framed, self._payloads = self._templates.framed, self._templates.payloads
+        self.known = self._templates.framed
         self._decode = self._decoder.decode
         self._restore = _restorer(request)
         self._account = account
         self._failed = False
 
     def feed(self, data: bytes) -> list[AnyEvent]:
-        framing = self._framing
-        clean = framing.clean
-        if clean and not self._framed.empty:
-            total = framing.total + len(data)
-            known = self._framed.read(data) if total <= framing.small else None
-            if known is not None:
-                framing.total = total
-                if self._account is not None:
-                    self._account.add(known)
-                return known
+        known = self.known
+        text = known.read(data)
+        if text is None:
+            return self.feed_unknown(data)
+        events: list[AnyEvent] = [PartDelta(known.last.index, text)] if text else []
+        if self._account is not None:
+            self._account.add(events)
+        return events
+
+    def feed_unknown(self, data: bytes) -> list[AnyEvent]:
+        """What is not like anything before."""
         if self._failed:
             return []
+        framing = self._framing
+        framing.total += self.known.passed
+        clean = framing.clean
         events: list[AnyEvent] = []
         try:
             payloads = framing.feed(data)
             for payload in payloads:
                 events += self._told(payload)
-            if clean and self._templates.news is not None and framing.clean and len(payloads) == 1:
+            if self._templates.news is not None and clean and framing.clean and len(payloads) == 1:
                 self._templates.learn_frame(data, payloads[0])
         except DecodeError as error:
             events += self._broken_off(error)
+        # Only what begins where an event begins can be known, and only within the limits.
+        self.known.passed = 0
+        self.known.room = framing.small - framing.total if framing.clean else -1
         return events
 
     def _told(self, payload: bytes) -> list[AnyEvent]:
         """What one payload says. It is heard before the next one is read, which may look back at it."""
-        events = None if self._payloads.empty else self._payloads.read(payload)
-        if events is None:
-            events = self._decode(payload)
-        if self._restore is not None:
-            events = self._restore(events)
-        if self._account is not None:
-            self._account.add(events)
-        return events
+        known = self._templates.payloads
+        text = known.read(payload)
+        if text is None:
+            return self._heard(self._decode(payload))
+        return self._heard([PartDelta(known.last.index, text)] if text else [])
 
     def close(self) -> list[AnyEvent]:
         """The bytes have ended."""
@@ -159,13 +163,18 @@ class StreamEncoder:
         self._log = LossLog()
         encoder = _stream_module(target).EventEncoder(self._log, **options)
         _lend(account, encoder)
-        self.inner: EventEncoder = encoder
+        self._encoder: EventEncoder = encoder
+        self.fragment: Callable[[int, str], bytes] = getattr(encoder, "fragment", self._delta)
+        """The bytes of one delta without citation, told without an event."""
+
+    def _delta(self, index: int, text: str) -> bytes:
+        return self._encoder.encode([PartDelta(index, text)])
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
-        return self.inner.encode(events)
+        return self._encoder.encode(events)
 
     def close(self) -> bytes:
-        return self.inner.close()
+        return self._encoder.close()
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -191,12 +200,19 @@ class StreamTranslator:
         self._accumulator = account = Accumulator()
         self._decoder = StreamDecoder(source, request=request, limits=limits, account=account)
         self._encoder = None if source == target else StreamEncoder(target, account=account, **options)
-        self._decode = self._decoder.feed
-        self._encode = None if self._encoder is None else self._encoder.inner.encode
+        self._known = self._decoder.known
+        self._texts = account.texts
+        self._fragment = None if self._encoder is None else self._encoder.fragment
 
     def feed(self, data: bytes) -> bytes:
-        events = self._decode(data)
-        return data if self._encode is None else self._encode(events)
+        known = self._known
+        text = known.read(data)
+        if text is None:
+            events = self._decoder.feed_unknown(data)
+            return data if self._encoder is None else self._encoder.encode(events)
+        index = known.last.index
+        self._texts[index].append(text)
+        return data if self._fragment is None else self._fragment(index, text)
 
     def close(self) -> bytes:
         events = self._decoder.close()

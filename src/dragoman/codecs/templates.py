@@ -8,11 +8,11 @@ the text of the next one. Everything else is read in full again: nothing is gues
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import maxsize
 from typing import TypeAlias
 
 import msgspec
 
-from dragoman.ir import AnyEvent, PartDelta
 from dragoman.ir.values import encode_json
 
 Fragment: TypeAlias = tuple[int, str, list[str] | None]
@@ -24,19 +24,20 @@ MOST = 8
 _PROBE_TEXT = "~dragoman~probe~"
 _PROBE = encode_json(_PROBE_TEXT)
 
-_read_string = msgspec.json.Decoder(str).decode
+read_string = msgspec.json.Decoder(str).decode
 
 
 class Template:
     """The bytes around a text, with its quotes, and which part's text it is."""
 
-    __slots__ = ("begin", "end", "follower", "head", "index", "pieces", "tail")
+    __slots__ = ("follower", "head", "head_place", "index", "pieces", "tail", "tail_place", "text_place")
 
     def __init__(self, head: bytes, tail: bytes, index: int = -1, pieces: list[str] | None = None) -> None:
         self.head = head
         self.tail = tail
-        self.begin = len(head)
-        self.end = -len(tail)
+        self.head_place = slice(len(head))
+        self.tail_place = slice(-len(tail), None)
+        self.text_place = slice(len(head) - 1, 1 - len(tail))
         self.index = index
         self.pieces = pieces
         self.follower: Template | None = self
@@ -48,51 +49,57 @@ class Ring:
 
     def __init__(self) -> None:
         self._templates: list[Template] = []
-        self._start = self._last = Template(b"", b"")
+        self._start = Template(b"", b"")
         self._start.follower = None
-        self.empty = True
+        self.last = self._start
+        """The template of the bytes that were read last."""
+        self.room = maxsize
+        self.passed = 0
+        """Bytes that were read, of so many that may be."""
 
     @property
     def proven(self) -> bool:
         """Whether something was read since the last template came in."""
-        return self._last is not self._start
+        return self.last is not self._start
 
     def add(self, template: Template) -> None:
         if len(self._templates) == MOST:
-            self.clear()
+            self._templates.clear()
         self._templates.append(template)
-        self._last = self._start
+        self.last = self._start
         self._start.follower = template
-        self.empty = False
 
     def clear(self) -> None:
         self._templates.clear()
-        self._last = self._start
+        self.last = self._start
         self._start.follower = None
-        self.empty = True
 
-    def read(self, data: bytes) -> list[AnyEvent] | None:
-        """The events that these bytes mean, if they are like earlier ones."""
-        template = self._last.follower
+    def read(self, data: bytes) -> str | None:
+        """The text in these bytes, if they are like earlier ones; `last` tells of which part it is."""
+        template = self.last.follower
         if template is None:
             return None
-        if data[: template.begin] != template.head or data[template.end :] != template.tail:
+        if data[template.head_place] != template.head or data[template.tail_place] != template.tail:
             template = self._other(data)
             if template is None:
                 return None
+        passed = self.passed + len(data)
+        if passed > self.room:
+            return None
         try:
-            text = _read_string(data[template.begin - 1 : template.end + 1])
+            text = read_string(data[template.text_place])
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
-        self._last = template
+        self.passed = passed
+        self.last = template
         if template.pieces is not None:
             template.pieces.append(text)
-        return [PartDelta(template.index, text)] if text else []
+        return text
 
     def _other(self, data: bytes) -> Template | None:
         for template in self._templates:
             if data.startswith(template.head) and data.endswith(template.tail):
-                self._last.follower = template
+                self.last.follower = template
                 return template
         return None
 
@@ -111,6 +118,8 @@ class Templates:
 
     def forget(self) -> None:
         """For every payload that is more than a fragment."""
+        if self.payloads.last.follower is None:
+            return  # nothing was learnt
         self.payloads.clear()
         self.framed.clear()
         self.news = None

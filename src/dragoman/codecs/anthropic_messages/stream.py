@@ -210,6 +210,9 @@ class PayloadDecoder:
         self.templates.forget()
         if self._state is not ENDED:  # whatever comes after message_stop is nobody's business
             self._handle(event, payload)
+            fragment = self._fragment(event)
+            if fragment is not None:
+                self.templates.learn(payload, fragment)
         return self._take()
 
     def _fragment(self, event: WireEvent) -> Fragment | None:

@@ -102,13 +102,19 @@ class EventEncoder:
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:
-                if event.index == self._flowing and event.citation is None:
-                    out.append(self._head + encode_json(event.text) + _FRAGMENT_TAIL)
+                if event.citation is None:
+                    out.append(self.fragment(event.index, event.text))
                 else:
                     out += self._on_delta(event)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        if index == self._flowing:
+            return self._head + encode_json(text) + _FRAGMENT_TAIL
+        return b"".join(self._on_delta(PartDelta(index, text)))
 
     def close(self) -> bytes:
         return b""

@@ -10,7 +10,7 @@ the index counts calls; then the finish chunk, the usage chunk if asked for, `[D
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -24,6 +24,7 @@ from dragoman.codecs.openai_chat import carriers
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
 from dragoman.codecs.openai_chat.response import decode_finish, encode_finish, encode_usage, usage_of
 from dragoman.codecs.openai_chat.wire import ReasoningDetail, UsageWire
+from dragoman.codecs.templates import Fragment, Templates
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -172,6 +173,7 @@ class PayloadDecoder:
         self._finishes: dict[int, str] = {}
         self._refused: set[int] = set()
         self._thought: list[str] = []
+        self.templates = Templates(self._look)
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -184,27 +186,43 @@ class PayloadDecoder:
             if payload.startswith(b"[DONE]"):
                 return self.close()
             chunk = self._read_wider(payload, error)
-        choices = chunk.choices
-        if self._state is OPEN and choices and len(choices) == 1 and chunk.usage is None and chunk.error is UNSET:
-            choice = choices[0]
-            delta = choice.delta
-            if type(delta) is PlainDelta and choice.finish_reason is None and not choice.index:
-                events = self._usual(delta)
-                if events is not None:
-                    return events
-        return self._decode_whole(chunk, payload)
+        fragment = self._fragment_in(chunk)
+        if fragment is None:
+            self.templates.forget()
+            return self._decode_whole(chunk, payload)
+        self.templates.learn(payload, fragment)
+        index, text, pieces = fragment
+        if pieces is not None:
+            pieces.append(text)
+        return [PartDelta(index, text)] if text else []
 
-    def _usual(self, delta: PlainDelta) -> list[AnyEvent] | None:
-        """The usual delta: more of the running text, or more arguments of one call; None for every other."""
+    def _look(self, payload: bytes) -> Fragment | None:
+        return self._fragment_in(self._reader.decode(payload))
+
+    def _fragment_in(self, chunk: Chunk[Any]) -> Fragment | None:
+        """The usual chunk: more of the running text, or more arguments of one call; None for every other."""
+        choices = chunk.choices
+        if self._state is not OPEN or not choices or len(choices) != 1:
+            return None
+        choice = choices[0]
+        delta = choice.delta
+        if (
+            type(delta) is not PlainDelta
+            or choice.finish_reason is not None
+            or choice.index
+            or chunk.usage is not None
+            or chunk.error is not UNSET
+        ):
+            return None
         calls = delta.tool_calls
         content = delta.content
         if calls is None:
             if content and self._lane.flow_kind is Text and delta.refusal is None:
-                return [PartDelta(self._lane.flow_index, content)]
+                return self._lane.flow_index, content, None
             return None
-        if content or len(calls) != 1:
-            return None
-        fragment = calls[0]
+        return self._arguments_in(calls[0]) if len(calls) == 1 and not content and not delta.refusal else None
+
+    def _arguments_in(self, fragment: CallFragment) -> Fragment | None:
         function = fragment.function
         call = self._by_index.get((0, fragment.index))  # type: ignore[arg-type]
         if (
@@ -217,9 +235,7 @@ class PayloadDecoder:
             or fragment.extra_content is not UNSET
         ):
             return None
-        text = function.arguments
-        call.pieces.append(text)
-        return [PartDelta(call.part_index, text)] if text else []
+        return call.part_index, function.arguments, call.pieces
 
     def _decode_whole(self, chunk: Chunk[Any], payload: bytes) -> list[AnyEvent]:
         if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b"{}"}:
@@ -283,6 +299,7 @@ class PayloadDecoder:
 
     def close(self) -> list[AnyEvent]:
         """End of bytes: several servers never send [DONE], so a finish reason is what counts."""
+        self.templates.forget()
         return [] if self._state is ENDED else self._end()
 
     def _move(self, event: str) -> None:
@@ -511,7 +528,9 @@ class EventEncoder:
         self._parts: dict[int, _Outgoing] = {}
         self._calls = 0
         self._details = 0
-        self._characters = 0
+        self._characters = 0  # of the texts that ended
+        self.texts: Mapping[int, list[str]] | None = None
+        """Where somebody keeps what was said; otherwise this does, of reasoning that may still be signed."""
         self._usage: Usage | None = None
 
     def _usage_null(self) -> bytes:
@@ -522,12 +541,20 @@ class EventEncoder:
         for event in events:
             if type(event) is PartDelta:
                 if event.citation is None:
-                    out.append(self._delta_bytes(event.index, event.text))
+                    out.append(self.fragment(event.index, event.text))
                 else:
                     out += self._citation(event)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        part = self._parts[index]
+        part.length += len(text)
+        if part.pieces is not None:
+            part.pieces.append(text)
+        return part.head + encode_json(text) + part.tail if part.head else b""
 
     def close(self) -> bytes:
         return b""
@@ -553,43 +580,37 @@ class EventEncoder:
         part = event.part
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")
-            self._parts[event.index] = _Outgoing(b"", b"", silent=True)
+            self._parts[event.index] = _Outgoing(b"", b"")
             return first
         return [*first, *self._open(event.index, part)]
 
     def _open(self, index: int, part: AnyPart) -> list[bytes]:
         tail = self._tail
         if isinstance(part, Text):
-            outgoing = _Outgoing(self._head + b'"content":', tail, counts=True, start=self._characters)
+            outgoing = _Outgoing(self._head + b'"content":', tail, start=self._characters_so_far())
             outgoing.signature = part.signature
             self._parts[index] = outgoing
-            return self._plain(index, part.text)
+            return self._plain(outgoing, part.text)
         if isinstance(part, Refusal):
-            self._parts[index] = _Outgoing(self._head + b'"refusal":', tail)
-            return self._plain(index, part.text)
+            outgoing = self._parts[index] = _Outgoing(self._head + b'"refusal":', tail)
+            return self._plain(outgoing, part.text)
         if isinstance(part, Reasoning):
-            self._parts[index] = _Outgoing(self._head + b'"reasoning_content":', tail, keep=True, reasoning=part)
-            return self._plain(index, part.text) + self._reasoning_details(self._parts[index], part.signature)
+            outgoing = self._parts[index] = _Outgoing(self._head + b'"reasoning_content":', tail, reasoning=part)
+            if self.texts is None:
+                outgoing.pieces = []
+            return self._plain(outgoing, part.text) + self._reasoning_details(part, part.signature)
         if isinstance(part, ToolCall):
             return self._open_call(index, part)
         self._log.drop(part, "", type(part).__name__, "a chat stream carries text and calls only")
-        self._parts[index] = _Outgoing(b"", b"", silent=True)
+        self._parts[index] = _Outgoing(b"", b"")
         return []
 
-    def _plain(self, index: int, text: str) -> list[bytes]:
-        return [self._delta_bytes(index, text)] if text else []
+    def _plain(self, part: _Outgoing, text: str) -> list[bytes]:
+        part.length += len(text)
+        return [part.head + encode_json(text) + part.tail] if text else []
 
-    def _delta_bytes(self, index: int, text: str) -> bytes:
-        part = self._parts[index]
-        if part.silent:
-            return b""
-        if text:
-            part.sent = True
-        if part.keep:
-            part.pieces.append(text)
-        if part.counts:
-            self._characters += len(text)
-        return part.head + encode_json(text) + part.tail
+    def _characters_so_far(self) -> int:
+        return self._characters + sum(part.length for part in self._parts.values() if part.start >= 0)
 
     def _open_call(self, index: int, call: ToolCall) -> list[bytes]:
         number = self._calls
@@ -605,32 +626,37 @@ class EventEncoder:
             opening |= carriers.write_call_signature(call)
         chunks = [self._chunk(b'"tool_calls":[' + encode_json(opening) + b"]")]
         if call.parsed or call.arguments_text:
-            chunks.append(self._delta_bytes(index, arguments_as_text(call)))
+            chunks.append(self.fragment(index, arguments_as_text(call)))
         return chunks
 
     def _on_part_end(self, event: PartEnd) -> list[bytes]:
+        signed = self._signed_with(event)
         part = self._parts.pop(event.index)
-        signature = event.signature or part.signature
-        if part.number >= 0 and not part.sent and not event.incomplete:
+        self._characters += part.length if part.start >= 0 else 0
+        if part.number >= 0 and not part.length and not event.incomplete:
             # A call without arguments: clients parse the text, and nothing is not JSON.
             nothing = b'""' if part.head.endswith(b'"input":') else b'"{}"'
-            return [part.head + nothing + part.tail, *self._sign(part, signature)]
-        return [] if part.silent or event.incomplete else self._sign(part, signature)
+            return [part.head + nothing + part.tail, *signed]
+        return [] if event.incomplete else signed
 
-    def _sign(self, part: _Outgoing, signature: Signature | None) -> list[bytes]:
-        if signature is None:
+    def _signed_with(self, event: PartEnd) -> list[bytes]:
+        part = self._parts[event.index]
+        signature = event.signature or part.signature
+        if signature is None or not part.head:
             return []
         if part.reasoning is not None:
-            return self._reasoning_details(part, signature)
+            said = part.pieces if self.texts is None else self.texts[event.index]
+            return self._reasoning_details(part.reasoning, signature, "".join(said or ()))
         if part.number >= 0:
             entry = {"index": part.number, **carriers.write_call_signature(ToolCall("", "", signature=signature))}
             return [self._chunk(b'"tool_calls":[' + encode_json(entry) + b"]")]
-        return [self._detail(carriers.text_signature_detail(signature, part.start, self._characters - part.start))]
+        length = self._characters_so_far() - part.start
+        return [self._detail(carriers.text_signature_detail(signature, part.start, length))]
 
-    def _reasoning_details(self, part: _Outgoing, signature: Signature | None) -> list[bytes]:
-        if signature is None or part.reasoning is None:
+    def _reasoning_details(self, part: Reasoning, signature: Signature | None, said: str = "") -> list[bytes]:
+        if signature is None:
             return []
-        whole = Reasoning("".join(part.pieces), signature, part.reasoning.redacted)
+        whole = Reasoning(part.text + said, signature, part.redacted)
         self._details += 1
         return [self._detail(carriers.detail_for(whole, signature, self._details - 1))]
 
@@ -665,45 +691,21 @@ class EventEncoder:
 
 
 class _Outgoing:
-    """One part on its way out: the bytes around each of its fragments."""
+    """One part on its way out: the bytes around each of its fragments, none if it does not leave."""
 
-    __slots__ = (
-        "counts",
-        "head",
-        "keep",
-        "number",
-        "pieces",
-        "reasoning",
-        "sent",
-        "signature",
-        "silent",
-        "start",
-        "tail",
-    )
+    __slots__ = ("head", "length", "number", "pieces", "reasoning", "signature", "start", "tail")
 
-    def __init__(  # noqa: PLR0913
-        self,
-        head: bytes,
-        tail: bytes,
-        *,
-        counts: bool = False,
-        keep: bool = False,
-        number: int = -1,
-        reasoning: Reasoning | None = None,
-        silent: bool = False,
-        start: int = 0,
+    def __init__(
+        self, head: bytes, tail: bytes, *, number: int = -1, reasoning: Reasoning | None = None, start: int = -1
     ) -> None:
         self.head = head
         self.tail = tail
-        self.counts = counts
-        self.keep = keep
-        self.number = number
-        self.pieces: list[str] = []
+        self.length = 0
+        self.number = number  # of a call
+        self.pieces: list[str] | None = None
         self.reasoning = reasoning
-        self.sent = False
         self.signature: Signature | None = None
-        self.silent = silent
-        self.start = start
+        self.start = start  # of a text, among all texts
 
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
