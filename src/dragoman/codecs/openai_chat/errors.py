@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
 from dragoman.codecs.openai_chat.wire import ErrorBody, ErrorResponse
-from dragoman.codecs.reading import WireReader, keep, spliced
+from dragoman.codecs.reading import WireReader, check_text, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.notes import Extra, inner_extra
@@ -50,6 +50,7 @@ _KIND_OF_WORD: dict[str, FailureKind] = {
 
 
 def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
+    check_text(body, "openai-chat error")
     try:
         wire = _reader.read(body)
         if wire.error is UNSET:
