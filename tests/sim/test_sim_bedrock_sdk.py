@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
-import botocore.exceptions
+import boto3  # type: ignore[import-untyped]
+import botocore.exceptions  # type: ignore[import-untyped]
 import pytest
-from botocore.config import Config
+from botocore.config import Config  # type: ignore[import-untyped]
 
 from dragoman.sim.server import Simulator
 from tests.sim.wire import SCHEMA

@@ -17,11 +17,11 @@ WEATHER: dict[str, Any] = {"Paris": {"output": {"sky": "clear"}}, "Oslo": {"erro
 MODELS = ["gemini-2.5-flash", "gemini-3-flash-preview", "gemini-3.6-flash"]
 
 
-class Token(AnonymousCredentials):  # type: ignore[no-untyped-call, misc]
+class Token(AnonymousCredentials):
     """The SDK wants credentials of Google's own kind; the simulator any bearer token."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.token = "any"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -9,6 +10,7 @@ from dragoman.sim.server import Simulator
 from dragoman.sim.service import Settings
 from tests.sim import (
     test_rules_anthropic_messages,
+    test_rules_bedrock_converse,
     test_rules_gemini,
     test_rules_ollama_chat,
     test_rules_openai_chat,
@@ -24,6 +26,7 @@ TABLES: dict[str, list[Case]] = {
     "gemini": [case for case in test_rules_gemini.BAD if case.beside.get("backend") != "vertex"],
     "vertex": [case for case in test_rules_gemini.BAD if case.beside.get("backend") == "vertex"],
     "ollama-chat": test_rules_ollama_chat.BAD,
+    "bedrock-converse": test_rules_bedrock_converse.BAD,
 }
 GOOD: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     "openai-chat": [(body, {}) for body in test_rules_openai_chat.GOOD],
@@ -31,6 +34,7 @@ GOOD: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     "anthropic-messages": test_rules_anthropic_messages.GOOD,
     "gemini": [row for row in test_rules_gemini.GOOD if row[1].get("backend") != "vertex"],
     "vertex": [row for row in test_rules_gemini.GOOD if row[1].get("backend") == "vertex"],
+    "bedrock-converse": test_rules_bedrock_converse.GOOD,
 }
 
 
@@ -50,6 +54,9 @@ def address(api: str, beside: dict[str, Any]) -> tuple[str, dict[str, str]]:
         return f"/{version}{owner}/models/{model}:generateContent", door.headers
     if api == "anthropic-messages":
         return door.path, {**door.headers, "anthropic-version": beside.get("version", "2026-10-21")}
+    if api == "bedrock-converse":
+        model = quote(beside.get("model", "amazon.nova-lite-v1:0"), safe="")
+        return f"/model/{model}/converse", door.headers
     return door.path, door.headers
 
 

@@ -139,8 +139,15 @@ class Service:
 
     def _served(self, found: Found) -> Served:
         api, exchange = found.api, found.exchange
-        lenient = {"any_model": self.settings.any_model, "any_seal": self.settings.any_seal}
-        visit = Visit(exchange, api.name, self.prompter, self.memory, EPOCH, **lenient)
+        visit = Visit(
+            exchange,
+            api.name,
+            self.prompter,
+            self.memory,
+            EPOCH,
+            any_model=self.settings.any_model,
+            any_seal=self.settings.any_seal,
+        )
         try:
             answered = self._answered(found, visit)
         except Refused as refused:
