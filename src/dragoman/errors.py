@@ -7,7 +7,14 @@ DragomanError
 │   └── LossRefused      it could, with losses, and the caller asked for strict
 ├── UnparsedArguments    somebody asked for the arguments of a call whose text is not a JSON object
 ├── UnsupportedFormat    the format has no such thing: a history has no streams and no errors
-└── UnknownFormat        no codec of that name
+├── UnknownFormat        no codec of that name
+├── NotConfigured        a driver misses a key, a package or an address; the text says which and how to give it
+├── ScriptExhausted      a scripted driver was asked once more than it has answers
+└── ProviderError        the provider refused or failed: status, its words, request id, when to retry, what came before
+    ├── InvalidRequest, RequestTooLarge, NotFound, Conflict
+    ├── AuthenticationFailed, PermissionRefused, BillingRefused
+    ├── RateLimited, Overloaded, ServerFailed
+    └── ConnectionFailed, TimedOut, AnswerCut, CallCancelled
 """
 
 from __future__ import annotations
@@ -16,7 +23,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dragoman.ir import Completion, Failure
+    from dragoman.ir import Completion, Failure, FailureKind
     from dragoman.losses import Loss
 
 
@@ -109,3 +116,135 @@ class UnknownFormat(DragomanError, LookupError):
         self.name = name
         self.known = tuple(known)
         super().__init__(f"unknown format {name!r}; known formats: {', '.join(known)}")
+
+
+class NotConfigured(DragomanError):
+    """Something a driver needs before it can ask anybody: `missing` names it."""
+
+    def __init__(self, message: str, *, missing: str) -> None:
+        self.missing = missing
+        super().__init__(message)
+
+
+class ScriptExhausted(DragomanError):
+    """The queue of a scripted driver is empty."""
+
+
+class ProviderError(DragomanError):
+    """A call that failed. `failure` is the provider's word, `partial` the answer as far as it had come."""
+
+    def __init__(self, failure: Failure, *, provider: str = "", partial: Completion | None = None) -> None:
+        self.failure = failure
+        self.provider = provider
+        self.partial = partial
+        super().__init__(_told(failure, provider))
+
+    @property
+    def kind(self) -> FailureKind:
+        return self.failure.kind
+
+    @property
+    def status(self) -> int | None:
+        return self.failure.status
+
+    @property
+    def message(self) -> str:
+        return self.failure.message
+
+    @property
+    def request_id(self) -> str | None:
+        return self.failure.request_id
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds, where the provider gave a hint."""
+        return self.failure.retry_after
+
+
+def _told(failure: Failure, provider: str) -> str:
+    known: list[str] = [failure.kind]
+    known += [f"status {failure.status}"] if failure.status is not None else []
+    known += [f"request {failure.request_id}"] if failure.request_id is not None else []
+    told = f"{failure.message} ({', '.join(known)})"
+    return f"{provider}: {told}" if provider else told
+
+
+class InvalidRequest(ProviderError):
+    """The provider's own rules forbid the request."""
+
+
+class RequestTooLarge(ProviderError):
+    """The request or the answer is beyond a limit of size."""
+
+
+class NotFound(ProviderError):
+    """No such model, path or file."""
+
+
+class Conflict(ProviderError):
+    """The state at the provider does not allow it now."""
+
+
+class AuthenticationFailed(ProviderError):
+    """The key is missing, wrong or expired."""
+
+
+class PermissionRefused(ProviderError):
+    """The key is good, and not for this."""
+
+
+class BillingRefused(ProviderError):
+    """The quota or the money is used up: waiting does not help."""
+
+
+class RateLimited(ProviderError):
+    """Too many requests for now."""
+
+
+class Overloaded(ProviderError):
+    """The provider has no capacity for now."""
+
+
+class ServerFailed(ProviderError):
+    """Something broke at the provider, or its answer is not what its format says."""
+
+
+class ConnectionFailed(ProviderError):
+    """No connection, or one that broke before the answer began."""
+
+
+class TimedOut(ProviderError):
+    """Somebody waited too long: the provider, or we."""
+
+
+class AnswerCut(ProviderError):
+    """The bytes ended before the wire's end signal."""
+
+
+class CallCancelled(ProviderError):
+    """The caller closed the stream."""
+
+
+_ERROR_OF_KIND: dict[FailureKind, type[ProviderError]] = {
+    "invalid_request": InvalidRequest,
+    "authentication": AuthenticationFailed,
+    "billing": BillingRefused,
+    "permission": PermissionRefused,
+    "not_found": NotFound,
+    "conflict": Conflict,
+    "too_large": RequestTooLarge,
+    "rate_limit": RateLimited,
+    "server": ServerFailed,
+    "overloaded": Overloaded,
+    "timeout": TimedOut,
+    "cancelled": CallCancelled,
+    "truncated": AnswerCut,
+}
+CONNECTION = "connection"
+"""`raw_type` of a failure that no provider told: there was no connection to tell it over."""
+
+
+def provider_error(failure: Failure, *, provider: str = "", partial: Completion | None = None) -> ProviderError:
+    """The error that a failure is."""
+    kind = ConnectionFailed if failure.raw_type == CONNECTION else _ERROR_OF_KIND[failure.kind]
+    return kind(failure, provider=provider, partial=partial)

@@ -1,0 +1,118 @@
+"""From what people write to a `Request`: prompts, tools and choices in every spelling that the drivers take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.drivers.base import Choice, HasDefinition, Prompt, Settings, Tool
+from dragoman.ir import (
+    AnyTool,
+    CustomTool,
+    Message,
+    ProviderTool,
+    ReasoningSettings,
+    Request,
+    StructuredOutput,
+    ToolChoice,
+    ToolDefinition,
+)
+
+_DEFINED = frozenset({"name", "description", "parameters", "strict"})
+_MODES = ("auto", "none", "required")
+# Settings that are no part of the request: how to call, not what to ask.
+CALLING = frozenset({"headers", "timeout", "errors", "raw"})
+_ASKED = frozenset(Settings.__annotations__) - CALLING - {"system"}
+
+
+def build_request(
+    prompt: Prompt,
+    *,
+    tools: Sequence[Tool] | None = None,
+    tool_choice: Choice = None,
+    messages: Sequence[Message] = (),
+    settings: Settings,
+) -> Request:
+    """The request that one call means. `settings` are the driver's defaults and the call's own, already merged."""
+    unknown = settings.keys() - Settings.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unknown settings: {', '.join(sorted(unknown))}; known: {', '.join(Settings.__annotations__)}")
+    system = settings.get("system")
+    spoken = (*_opening(prompt), *messages)
+    if not spoken:
+        raise ValueError("nothing to ask: give a prompt or messages")
+    definitions = tuple(map(read_tool, tools or ()))
+    asked: dict[str, Any] = {name: value for name, value in settings.items() if name in _ASKED}
+    asked |= {name: read(asked[name]) for name, read in _READERS.items() if name in asked}
+    return Request(
+        asked.pop("model", None),
+        (Message("system", system), *spoken) if system else spoken,
+        tools=definitions,
+        # A choice among no tools is refused by every API that has one.
+        tool_choice=read_choice(tool_choice) if definitions else None,
+        **asked,
+    )
+
+
+def _opening(prompt: Prompt) -> tuple[Message, ...]:
+    if prompt is None:
+        return ()
+    if isinstance(prompt, str):
+        return (Message("user", prompt),)
+    return (prompt,) if isinstance(prompt, Message) else tuple(prompt)
+
+
+def read_tool(tool: Tool) -> AnyTool:
+    if isinstance(tool, ToolDefinition | CustomTool | ProviderTool):
+        return tool
+    if isinstance(tool, Mapping):
+        return _described(tool)
+    if isinstance(tool, HasDefinition):
+        return tool.definition
+    raise TypeError(f"a tool is a definition, a mapping or something with a `definition`, not {type(tool).__name__}")
+
+
+def _described(tool: Mapping[str, Any]) -> ToolDefinition:
+    given = {name: value for name, value in tool.get("function", tool).items() if name != "type"}
+    unknown = given.keys() - _DEFINED
+    if unknown or "name" not in given:
+        raise TypeError(f"a tool has a name and may have {', '.join(sorted(_DEFINED - {'name'}))}; got {sorted(given)}")
+    return ToolDefinition(**given)
+
+
+def read_choice(choice: Choice) -> ToolChoice | None:
+    if choice is None or isinstance(choice, ToolChoice):
+        return choice
+    if isinstance(choice, str):
+        return ToolChoice(choice) if choice in _MODES else ToolChoice("required", (choice,))  # type: ignore[arg-type]
+    name = choice.get("function", choice).get("name")
+    if not isinstance(name, str):
+        raise TypeError(f"a tool choice names its tool: expected {{'name': ...}}, got {dict(choice)!r}")
+    if name in _MODES:
+        raise ValueError(f"a tool called {name!r} cannot be chosen: the word means a way of choosing")
+    return ToolChoice("required", (name,))
+
+
+def _reasoning(given: ReasoningSettings | str | int | bool | None) -> ReasoningSettings | None:  # noqa: FBT001
+    if given is None or isinstance(given, ReasoningSettings):
+        return given
+    if isinstance(given, bool):
+        return ReasoningSettings("on" if given else "off")
+    if isinstance(given, str):
+        return ReasoningSettings(effort=given)
+    return ReasoningSettings("on", budget_tokens=given)
+
+
+def _output(given: StructuredOutput | Mapping[str, Any] | None) -> StructuredOutput | None:
+    if given is None or isinstance(given, StructuredOutput):
+        return given
+    return StructuredOutput("schema", dict(given), name="answer", strict=True)
+
+
+_READERS: Mapping[str, Any] = {"reasoning": _reasoning, "output": _output, "stop": tuple}
+
+
+def with_model(request: Request, model: str) -> Request:
+    return request if request.model else structs.replace(request, model=model)

@@ -1,0 +1,338 @@
+"""What every driver takes and gives. Agents, test doubles and providers meet in these types."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, Unpack, runtime_checkable
+
+from msgspec import Struct
+
+from dragoman.codecs.assembly import Accumulator
+from dragoman.errors import ProviderError, provider_error
+from dragoman.ir import (
+    AnyEvent,
+    AnyTool,
+    Cache,
+    Completion,
+    Failure,
+    Message,
+    Metadata,
+    PartDelta,
+    PartStart,
+    ReasoningSettings,
+    StreamFailed,
+    StructuredOutput,
+    Text,
+    ToolCall,
+    ToolChoice,
+    Usage,
+)
+from dragoman.ir import FinishReason as WireReason
+from dragoman.losses import Loss
+
+ErrorsAs: TypeAlias = Literal["raise", "result"]
+FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "error"]
+
+# What a caller decides by. The finer word stays in `completion.finish.reason`, the wire's own in `finish_raw`.
+_REASONS: Mapping[WireReason | None, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+    "pause": "stop",
+    "error": "error",
+    "unknown": "stop",
+    None: "stop",
+}
+
+
+@runtime_checkable
+class HasDefinition(Protocol):
+    """Anything that can say how it is declared to a model, such as a tool of an agent."""
+
+    @property
+    def definition(self) -> AnyTool: ...
+
+
+Prompt: TypeAlias = str | Message | Sequence[Message] | None
+Tool: TypeAlias = AnyTool | HasDefinition | Mapping[str, Any]
+"""Mappings have name, description, parameters and strict: bare, or within `{"type": "function", "function": ...}`."""
+Choice: TypeAlias = ToolChoice | str | Mapping[str, Any] | None
+"""auto, none, required, or the one tool to call: its name, `{"name": ...}` or `{"function": {"name": ...}}`."""
+
+
+class Settings(TypedDict, total=False):
+    """What one call may set; a driver's defaults have the same names, and a call's own win over them."""
+
+    model: str
+    system: str
+    """Instructions before everything else."""
+    max_output_tokens: int | None
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    stop: Sequence[str]
+    seed: int | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    parallel_tool_calls: bool | None
+    reasoning: ReasoningSettings | str | int | bool | None
+    """Settings in full, an effort ("low"), a budget in tokens, on or off."""
+    output: StructuredOutput | Mapping[str, Any] | None
+    """Structured output, or its JSON Schema alone."""
+    user: str | None
+    cache: Cache | None
+    metadata: Metadata | None
+    """Format family -> keys of that wire's own, which only it gets."""
+    headers: Mapping[str, str]
+    timeout: float | None
+    """Seconds for the whole call, retries included."""
+    errors: ErrorsAs
+    """What a failure becomes: an exception, or a result with finish reason `error` and whatever text had come."""
+    raw: bool
+    """Keep the bytes of both directions in the result."""
+
+
+class CallMetadata(Struct, frozen=True, kw_only=True):
+    """How a call went."""
+
+    provider: str = ""
+    model: str | None = None
+    request_id: str | None = None
+    attempts: int = 1
+    seconds: float = 0.0
+    first_byte_seconds: float | None = None
+
+
+class RawExchange(Struct, frozen=True, kw_only=True):
+    """The bytes of both directions, keys hidden."""
+
+    method: str
+    url: str
+    request_headers: dict[str, str]
+    request_body: bytes
+    status: int | None
+    response_headers: dict[str, str]
+    response_body: bytes
+
+
+class QueryResult(Struct, frozen=True, kw_only=True):
+    """One answer."""
+
+    completion: Completion
+    finish_reason: FinishReason
+    failure: Failure | None = None
+    """Why it failed, where the caller asked for failures as results."""
+    losses: tuple[Loss, ...] = ()
+    """What the provider could not be told."""
+    metadata: CallMetadata = CallMetadata()
+    raw: RawExchange | None = None
+
+    @property
+    def content(self) -> str:
+        return self.completion.text
+
+    @property
+    def reasoning(self) -> str:
+        return self.completion.reasoning
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...] | None:
+        """The calls that came whole; None when there are none. One that was cut short is only in `message`."""
+        return tuple(call for call in self.completion.tool_calls if not call.incomplete) or None
+
+    @property
+    def finish_raw(self) -> str | None:
+        finish = self.completion.finish
+        return None if finish is None else finish.raw
+
+    @property
+    def usage(self) -> Usage | None:
+        return self.completion.usage
+
+    @property
+    def message(self) -> Message:
+        """The answer as the history keeps it: in order, with all that its provider wants back."""
+        messages = self.completion.messages
+        return messages[0] if messages else Message("assistant", ())
+
+
+def result_of(completion: Completion, *, failure: Failure | None = None, **more: Any) -> QueryResult:
+    """A completion as a result. Calls with a clean end mean `tool_calls`, also where the wire says `STOP` (Gemini)."""
+    reason = "error" if failure is not None else _REASONS[completion.finish_reason]
+    if reason == "stop" and any(not call.incomplete for call in completion.tool_calls):
+        reason = "tool_calls"
+    return QueryResult(completion=completion, finish_reason=reason, failure=failure, **more)
+
+
+class EventSource(Protocol):
+    """Where a stream's events come from."""
+
+    async def read(self) -> Sequence[AnyEvent]:
+        """The next events; none at the end. The last one is `Finished` or `StreamFailed`. Raises `ProviderError`."""
+        ...
+
+    def abort(self) -> None:
+        """Let go of the connection at once. A `read` that waits in another task returns or raises, as it likes."""
+        ...
+
+
+Conclude: TypeAlias = Callable[[Completion, Failure | None], QueryResult]
+
+
+class StreamResult:
+    """An answer while it comes in. Three views, each usable without the others, in any order, more than once.
+
+    `async for text in stream` is the text alone and raises when the answer fails; `stream.events()` is everything, with
+    a failure as its last event; `await stream.result` is the whole answer.
+
+    Nothing is sent before somebody reads, and nothing is read ahead of the fastest reader. Cancelling the one who reads
+    closes the connection, and so do `close()` and leaving `async with`.
+    """
+
+    def __init__(
+        self, source: EventSource, conclude: Conclude, *, provider: str = "", errors: ErrorsAs = "raise"
+    ) -> None:
+        self._source = source
+        self._conclude = conclude
+        self._provider = provider
+        self._raises = errors == "raise"
+        self._account = Accumulator()
+        self._events: list[AnyEvent] = []
+        self._turn = asyncio.Lock()
+        self._ended = False
+        self._error: ProviderError | None = None
+        self._result: QueryResult | None = None
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self._texts()
+
+    async def _texts(self) -> AsyncIterator[str]:
+        texts: set[int] = set()
+        async for event in self.events():
+            if type(event) is PartDelta:
+                if event.index in texts and event.text:
+                    yield event.text
+            elif type(event) is PartStart and isinstance(event.part, Text) and not event.candidate:
+                texts.add(event.index)
+                if event.part.text:
+                    yield event.part.text
+        self._raise()
+
+    async def events(self) -> AsyncIterator[AnyEvent]:
+        seen = 0
+        while await self._more(seen):
+            batch = self._events[seen:]
+            seen += len(batch)
+            for event in batch:
+                yield event
+
+    @property
+    def result(self) -> Awaitable[QueryResult]:
+        return _Later(self._finished)
+
+    @property
+    def partial(self) -> Completion:
+        """The answer as far as it has come."""
+        return self._account.completion()
+
+    async def close(self) -> None:
+        """Stop here. What has come stays readable; the result of an answer that was not finished is `CallCancelled`."""
+        if not self._ended:
+            self._fail(Failure("cancelled", "the stream was closed before its end"))
+            self._source.abort()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def _finished(self) -> QueryResult:
+        while not self._ended:
+            await self._more(len(self._events))
+        self._raise()
+        if self._result is None:
+            failure = None if self._error is None else self._error.failure
+            self._result = self._conclude(self.partial, failure)
+        return self._result
+
+    def _raise(self) -> None:
+        if self._raises and self._error is not None:
+            raise self._error
+
+    async def _more(self, seen: int) -> bool:
+        """Whether there are events beyond the first `seen`. One reader at a time asks the source, for all of them."""
+        while len(self._events) <= seen and not self._ended:
+            async with self._turn:
+                if len(self._events) <= seen and not self._ended:
+                    await self._read()
+        return len(self._events) > seen
+
+    async def _read(self) -> None:
+        try:
+            events = await self._source.read()
+        except ProviderError as error:
+            self._fail(error.failure)
+        except BaseException as error:
+            self._fail(Failure("cancelled", "the reader of the stream was stopped", raw_type=type(error).__name__))
+            self._source.abort()
+            raise
+        else:
+            if not self._ended:
+                self._add(events)
+
+    def _add(self, events: Sequence[AnyEvent]) -> None:
+        self._events += events
+        self._account.add(events)
+        failed = self._account.failed
+        if failed is not None:
+            self._error = provider_error(failed.failure, provider=self._provider, partial=self.partial)
+        self._ended = not events or failed is not None
+
+    def _fail(self, failure: Failure) -> None:
+        if not self._ended:
+            self._add([StreamFailed(failure)])
+
+
+class _Later:
+    """An awaitable that nobody has to await."""
+
+    def __init__(self, start: Callable[[], Coroutine[Any, Any, QueryResult]]) -> None:
+        self._start = start
+
+    def __await__(self) -> Generator[Any, None, QueryResult]:
+        return self._start().__await__()
+
+
+class Driver(Protocol):
+    """One model of one provider. `messages` follow the prompt; neither is required if the other is given."""
+
+    @property
+    def name(self) -> str:
+        """`provider/model`."""
+        ...
+
+    async def query(
+        self,
+        prompt: Prompt = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[Message] = (),
+        **settings: Unpack[Settings],
+    ) -> QueryResult: ...
+
+    def stream_query(
+        self,
+        prompt: Prompt = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[Message] = (),
+        **settings: Unpack[Settings],
+    ) -> StreamResult: ...
+
+    async def close(self) -> None: ...

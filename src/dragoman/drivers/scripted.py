@@ -1,0 +1,222 @@
+"""Drivers for tests: one says what it was told to say, one says what it heard. The same types, no network."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, Unpack
+
+from msgspec import Struct
+
+from dragoman.drivers.asking import build_request
+from dragoman.drivers.base import (
+    CallMetadata,
+    Choice,
+    FinishReason,
+    Prompt,
+    QueryResult,
+    Settings,
+    StreamResult,
+    Tool,
+    result_of,
+)
+from dragoman.errors import ProviderError, ScriptExhausted
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Completion,
+    Failure,
+    Finish,
+    Finished,
+    Message,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Request,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+
+
+class Scripted(Struct, frozen=True, kw_only=True):
+    """One answer: what is said and called, how it ends and how long it takes. Calls alone mean `tool_calls`."""
+
+    text: str = ""
+    calls: Sequence[ToolCall | tuple[str, Mapping[str, Any]]] = ()
+    """Calls, or the name and arguments of each; ids are then counted."""
+    reasoning: str = ""
+    finish_reason: FinishReason | None = None
+    usage: Usage | None = None
+    failure: Failure | None = None
+    """How it fails, after the text."""
+    delay: float = 0.0
+
+
+Line: TypeAlias = Scripted | str | Message | Completion | QueryResult | ProviderError
+"""What a script may hold: a bare string is a text."""
+Script: TypeAlias = Iterable[Line] | Callable[[Request], Line | Awaitable[Line]]
+
+
+class ScriptedDriver:
+    """Answers from a queue, or by asking a function. `requests` are what it was asked, in order.
+
+    >>> import asyncio
+    >>> driver = ScriptedDriver([Scripted(calls=[("get_weather", {"city": "Tokyo"})]), "18 degrees."])
+    >>> asyncio.run(driver.query("Weather?")).finish_reason
+    'tool_calls'
+    """
+
+    def __init__(self, script: Script, *, name: str = "scripted/test", defaults: Settings | None = None) -> None:
+        self.name = name
+        self.requests: list[Request] = []
+        self.closed = False
+        self._ask = script if callable(script) else None
+        self._queue: deque[Line] = deque() if callable(script) else deque(script)
+        self._defaults: Settings = defaults or {}
+        self._calls = 0
+
+    async def query(
+        self,
+        prompt: Prompt = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[Message] = (),
+        **settings: Unpack[Settings],
+    ) -> QueryResult:
+        stream = self.stream_query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
+        return await stream.result
+
+    def stream_query(
+        self,
+        prompt: Prompt = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[Message] = (),
+        **settings: Unpack[Settings],
+    ) -> StreamResult:
+        merged: Settings = {**self._defaults, **settings}
+        request = build_request(prompt, tools=tools, tool_choice=tool_choice, messages=messages, settings=merged)
+        source = _ScriptedSource(lambda: self._next(request))
+
+        def conclude(completion: Completion, failure: Failure | None) -> QueryResult:
+            metadata = CallMetadata(provider=self.name.partition("/")[0], model=request.model)
+            return result_of(completion, failure=failure, metadata=metadata)
+
+        return StreamResult(source, conclude, provider=self.name, errors=merged.get("errors", "raise"))
+
+    async def close(self) -> None:
+        self.closed = True
+
+    @property
+    def left(self) -> int:
+        """Answers that nobody has asked for."""
+        return len(self._queue)
+
+    async def _next(self, request: Request) -> Scripted | Completion:
+        self.requests.append(request)
+        if self._ask is not None:
+            answered = self._ask(request)
+            line: Line = await answered if inspect.isawaitable(answered) else answered
+        elif self._queue:
+            line = self._queue.popleft()
+        else:
+            raise ScriptExhausted(f"{self.name} has no answer left; it was asked {len(self.requests)} times")
+        return self._read(line)
+
+    def _read(self, line: Line) -> Scripted | Completion:
+        if isinstance(line, ProviderError):
+            raise line
+        if isinstance(line, str):
+            return Scripted(text=line)
+        if isinstance(line, QueryResult):
+            return line.completion
+        if isinstance(line, Message):
+            return Completion((line,), Finish("tool_calls" if line.tool_calls else "stop"))
+        return self._with_ids(line) if isinstance(line, Scripted) else line
+
+    def _with_ids(self, line: Scripted) -> Scripted:
+        calls = [call if isinstance(call, ToolCall) else self._call(*call) for call in line.calls]
+        return Scripted(**{name: getattr(line, name) for name in line.__struct_fields__} | {"calls": tuple(calls)})
+
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolCall:
+        self._calls += 1
+        return ToolCall(f"call_{self._calls}", name, dict(arguments))
+
+
+class EchoDriver(ScriptedDriver):
+    """Says the newest text of the user again."""
+
+    def __init__(self, *, name: str = "echo/test", defaults: Settings | None = None) -> None:
+        super().__init__(_echo, name=name, defaults=defaults)
+
+
+def _echo(request: Request) -> str:
+    return next((message.text for message in reversed(request.messages) if message.role == "user"), "")
+
+
+class _ScriptedSource:
+    """The events of one line, in pieces as a network would bring them."""
+
+    def __init__(self, ask: Callable[[], Awaitable[Scripted | Completion]]) -> None:
+        self._ask = ask
+        self._events: Iterator[Sequence[AnyEvent]] | None = None
+        self._aborted = asyncio.Event()
+
+    async def read(self) -> Sequence[AnyEvent]:
+        if self._events is None:
+            # As with a real driver: who is cancelled already asks nothing.
+            await asyncio.sleep(0)
+            line = await self._ask()
+            self._events = iter([*events_of(line)])
+            await self._wait(line.delay if isinstance(line, Scripted) else 0.0)
+        return () if self._aborted.is_set() else next(self._events, ())
+
+    def abort(self) -> None:
+        self._aborted.set()
+
+    async def _wait(self, seconds: float) -> None:
+        if seconds:
+            try:
+                await asyncio.wait_for(self._aborted.wait(), seconds)
+            except TimeoutError:
+                return
+
+
+def events_of(line: Scripted | Completion) -> Iterator[Sequence[AnyEvent]]:
+    """The answer as a stream tells it."""
+    completion = _completion(line) if isinstance(line, Scripted) else line
+    yield [StreamStart(completion.id, completion.model, completion.created)]
+    parts = completion.messages[0].parts if completion.messages else ()
+    for index, part in enumerate(parts):
+        yield from _pieces(index, part)
+    if completion.usage is not None:
+        yield [UsageUpdate(completion.usage)]
+    failure = line.failure if isinstance(line, Scripted) else None
+    yield [StreamFailed(failure)] if failure is not None else [Finished(completion.finish or Finish("stop"))]
+
+
+def _completion(line: Scripted) -> Completion:
+    calls = tuple(call for call in line.calls if isinstance(call, ToolCall))
+    parts: list[AnyPart] = [Reasoning(line.reasoning)] if line.reasoning else []
+    parts += [Text(line.text)] if line.text else []
+    reason = line.finish_reason or ("tool_calls" if calls else "stop")
+    return Completion((Message("assistant", (*parts, *calls)),), Finish(reason), line.usage)
+
+
+def _pieces(index: int, part: AnyPart) -> Iterator[Sequence[AnyEvent]]:
+    if not isinstance(part, Text | Reasoning) or not part.text:
+        yield [PartStart(index, part), PartEnd(index)]
+        return
+    words = part.text.split(" ")
+    yield [PartStart(index, type(part)(""))]
+    yield from ([PartDelta(index, word if place == 0 else f" {word}")] for place, word in enumerate(words))
+    yield [PartEnd(index, part.signature)]
