@@ -7,6 +7,7 @@ own; servers pair it by `tool_name` and order, newer ones by `tool_call_id`, so 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -60,6 +61,7 @@ INDEX = "~index"
 TYPE = "~type"
 ARGUMENTS = "~arguments"
 
+_OBJECT = re.compile(rb'\{(?!"unparsed_arguments")')
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _message_reader: WireReader[AnyMessage] = WireReader(AnyMessage, SOURCE, aliases=ALIASES)  # type: ignore[arg-type]
 
@@ -69,19 +71,25 @@ _message_reader: WireReader[AnyMessage] = WireReader(AnyMessage, SOURCE, aliases
 def decode_messages(wires: Sequence[AnyMessage]) -> tuple[Message, ...]:
     """Plain messages are read here, in one loop; `MessageDecoder` reads those that say more."""
     messages: list[Message] = []
+    add = messages.append
     decoder = MessageDecoder()
     for index, wire in enumerate(wires):
         kind = type(wire)
-        if wire.extra is UNSET and kind is not UnknownMessage and kind is not ToolMessage:
+        if kind is AssistantMessage:
+            add(decoder.decode_assistant(wire, index))  # type: ignore[arg-type]
+            continue
+        if kind is not UnknownMessage and wire.extra is wire.images is UNSET:  # type: ignore[union-attr]
             content = wire.content  # type: ignore[union-attr]
-            if type(content) is str and wire.images is UNSET:  # type: ignore[union-attr]
-                if kind is UserMessage:
-                    messages.append(Message("user", content))
+            if type(content) is str:
+                if kind is ToolMessage:
+                    result = decoder.decode_plain_result(wire, content)  # type: ignore[arg-type]
+                    if result is not None:
+                        add(Message("tool", (result,)))
+                        continue
+                else:
+                    add(Message("user" if kind is UserMessage else "system", content))
                     continue
-                if kind is SystemMessage:
-                    messages.append(Message("system", content))
-                    continue
-        messages.append(decoder.decode(wire, index))
+        add(decoder.decode(wire, index))
     return tuple(messages)
 
 
@@ -96,14 +104,24 @@ class MessageDecoder:
 
     def decode(self, wire: AnyMessage, index: int) -> Message:
         if isinstance(wire, AssistantMessage):
-            return self._decode_assistant(wire, index)
+            return self.decode_assistant(wire, index)
         if isinstance(wire, ToolMessage):
             return Message("tool", (self._decode_result(wire, index),))
         if isinstance(wire, UnknownMessage):
             return self._decode_other_case(wire, index)
         return _decode_plain("user" if isinstance(wire, UserMessage) else "system", wire)
 
-    def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
+    def decode_plain_result(self, wire: ToolMessage, content: str) -> ToolResult | None:
+        """The result of most turns: it answers the next call by id and name; None for every other."""
+        call = self._unanswered[0] if self._unanswered else None
+        if call is None or wire.tool_call_id != call.id or wire.tool_name != call.name or call.invented_id:
+            return None
+        if content.startswith(ERROR_START):
+            return None
+        del self._unanswered[0]
+        return ToolResult(call.id, call.name, "text", content)
+
+    def decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
         message = decode_assistant(wire, index)
         calls = message.tool_calls if wire.tool_calls else ()
         if calls:
@@ -212,7 +230,7 @@ def _decode_plain(role: Role, wire: UserMessage | SystemMessage) -> Message:
     return Message(role, parts, None, {FAMILY: extra} if extra else None)
 
 
-def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
+def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = False) -> Message:
     """An assistant message, from history or from a response. `seed` names its place, for ids the wire does not give."""
     content = wire.content
     calls = wire.tool_calls
@@ -221,7 +239,7 @@ def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
             return Message("assistant", content)
         if calls:
             parts: list[AnyPart] = [Text(content)] if content else []
-            parts += [decode_call(call, seed, index) for index, call in enumerate(calls)]
+            parts += [decode_call(call, seed, index, answer=answer) for index, call in enumerate(calls)]
             return Message("assistant", tuple(parts))
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     signed = carriers.read_signatures(extra)
@@ -241,7 +259,7 @@ def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
         extra[MODELLED + "images"] = EMPTY_LIST
     parts += carriers.text_parts(said, signed) if signed else [Text(said)] if said else []
     if calls:
-        parts += [decode_call(call, seed, index) for index, call in enumerate(calls)]
+        parts += [decode_call(call, seed, index, answer=answer) for index, call in enumerate(calls)]
     elif calls is not UNSET:
         extra[MODELLED + "tool_calls"] = EMPTY_LIST
     if not parts and CONTENT not in extra:
@@ -249,7 +267,24 @@ def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
     return Message("assistant", tuple(parts), None, {FAMILY: extra} if extra else None)
 
 
-def decode_call(call: Call, seed: object, index: int) -> ToolCall:
+def decode_call(call: Call, seed: object, index: int, *, answer: bool = False) -> ToolCall:
+    """Answers usually tell the place of a call, histories usually do not; the unusual is noted."""
+    function = call.function
+    place = function.index
+    arguments = function.arguments
+    if (
+        call.extra is function.extra is call.type is UNSET
+        and call.id
+        and place == (index if answer else UNSET)
+        and arguments is not UNSET
+        and not is_invented(call.id)
+        and _OBJECT.match(arguments) is not None
+    ):
+        return ToolCall(call.id, function.name, arguments)
+    return _decode_odd_call(call, seed, index, answer=answer)
+
+
+def _decode_odd_call(call: Call, seed: object, index: int, *, answer: bool) -> ToolCall:
     function = call.function
     extra: Extra = {} if call.extra is UNSET else dict(call.extra)
     call_id, invented = call.id, False
@@ -259,8 +294,8 @@ def decode_call(call: Call, seed: object, index: int) -> ToolCall:
     elif is_invented(call_id):
         extra[IDENTITY] = Raw(encode_json(call_id))
         invented = True
-    if function.index is not UNSET:
-        extra[INDEX] = Raw(b"%d" % function.index)
+    if function.index != (index if answer else UNSET):
+        extra[INDEX] = NULL if function.index is UNSET else Raw(b"%d" % function.index)
     if call.type is not UNSET:
         extra[TYPE] = Raw(encode_json(call.type))
     held, text = _arguments(function.arguments, extra, seed, index)
@@ -414,7 +449,8 @@ class MessageEncoder:
             if signature is None:
                 return body
             return spliced(body, {carriers.SIGNATURE: carriers.write_call_signature(signature)})
-        body = Call(_noted_function(call, notes), _noted_id(call.id, notes, call.invented_id), notes.get(TYPE, UNSET))
+        function = _noted_function(call, notes, position if self._to_client else UNSET)
+        body = Call(function, _noted_id(call.id, notes, call.invented_id), notes.get(TYPE, UNSET))
         if signature is not None:
             notes = {**notes, carriers.SIGNATURE: carriers.write_call_signature(signature)}
         return spliced(body, notes)
@@ -475,14 +511,15 @@ def _noted_id(call_id: str, notes: Extra, invented: bool) -> WireValue:  # noqa:
     return UNSET if bytes(spelled) == b"null" else spelled
 
 
-def _noted_function(call: ToolCall, notes: Extra) -> WireValue:
+def _noted_function(call: ToolCall, notes: Extra, place: int | UnsetType) -> Any:
     spelled = note({FAMILY: notes}, FAMILY, ARGUMENTS)
     arguments: Any = arguments_as_object(call)
     if spelled == "text" and call.arguments_text is not None:
         arguments = Raw(encode_json(call.arguments_text))
     elif spelled in {"absent", None} and bytes(arguments) == b"{}":
         arguments = UNSET if spelled == "absent" else NULL
-    index: Any = notes.get(INDEX, UNSET)
+    noted = notes.get(INDEX)
+    index: Any = place if noted is None else UNSET if bytes(noted) == b"null" else noted
     function = Function(call.name, arguments, index)
     inner = inner_extra(notes, "function")
     return function if inner is None else spliced(function, inner)

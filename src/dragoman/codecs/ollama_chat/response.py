@@ -130,7 +130,7 @@ def decode_response(body: bytes) -> Completion:
         message = Message("assistant", ())
         notes["~message"] = ABSENT
     else:
-        message = decode_assistant(wire.message, seed_of(wire.id, wire.created_at))
+        message = decode_assistant(wire.message, seed_of(wire.id, wire.created_at), answer=True)
     unfinished = wire.done is False and wire.done_reason is UNSET
     finish = None if unfinished else decode_finish(wire.done_reason, message)
     if finish is not None and finish.reason == "length" and message.tool_calls:

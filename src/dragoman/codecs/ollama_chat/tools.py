@@ -6,6 +6,7 @@ The API has no tool choice: the model decides. Choosing no tool, or some of them
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from msgspec import UNSET, Raw
@@ -121,17 +122,22 @@ _MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
 
 def _readable(tool: ToolDefinition, log: LossLog) -> WireValue:
     """The schema in words that the server reads, as far as there are such words; the others stay, and are told."""
-    held = parameters_held(tool)
-    schema = tool.parameters
+    schema, unread = _adapted(bytes(to_raw(parameters_held(tool))))
+    if unread:
+        log.degrade(tool, "parameters", f"schema keywords {unread}", "this server does not show them to the model")
+    return schema
+
+
+@lru_cache(maxsize=256)  # an agent declares the same tools in every request
+def _adapted(held: bytes) -> tuple[Raw, str]:
+    """The schema, and the keywords in it that stay unread."""
+    schema = parse_json(held)
     try:
         adapted = adapt_schema(schema, _SPOKEN).schema
     except SchemaError:
         adapted = schema  # it refers to itself: no finite schema says that, and the server ignores what it cannot read
     unread = sorted(set(_keywords(adapted)) - READ_KEYWORDS - DECORATION)
-    if unread:
-        what = f"schema keywords {', '.join(unread)}"
-        log.degrade(tool, "parameters", what, "this server does not show them to the model")
-    return held if adapted is schema or adapted == schema else to_raw(adapted)
+    return Raw(held) if adapted is schema or adapted == schema else to_raw(adapted), ", ".join(unread)
 
 
 def _keywords(schema: Any) -> Iterable[str]:
