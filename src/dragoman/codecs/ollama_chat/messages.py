@@ -393,7 +393,29 @@ class MessageEncoder:
         if part.signature is not None and part.signature.data:
             self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
 
+    def _plain_assistant(self, parts: tuple[AnyPart, ...]) -> AssistantMessage | None:
+        """The usual turn of an agent, text then calls and nothing beside them; None for every other."""
+        text = ""
+        calls: list[ToolCall] = []
+        for part in parts:
+            if type(part) is ToolCall:
+                if part.metadata is not None or part.signature is not None or part.cache is not None:
+                    return None
+                calls.append(part)
+            elif type(part) is Text and not text and not calls:
+                if part.citations or part.signature is not None or part.cache is not None:
+                    return None
+                text = part.text
+            else:
+                return None
+        wires: Any = [self._encode_call(call, index) for index, call in enumerate(calls)]
+        return AssistantMessage(text, UNSET, wires or UNSET)
+
     def encode_assistant(self, message: Message) -> WireValue:
+        if message.name is None and (message.metadata is None or FAMILY not in message.metadata):
+            plain = self._plain_assistant(message.parts)
+            if plain is not None:
+                return plain
         self._report_name(message)
         notes: Extra = (message.metadata or {}).get(FAMILY, {})
         parts = message.parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -159,6 +160,7 @@ def decode_time(held: Raw) -> int | None:
         return None
 
 
+@lru_cache(maxsize=64)  # the lines of a stream, and its answer, share one
 def encode_time(created: int | None) -> str:
     try:
         moment = dt.datetime.fromtimestamp(created or 0, dt.UTC)
