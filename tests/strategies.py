@@ -124,7 +124,10 @@ METADATA: SearchStrategy[ir.Metadata | None] = st.one_of(
 )
 """Something a vendor said that we do not model, under its family's name."""
 
-_SECRETS = st.binary(min_size=12, max_size=18).map(lambda raw: "c2ln" + base64.b64encode(raw).decode())
+# What OpenAI encrypts is a Fernet token: eighty in hexadecimal, and then only signs that every base64 has.
+_SECRETS = st.binary(min_size=12, max_size=18).map(
+    lambda raw: base64.b64encode(b"\x80\x00\x00\x00\x00" + raw.hex().encode()).decode()
+)
 SIGNATURES: SearchStrategy[ir.Signature] = st.builds(ir.Signature, st.sampled_from(FAMILIES), _SECRETS)
 CACHES = st.sampled_from((None, None, None, ir.Cache(), ir.Cache("1h"), ir.Cache("5m")))
 

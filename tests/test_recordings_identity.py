@@ -27,6 +27,8 @@ FILES: Mapping[str, str] = {
     "mistral-chat": "openai-chat",
     "openrouter-chat": "openai-chat",
     "xai-chat": "openai-chat",
+    "openai-responses": "openai-responses",
+    "responses-compat": "openai-responses",
     "anthropic-messages": "anthropic-messages",
     "anthropic-bedrock": "anthropic-messages",
     "anthropic-vertex": "anthropic-messages",

@@ -74,6 +74,7 @@ def test_hard_json_passes_through_unknown_keys(text: str) -> None:
     bodies = {
         "openai-chat": '{"model":"m","messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "anthropic-messages": '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
+        "openai-responses": '{"model":"m","input":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "ollama-chat": '{"model":"m","messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "gemini": '{"contents":[{"role":"user","parts":[{"text":"hi","x":%s}]}],"y":%s}',
     }

@@ -72,6 +72,23 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
 }
 ANSWERS["vertex"] = ANSWERS["gemini"]
+ANSWERS["openai-responses"] = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "status": "completed",
+    "model": "m",
+    "output": [
+        {
+            "id": "fc_1",
+            "type": "function_call",
+            "status": "completed",
+            "call_id": "call_123",
+            "name": "get_weather",
+            "arguments": '{"location":"Tokyo"}',
+        }
+    ],
+}
 ANSWERS["ollama-chat"] = {
     "model": "m",
     "created_at": "2026-08-21T10:00:00Z",

@@ -33,9 +33,9 @@ def detect(body: Body) -> Detected | None:
     data = _parsed(body_bytes(body, "body"))
     if isinstance(data, list) and len(data) == 1:
         data = data[0]
-    if not isinstance(data, Mapping) or _is_chunk(data) or _is_line(data):
+    if not isinstance(data, Mapping) or _is_chunk(data) or _is_line(data) or _is_responses_event(data):
         return None
-    for rule in (_gemini, _ollama, _answer, _request):
+    for rule in (_gemini, _responses, _ollama, _answer, _request):
         found = rule(data)
         if found is not None:
             return found
@@ -55,7 +55,7 @@ def _parsed(body: bytes) -> Any:
         return parse_json(body)
     except RecursionError as error:
         raise LimitExceeded(path="$", expected="JSON", got="nesting too deep to read", source="body") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DecodeError(path="$", expected="JSON", got=str(error), source="body") from error
 
 
@@ -76,6 +76,17 @@ def _gemini(data: Mapping[str, Any]) -> Detected | None:
     error = data.get("error")
     if isinstance(error, Mapping) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int):
         return Detected("gemini", "error")
+    return None
+
+
+def _responses(data: Mapping[str, Any]) -> Detected | None:
+    """Errors of this format are those of Chat."""
+    if data.get("object") == "response" and not _has(data, "choices"):
+        return Detected("openai-responses", "response")
+    if _has(data, "messages"):
+        return None
+    if isinstance(data.get("input"), str | list) or (_has(data, "input") and isinstance(data.get("prompt"), Mapping)):
+        return Detected("openai-responses", "request")
     return None
 
 
@@ -236,11 +247,13 @@ def _first_payloads(start: bytes) -> Iterable[bytes]:
 
 
 def _event(data: Mapping[str, Any]) -> Detected | None:
+    if _is_responses_event(data):
+        return Detected("openai-responses", "response")
     if _word(data.get("type")) in _MESSAGES_EVENTS:
         return Detected("anthropic-messages", "response")
     if _is_chunk(data):
         return Detected("openai-chat", "response")
-    found = _gemini(data) or _ollama(data) or _answer(data)
+    found = _gemini(data) or _responses(data) or _ollama(data) or _answer(data)
     return None if found is None or found.kind == "request" or data.get("type") == "message" else found
 
 
@@ -249,6 +262,12 @@ def _is_chunk(data: Mapping[str, Any]) -> bool:
     if _word(data.get("object")) == "chat.completion.chunk":
         return True
     return any("delta" in choice and "message" not in choice for choice in _mappings(data.get("choices")))
+
+
+def _is_responses_event(data: Mapping[str, Any]) -> bool:
+    """Events of Responses are numbered; errors among them too, unlike those of others."""
+    kind = _word(data.get("type"))
+    return kind.startswith("response.") or (kind == "error" and _has(data, "sequence_number"))
 
 
 def _is_line(data: Mapping[str, Any]) -> bool:
@@ -262,5 +281,6 @@ def _only_streamed(start: bytes, data: Mapping[str, Any], found: Detected) -> bo
         or _word(data.get("type")) in _MESSAGES_EVENTS
         or _is_chunk(data)
         or _is_line(data)
+        or _is_responses_event(data)
         or (found.kind == "response" and start.removeprefix(BOM).lstrip().startswith(b"["))
     )

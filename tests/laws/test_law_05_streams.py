@@ -32,10 +32,11 @@ from dragoman.ir.values import compact_text
 from tests.support.promises import promise
 from tests.support.recordings import Record, load, recordings_dir
 
-FORMATS = ("openai-chat", "anthropic-messages", "gemini", "vertex", "ollama-chat")
+FORMATS = ("openai-chat", "openai-responses", "anthropic-messages", "gemini", "vertex", "ollama-chat")
 PAIRS = [(source, target) for source in FORMATS for target in FORMATS if source != target]
 RECORDED = {
     "openai-chat": ("openai-chat", "openrouter-chat", "deepseek-chat", "groq-chat", "mistral-chat", "xai-chat"),
+    "openai-responses": ("openai-responses", "responses-compat"),
     "anthropic-messages": ("anthropic-messages",),
     "gemini": ("gemini-generate",),
     "vertex": ("vertex-generate",),

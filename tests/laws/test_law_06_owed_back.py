@@ -84,6 +84,32 @@ ANSWERS: dict[str, dict[str, dict[str, Any]]] = {
             ]
         },
     },
+    "openai-responses": {
+        "reasoning before two calls": {
+            "output": [
+                {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SECRET},
+                {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": '{"n":1}'},
+                {"type": "function_call", "id": "fc_2", "call_id": "call_2", "name": "g", "arguments": "{}"},
+            ]
+        },
+        "a summary before a text": {
+            "output": [
+                {
+                    "type": "reasoning",
+                    "id": "rs_1",
+                    "summary": [{"type": "summary_text", "text": "hm"}],
+                    "encrypted_content": SECRET,
+                },
+                {
+                    "type": "message",
+                    "id": "msg_1",
+                    "role": "assistant",
+                    "status": "completed",
+                    "content": [{"type": "output_text", "text": "Hello", "annotations": []}],
+                },
+            ]
+        },
+    },
     "openai-chat": {
         "encrypted reasoning": {
             "message": {
@@ -119,6 +145,8 @@ def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:
             "usage": {"input_tokens": 1, "output_tokens": 1},
             **said,
         }
+    if vendor == "openai-responses":
+        return {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", **said}
     if vendor == "openai-chat":
         choice = {"index": 0, "finish_reason": "stop", **said}
         return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
@@ -136,9 +164,14 @@ def spelled(vendor: str, body: dict[str, Any]) -> list[dict[str, Any]]:
     """The parts of the assistant's turn in a request to this vendor."""
     if vendor == "anthropic-messages":
         return list(body["messages"][1]["content"])
+    if vendor == "openai-responses":
+        return list(body["input"][1:])
     if vendor == "openai-chat":
         return [body["messages"][1]]
     return list(body["contents"][1]["parts"])
+
+
+_SLOTS = ("signature", "data", "thoughtSignature", "encrypted_content")
 
 
 def owed(parts: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -147,7 +180,7 @@ def owed(parts: list[dict[str, Any]]) -> list[tuple[str, str]]:
     for part in parts:
         kind = next((name for name in ("functionCall", "type", "text") if name in part), "")
         label = str(part.get("type") or (part["functionCall"]["name"] if kind == "functionCall" else part.get("text")))
-        found += [(label, str(part[key])) for key in ("signature", "data", "thoughtSignature") if part.get(key)]
+        found += [(label, str(part[key])) for key in _SLOTS if part.get(key)]
         found += [("detail", detail["data"]) for detail in part.get("reasoning_details") or () if "data" in detail]
     return found
 
@@ -165,7 +198,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, said:
     answer = answer_body(vendor, said)
     request = trip(vendor, client, answer)
     back = dragoman.translate_request(request, source=client, target=vendor, model=ASKED[vendor]).body
-    original = said.get("content") or said.get("parts") or [said["message"]]
+    original = said.get("content") or said.get("parts") or said.get("output") or [said["message"]]
     assert owed(spelled(vendor, back)) == owed(original)
 
 

@@ -93,6 +93,29 @@ BILL: dict[str, dict[str, Any]] = {
     },
 }
 BILL["vertex"] = BILL["gemini"]
+BILL["openai-responses"] = {
+    "id": "r",
+    "object": "response",
+    "created_at": 1,
+    "status": "completed",
+    "model": "m",
+    "output": [
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "hi", "annotations": []}],
+        }
+    ],
+    "usage": {
+        "input_tokens": 100,
+        "input_tokens_details": {"cached_tokens": 80},
+        "output_tokens": 50,
+        "output_tokens_details": {"reasoning_tokens": 20},
+        "total_tokens": 150,
+    },
+}
 BILL["ollama-chat"] = {
     "model": "m",
     "created_at": "2026-08-21T10:00:00Z",
@@ -104,7 +127,8 @@ BILL["ollama-chat"] = {
 }
 # These count nothing apart: what they pay for is there, the details are not.
 ROUGH = {"ollama-chat"}
-_COUNTED = {"openai-chat": "usage", "anthropic-messages": "usage", "gemini": "usageMetadata", "vertex": "usageMetadata"}
+_COUNTED = dict.fromkeys(("openai-chat", "openai-responses", "anthropic-messages"), "usage")
+_COUNTED |= dict.fromkeys(("gemini", "vertex"), "usageMetadata")
 _BESIDE_THE_MESSAGE = ("prompt_eval_count", "eval_count")
 
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support import responses_bodies
 from tests.support.formats import FORMATS
 
 
@@ -724,6 +725,7 @@ _OLLAMA_ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
 
 _ALL: dict[str, tuple[Any, Any, Any]] = {
     "openai-chat": (_CHAT_REQUESTS, _CHAT_RESPONSES, _CHAT_ERRORS),
+    "openai-responses": (responses_bodies.REQUESTS, responses_bodies.RESPONSES, responses_bodies.ERRORS),
     "anthropic-messages": (_CLAUDE_REQUESTS, _CLAUDE_RESPONSES, _CLAUDE_ERRORS),
     "gemini": (_GEMINI_REQUESTS, _GEMINI_RESPONSES, _GEMINI_ERRORS),
     "vertex": (_GEMINI_REQUESTS, _GEMINI_RESPONSES, _GEMINI_ERRORS),

@@ -61,8 +61,21 @@ def _ollama(request: Body, answer: Body) -> Body:
     return {**request, "messages": [*request["messages"], message, *follow]}
 
 
+def _responses(request: Body, answer: Body) -> Body:
+    """All items of the answer, in order, then the outputs; a bare text is one user message."""
+    items = answer["output"]
+    outputs = [
+        {"type": "function_call_output", "call_id": item["call_id"], "output": "done"}
+        for item in items
+        if item["type"] == "function_call"
+    ]
+    follow: list[Body] = outputs or [{"role": "user", "content": "go on"}]
+    return {**request, "input": [*request["input"], *items, *follow]}
+
+
 CONTINUE: Mapping[str, Callable[[Body, Body], Body]] = {
     "openai-chat": _chat,
+    "openai-responses": _responses,
     "anthropic-messages": _messages,
     "gemini": _gemini,
     "vertex": _gemini,
@@ -77,6 +90,19 @@ OPENING: Mapping[str, Body] = {
             {
                 "type": "function",
                 "function": {"name": name, "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+            }
+            for name in ("f", "g")
+        ],
+    },
+    "openai-responses": {
+        "model": "some-model",
+        "input": [{"role": "user", "content": "go"}],
+        "tools": [
+            {
+                "type": "function",
+                "name": name,
+                "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}},
+                "strict": False,
             }
             for name in ("f", "g")
         ],

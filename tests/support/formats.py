@@ -14,11 +14,12 @@ PAIRS: tuple[tuple[str, str], ...] = tuple(product(FORMATS, FORMATS))
 CROSSINGS: tuple[tuple[str, str], ...] = tuple((source, target) for source, target in PAIRS if source != target)
 
 FAMILY: Mapping[str, str] = {name: codec(name).profile.family for name in FORMATS}
-FAMILIES = ("openai", "anthropic", "google", "ollama")
+FAMILIES = ("openai", "openai-responses", "anthropic", "google", "ollama")
 
 # Bodies are written for one model of each vendor: an ordinary, current one.
 MODELS: Mapping[str, str] = {
     "openai-chat": "gpt-4.1",
+    "openai-responses": "gpt-5.1",
     "anthropic-messages": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-flash",
     "vertex": "gemini-2.5-flash",
@@ -27,6 +28,7 @@ MODELS: Mapping[str, str] = {
 
 _RULES: Mapping[str, tuple[str, dict[str, str]]] = {
     "openai-chat": ("openai_chat", {}),
+    "openai-responses": ("openai_responses", {}),
     "anthropic-messages": ("anthropic_messages", {}),
     "gemini": ("gemini", {"backend": "gemini"}),
     "vertex": ("gemini", {"backend": "vertex"}),

@@ -28,6 +28,19 @@ _FORMATS: dict[str, tuple[str, str]] = {
 }
 """Format -> its folder, and which profile of that folder it is."""
 
+_COMPATIBLE: dict[str, tuple[str, str]] = {
+    "groq": ("openai_chat", "GROQ"),
+    "mistral": ("openai_chat", "MISTRAL"),
+    "deepseek": ("openai_chat", "DEEPSEEK"),
+    "xai": ("openai_chat", "XAI"),
+    "openrouter": ("openai_chat", "OPENROUTER"),
+    "gemini-openai": ("openai_chat", "GEMINI_OPENAI"),
+    "vllm": ("openai_chat", "VLLM"),
+    "llama-cpp": ("openai_chat", "LLAMA_CPP"),
+    "ollama-openai": ("openai_chat", "OLLAMA_OPENAI"),
+}
+"""Servers that speak the format of another: what each adds, refuses or needs is in its profile."""
+
 _RECORDS: dict[str, tuple[str, str]] = {
     "universal": ("records.universal", "PROFILE"),
     "modular-prompt": ("records.modular_prompt", "PROFILE"),
@@ -55,11 +68,12 @@ class Codec(Struct, frozen=True):
     encode_plain_response: Callable[[Completion], bytes | None]
 
 
-def formats(kind: Literal["wire", "record"] | None = "wire") -> tuple[str, ...]:
-    """Names of the formats that APIs speak, of those that only records are kept in, or (None) of all."""
-    if kind is None:
-        return (*_FORMATS, *_RECORDS)
-    return tuple(_FORMATS if kind == "wire" else _RECORDS)
+def formats(kind: Literal["wire", "compatible", "record"] | None = "wire") -> tuple[str, ...]:
+    """Names of the formats that APIs speak, of servers that speak one of them in their own way, of formats that only
+    records are kept in, or (None) of all.
+    """
+    kinds = {"wire": _FORMATS, "compatible": _COMPATIBLE, "record": _RECORDS}
+    return tuple(kinds[kind]) if kind is not None else tuple(name for names in kinds.values() for name in names)
 
 
 def folder_of(name: str) -> str:
@@ -68,7 +82,7 @@ def folder_of(name: str) -> str:
 
 
 def _entry(name: str) -> tuple[str, str]:
-    entry = _FORMATS.get(name) or _RECORDS.get(name)
+    entry = _FORMATS.get(name) or _COMPATIBLE.get(name) or _RECORDS.get(name)
     if entry is None:
         raise UnknownFormat(name, formats(None))
     return entry

@@ -6,14 +6,17 @@ What is different here is the error within an answer or a stream: `response.erro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.codecs.failures import kind_of_status
-from dragoman.codecs.openai_chat.errors import decode_error, encode_error
+from dragoman.codecs.openai_chat.errors import decode_error as decode_chat_error
+from dragoman.codecs.openai_chat.errors import encode_error
 from dragoman.codecs.openai_responses.profile import FAMILY
+from dragoman.errors import DecodeError
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.values import compact_text, parse_json
 
@@ -56,6 +59,14 @@ class ErrorWire(Struct, frozen=True, gc=False):
 
 
 _errors = msgspec.json.Decoder(ErrorWire)
+
+
+def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
+    try:
+        return decode_chat_error(body, status, headers)
+    except DecodeError as error:
+        source = "openai-responses error"
+        raise type(error)(path=error.path, expected=error.expected, got=error.got, source=source) from error
 
 
 def decode_failure(held: Raw, status: int | None = None) -> Failure:

@@ -475,8 +475,10 @@ def begins_item(part: AnyPart, previous: AnyPart | None) -> bool:
     """Whether a part of an assistant message begins an item, or goes on with the one before it."""
     if isinstance(part, Text | Refusal):
         notes = own(part.metadata)
-        if ID in notes or ITEM in notes or carriers.CARRIER in notes:
+        if ID in notes or ITEM in notes:
             return True
+        if isinstance(part, Text) and part.signature is not None and carriers.CARRIER_BEHIND not in notes:
+            return True  # the item that carries the signature stands before it
         return not _is_said(previous) or carriers.CARRIER_BEHIND in own(getattr(previous, "metadata", None))
     if isinstance(part, Opaque) and part.kind.startswith(CONTENT):
         return not _is_said(previous)
@@ -530,9 +532,11 @@ class MessageEncoder:
                 whole = isinstance(part, Opaque) and part.origin == FAMILY and not part.kind.startswith(CONTENT)
                 if wire is not None:
                     (items if whole else wires).append(wire)
-            if not wires and (items or not self._native):
+            if not wires and (items or (not self._native and message.role != "user")):
                 return items
             content = wires if wires or "content" not in notes else UNSET
+            if not wires and not self._native:
+                content = ""  # what could not cross is logged; the turn stays
         role = parse_json(notes["~role"]) if "~role" in notes else message.role
         item = Item("message" if "~type" in notes else UNSET, role, content)
         return [spliced(item, notes) if notes else item, *items]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
@@ -249,7 +250,9 @@ _NAMES: dict[type[AnyPart], str] = {
     ServerToolCall: "call run by the provider",
     ServerToolResult: "result of a call run by the provider",
 }
-_NOT_FILES = ("audio/", "video/")
+_NOT_FILES = ("audio/", "video/", "application/octet-stream")
+_FILM = re.compile(r"[^?#]*\.(mp3|wav|ogg|flac|aac|m4a|mp4|mov|webm|mkv|avi)([?#]|$)", re.IGNORECASE)
+_IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
 
 
 class PartEncoder:
@@ -285,6 +288,8 @@ class PartEncoder:
             return self._lose(part, f"a message of the {role} holds no images here")
         self._withhold_signature(part)
         url = part.url if part.data is None else data_url(part.media_type or "image/png", part.data)
+        if part.data is not None and not self._native and (part.media_type or "image/png") not in _IMAGE_TYPES:
+            return self._lose(part, f"this API takes PNG, JPEG, GIF and WebP, not {part.media_type}")
         if url is not None and not self._native and not url.startswith(("http", "data:")):
             return self._lose(part, "this API fetches images from the web only")
         if url is None and not self._knows_file(part):
@@ -304,8 +309,10 @@ class PartEncoder:
         if part.text is not None:
             self._log.degrade(part, "", "text document", "it crosses as plain text")
             return self._encode_text(Text(part.text), role)
-        if part.data is not None and (part.media_type or "").startswith(_NOT_FILES) and not self._native:
-            return self._lose(part, f"this API takes no {part.media_type} files")
+        if not self._native and (part.media_type or "").startswith("image/"):
+            return self._encode_image(Image(part.media_type, part.data, part.url, part.file_id), role)
+        if not self._native and ((part.media_type or "").startswith(_NOT_FILES) or _FILM.match(part.url or "")):
+            return self._lose(part, f"this API takes no {part.media_type or 'sound or film'} files")
         if part.url is not None and not self._native and not part.url.startswith(("http://", "https://")):
             return self._lose(part, "this API fetches http and https addresses only")
         if part.file_id is not None and not self._knows_file(part):
@@ -314,6 +321,8 @@ class PartEncoder:
         name: Any = UNSET if part.title is None else part.title
         if part.data is not None and part.title is None and not self._native:
             name = _file_name(part.media_type)
+        if part.title is not None and part.data is None and not self._native:
+            self._log.drop(part, "title", "name of the file", "this API names only files that it is sent as data")
         wire = InputFile(
             data,
             UNSET if part.url is None else part.url,

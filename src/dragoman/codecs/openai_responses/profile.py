@@ -25,5 +25,36 @@ REASONING_MODELS = re.compile(r"^(?:openai/)?(o[1-9]|gpt-5(?!.*chat)|gpt-[6-9]|c
 
 SAMPLING = ("temperature", "top_p")
 
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""In rising order. A model we do not know takes them all."""
+
+_CLASSIC = ("low", "medium", "high")
+# The first row that matches counts.
+_EFFORTS_OF: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (re.compile(pattern), efforts)
+    for pattern, efforts in (
+        (r"gpt-5[\d.]*-chat|gpt-[34]|chatgpt-", ()),
+        (r"o[1-9]|gpt-5-codex", _CLASSIC),
+        (r"gpt-5\.1(?!\d|-codex)", ("none", *_CLASSIC)),
+        (r"gpt-5\.2(?!\d|-codex)", ("none", *_CLASSIC, "xhigh")),
+        (r"gpt-5\.\d", tuple(effort for effort in EFFORTS if effort != "minimal")),
+        (r"gpt-5", ("minimal", *_CLASSIC)),
+    )
+)
+
+
+def efforts_of(model: str) -> tuple[str, ...]:
+    """What `reasoning.effort` may say to this model; nothing for a model that does not reason."""
+    name = model.removeprefix("openai/")
+    return next((efforts for pattern, efforts in _EFFORTS_OF if pattern.match(name) is not None), EFFORTS)
+
+
+def nearest_effort(effort: str, known: tuple[str, ...]) -> str:
+    """The effort itself, or the one of the model's own that is next to it."""
+    if effort in known or effort not in EFFORTS or not known:
+        return effort
+    return min(known, key=lambda other: abs(EFFORTS.index(other) - EFFORTS.index(effort)))
+
+
 LEAST_OUTPUT_TOKENS = 16
 """`max_output_tokens` below this is refused (`integer_below_min_value`)."""

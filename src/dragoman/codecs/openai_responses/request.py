@@ -15,7 +15,14 @@ from dragoman.codecs.openai_responses.messages import (
     message_items,
 )
 from dragoman.codecs.openai_responses.parts import TRUE, own
-from dragoman.codecs.openai_responses.profile import FAMILY, LEAST_OUTPUT_TOKENS, REASONING_MODELS, SAMPLING
+from dragoman.codecs.openai_responses.profile import (
+    FAMILY,
+    LEAST_OUTPUT_TOKENS,
+    REASONING_MODELS,
+    SAMPLING,
+    efforts_of,
+    nearest_effort,
+)
 from dragoman.codecs.openai_responses.tools import (
     decode_output,
     decode_tool_choice,
@@ -31,7 +38,7 @@ from dragoman.codecs.openai_responses.wire import (
     Settings,
     TextSettings,
 )
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, check_text, keep, spliced
 from dragoman.errors import EncodeError
 from dragoman.ir import (
     AnyPart,
@@ -48,14 +55,15 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 PATH = "/responses"
 
 _strict = msgspec.json.Decoder(ResponsesRequest)
-_loose = WireReader(LooseRequest, "openai-responses request")
+SOURCE = "openai-responses request"
+_loose = WireReader(LooseRequest, SOURCE)
 
 NOT_STORED = Raw(b"false")
 ENCRYPTED = Raw(b'["reasoning.encrypted_content"]')
@@ -65,6 +73,7 @@ ENCRYPTED = Raw(b'["reasoning.encrypted_content"]')
 
 def decode_request(body: bytes) -> Request:
     wire: ResponsesRequest | LooseRequest
+    check_text(body, SOURCE)
     try:
         wire = _strict.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -121,6 +130,8 @@ def _decode_text_settings(text: TextSettings, extra: Extra) -> None:
         extra["~text"] = TRUE
     elif decode_output(text.format) is None:
         extra["~format"] = spliced(text.format, text.format.extra or {})
+        if text.format.extra is not UNSET:
+            extra[WITHIN + "text.format"] = Raw(encode_json(text.format.extra))
 
 
 def _decode_reasoning(wire: ReasoningWire) -> ReasoningSettings:
@@ -210,7 +221,7 @@ def _fitting(request: Request, log: LossLog) -> Request:
         why = f"this API takes no fewer than {LEAST_OUTPUT_TOKENS}"
         log.degrade(request, "max_output_tokens", f"a limit of {maximum} tokens", why)
         changes["max_output_tokens"] = LEAST_OUTPUT_TOKENS
-    if REASONING_MODELS.match(request.model or "") is not None and not _is_off(request.reasoning):
+    if REASONING_MODELS.match(request.model or "") is not None and not _is_switched_off(request):
         for name in SAMPLING:
             if getattr(request, name) is not None:
                 log.drop(request, name, name, "this model refuses it while it reasons")
@@ -224,6 +235,10 @@ def _fitting(request: Request, log: LossLog) -> Request:
 
 def _is_off(settings: ReasoningSettings | None) -> bool:
     return settings is not None and (settings.effort == "none" or (settings.effort is None and settings.mode == "off"))
+
+
+def _is_switched_off(request: Request) -> bool:
+    return _is_off(request.reasoning) and "none" in efforts_of(request.model or "")
 
 
 def _replaced(request: Request, changes: dict[str, Any], log: LossLog) -> Request:
@@ -278,29 +293,36 @@ _BUDGET_EFFORT = ((2048, "low"), (8192, "medium"))
 
 def _encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
     notes = own(settings.metadata)
-    native = request.origin == FAMILY
-    effort: Any = UNSET if settings.effort is None else settings.effort
-    if effort is UNSET and not native:
-        effort = _encode_effort(settings, request, log)
-    visible = settings.visible
-    if visible is None and not native:
-        # Whoever asks for thinking gets to see it elsewhere; here only when asked.
-        visible = settings.mode in {"on", "adaptive"}
-    summary: Any = "auto" if visible and MODELLED + "summary" not in notes else UNSET
-    if effort is UNSET and summary is UNSET and not notes and not native:
+    if request.origin == FAMILY:
+        shown = settings.visible and MODELLED + "summary" not in notes
+        wire = ReasoningWire(UNSET if settings.effort is None else settings.effort, "auto" if shown else UNSET)
+        return spliced(wire, notes) if notes else wire
+    known = efforts_of(request.model or "")
+    if not known:
+        if not _is_off(settings):
+            log.drop(request, "reasoning", "reasoning", "this model does not reason")
         return UNSET
-    wire = ReasoningWire(effort, summary)
+    effort = _encode_effort(settings, known, request, log)
+    # Whoever asks for thinking gets to see it elsewhere; here only when asked.
+    visible = settings.mode in {"on", "adaptive"} if settings.visible is None else settings.visible
+    if effort is UNSET and not visible:
+        return UNSET
+    wire = ReasoningWire(effort, "auto" if visible else UNSET)
     return spliced(wire, notes) if notes else wire
 
 
-def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) -> Any:
-    budget = settings.budget_tokens
-    if budget is not None and budget > 0:
-        effort = next((name for limit, name in _BUDGET_EFFORT if budget <= limit), "high")
-        log.degrade(request, "reasoning.budget_tokens", f"budget of {budget} tokens", f"sent as effort {effort}")
+def _encode_effort(settings: ReasoningSettings, known: tuple[str, ...], request: Request, log: LossLog) -> Any:
+    budget, asked = settings.budget_tokens, settings.effort
+    if asked is None and budget is not None and budget > 0:
+        asked = next((name for limit, name in _BUDGET_EFFORT if budget <= limit), "high")
+        log.degrade(request, "reasoning.budget_tokens", f"budget of {budget} tokens", f"sent as effort {asked}")
+    if asked is None and settings.mode == "off":
+        asked = "none"
+    if asked is not None:
+        effort = nearest_effort(asked, known)
+        if effort != asked:
+            log.degrade(request, "reasoning.effort", f"effort {asked!r}", f"the nearest this model takes is {effort}")
         return effort
-    if settings.mode == "off":
-        return "none"
     if settings.mode is not None:
         log.degrade(request, "reasoning.mode", f"reasoning {settings.mode}", "the model's own default effort applies")
     return UNSET

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, structs
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
@@ -22,23 +22,23 @@ from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.request import locate_part
 from dragoman.codecs.openai_responses.wire import (
-    IncompleteDetails,
     InputDetails,
     LooseResponse,
     OutputDetails,
     ResponsesResponse,
     UsageWire,
 )
-from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, check_text, spliced
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 _strict = msgspec.json.Decoder(ResponsesResponse)
-_loose = WireReader(LooseResponse, "openai-responses response")
+SOURCE = "openai-responses response"
+_loose = WireReader(LooseResponse, SOURCE)
 _counts = WireReader(UsageWire, "openai-responses usage")
-_incomplete = msgspec.json.Decoder(IncompleteDetails)
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 OBJECT = Raw(b'"response"')
 
@@ -56,12 +56,13 @@ _UNFINISHED = frozenset({"in_progress", "queued"})
 _ENDED = frozenset({"completed", "complete"})
 
 
-def decode_finish(status: str | None, reason: str | None, parts: tuple[AnyPart, ...]) -> Finish | None:
-    """There is no finish reason here: the status, the reason of an early end, and what was said tell it."""
+def decode_finish(status: str | None, details: Raw | UnsetType, parts: tuple[AnyPart, ...]) -> Finish | None:
+    """There is no finish reason here: the status, the details of an early end, and what was said tell it."""
     if status in _UNFINISHED:
         return None
+    reason, further = _early_end(details)
     if status == "incomplete" and reason is not None:
-        return Finish(_INCOMPLETE.get(reason, "unknown"), reason)
+        return Finish(_INCOMPLETE.get(reason, "unknown"), reason, metadata=further)
     if status is not None and status not in _ENDED:
         return Finish(_STATUS.get(status, "unknown"), status)
     word: FinishReason = "stop"
@@ -71,6 +72,15 @@ def decode_finish(status: str | None, reason: str | None, parts: tuple[AnyPart, 
         if isinstance(part, Refusal):
             word = "refusal"
     return Finish(word, status)
+
+
+def _early_end(held: Raw | UnsetType) -> tuple[str | None, Metadata | None]:
+    """Why an answer is incomplete, and what else is said about that."""
+    if held is UNSET or bytes(held)[:1] != b"{":
+        return None, None
+    entries = _entries(held)
+    reason = parse_json(entries.pop("reason", NULL))
+    return reason if isinstance(reason, str) else None, {FAMILY: entries} if entries else None
 
 
 def encode_finish(
@@ -135,9 +145,13 @@ def encode_usage(usage: Usage) -> WireValue:
     # A strict client expects the details, and both counts of the first.
     return UsageWire(
         usage.input,
-        InputDetails(usage.cached or 0, usage.cache_written or 0, UNSET if usage.image is None else usage.image),
+        InputDetails(
+            min(usage.cached or 0, usage.input),
+            usage.cache_written or 0,
+            UNSET if usage.image is None else usage.image,
+        ),
         usage.output,
-        OutputDetails(usage.reasoning or 0),
+        OutputDetails(min(usage.reasoning or 0, usage.output)),
         usage.input + usage.output if usage.total is None else usage.total,
     )
 
@@ -159,14 +173,14 @@ _SAID = ("billing", "moderation", "service_tier", "tool_usage")
 
 def decode_response(body: bytes) -> Completion:
     wire: ResponsesResponse | LooseResponse
+    check_text(body, SOURCE)
     try:
         wire = _strict.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         wire = _loose.read(body)
     extra = metadata_of(wire)
-    reason = incomplete_reason(wire.incomplete_details)
     parts = decode_answer(wire.output or (), wire.id or "")
-    finish = decode_finish(wire.status, reason, parts)
+    finish = decode_finish(wire.status, wire.incomplete_details, parts)
     if any(isinstance(part, ToolCall) for part in parts):
         parts = _cut(parts, None if finish is None else finish.reason)
     created = UNSET if wire.created_at is UNSET else parse_json(wire.created_at)
@@ -204,16 +218,6 @@ def metadata_of(wire: ResponsesResponse | LooseResponse) -> Extra:
     if "output_text" in extra:
         extra[MODELLED + "output_text"] = extra.pop("output_text")  # all texts once more
     return extra
-
-
-def incomplete_reason(held: Any) -> str | None:
-    """Why an answer is incomplete."""
-    if held is UNSET or bytes(held) == b"null":
-        return None
-    try:
-        return _incomplete.decode(held).reason
-    except msgspec.ValidationError:
-        return None
 
 
 def _cut(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[AnyPart, ...]:
@@ -321,6 +325,8 @@ def locate(completion: Completion, message_index: int | None, part_index: int | 
     if message_index is None:
         head, _, rest = field.partition(".")
         if head == "finish":
+            if rest and rest not in Finish.__struct_fields__:
+                return f"$.incomplete_details.{rest}"
             early = completion.finish is not None and completion.finish.raw in _INCOMPLETE
             return "$.incomplete_details.reason" if early else "$.status"
         if head == "usage" and rest:

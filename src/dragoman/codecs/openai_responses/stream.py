@@ -30,7 +30,7 @@ from dragoman.codecs.openai_responses.messages import (
 )
 from dragoman.codecs.openai_responses.parts import NULL, own, read_annotation
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.response import decode_finish, decode_usage, incomplete_reason, metadata_of
+from dragoman.codecs.openai_responses.response import decode_finish, decode_usage, metadata_of
 from dragoman.codecs.openai_responses.stream_encoding import EventEncoder
 from dragoman.codecs.openai_responses.stream_wire import (
     ArgumentsDelta,
@@ -235,14 +235,13 @@ class PayloadDecoder:
         if event.response is UNSET:
             raise DecodeError(path="$.response", expected="the response", got="nothing", source=SOURCE)
         wire = _answers.read(bytes(event.response))
-        reason = incomplete_reason(wire.incomplete_details)
         status = wire.status or str(event.type).removeprefix("response.")
         failed = event.type == "response.failed" or status in {"failed", "cancelled"}
         if not failed:
             self._backfill(wire.output or [])
         cut = status == "incomplete"
         self._end_slots(incomplete=failed or cut)
-        finish = decode_finish(status, reason, tuple(self._said)) or Finish("unknown", status)
+        finish = decode_finish(status, wire.incomplete_details, tuple(self._said)) or Finish("unknown", status)
         self._flush(cut=finish.reason == "length")
         if wire.usage is not UNSET and bytes(wire.usage) != b"null":
             self._events.append(UsageUpdate(decode_usage(wire.usage)))

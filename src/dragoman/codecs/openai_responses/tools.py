@@ -14,6 +14,7 @@ from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.notes import Extra
 from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -143,13 +144,19 @@ def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
                 source="openai-responses",
             )
         return choice
-    exact = {FAMILY: {"~choice": exact_choice(wire)}}
+    exact = {FAMILY: {"~choice": exact_choice(wire), **_unknown_keys(wire)}}
     if wire.type == "allowed_tools":
         names = tuple(_chosen(tool) for tool in wire.tools or ())
         return ToolChoice("required" if wire.mode == "required" else "auto", names, exact)
-    if wire.type == "function" and wire.name is not UNSET and wire.extra is UNSET:
+    if wire.type == "function" and wire.name is not UNSET and wire.extra is UNSET and wire.tools is UNSET:
         return ToolChoice("required", (wire.name,))
     return ToolChoice("required", (_chosen(wire),), exact)
+
+
+def _unknown_keys(wire: ChoiceObject) -> Extra:
+    """What the choice says beyond its type: kept in the exact choice too, and told where it cannot go."""
+    within = {f"tools[{index}]": tool.extra for index, tool in enumerate(wire.tools or ())}
+    return (keep(FAMILY, wire.extra, **within) or {FAMILY: {}})[FAMILY]
 
 
 def _chosen(wire: ChoiceObject) -> str:

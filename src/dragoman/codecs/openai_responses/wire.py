@@ -212,10 +212,6 @@ class UsageWire(Struct, frozen=True, gc=False):
     total_tokens: int | None | UnsetType = UNSET
 
 
-class IncompleteDetails(Struct, frozen=True, gc=False):
-    reason: str | None = None
-
-
 class Answer(Wire, frozen=True, omit_defaults=True):
     """A response without its output."""
 
