@@ -12,6 +12,7 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_ma
 from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ToolChoiceWire, ToolWire
+from dragoman.codecs.claude import forces_call
 from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool as Tool
@@ -235,14 +236,6 @@ def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
     else:
         wire = ToolChoiceWire("any", UNSET, disable)
     return spliced(wire, notes) if notes else wire
-
-
-def forces_call(request: Request) -> bool:
-    """Whether the request, as sent, forces a call."""
-    choice = request.tool_choice
-    if choice is None or choice.mode != "required" or not request.tools:
-        return False
-    return PROFILE.no_forced_choice_models.search(request.model or "") is None
 
 
 def _cannot_force(request: Request, log: LossLog) -> bool:

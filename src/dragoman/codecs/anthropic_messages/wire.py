@@ -167,14 +167,6 @@ class OutputConfig(Wire, frozen=True):
     format: FormatWire | UnsetType = UNSET
 
 
-class ThinkingConfig(Struct, omit_defaults=True):
-    """`thinking`: read from exact bytes, which are kept beside it."""
-
-    type: str | None = None
-    budget_tokens: int | None = None
-    display: str | None = None
-
-
 class MetadataWire(Struct, omit_defaults=True):
     user_id: str | None = None
 

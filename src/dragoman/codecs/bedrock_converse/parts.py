@@ -13,7 +13,6 @@ from dragoman.codecs.bedrock_converse.caching import CachePoints, Marked, encode
 from dragoman.codecs.bedrock_converse.media import MediaEncoder, decode_media
 from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
 from dragoman.codecs.bedrock_converse.signing import (
-    CLAUDE,
     is_at_home,
     redacted_blob,
     redacted_signature,
@@ -29,6 +28,7 @@ from dragoman.codecs.bedrock_converse.wire import (
     ReasoningText,
     exact,
 )
+from dragoman.codecs.claude import FAMILY as CLAUDE
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (

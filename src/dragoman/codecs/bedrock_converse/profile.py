@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.codecs.anthropic_messages.profile import PROFILE as CLAUDE
+from dragoman.codecs.claude import NO_FORCED_CHOICE, NO_PREFILL
 from dragoman.profile import Profile
 
 FAMILY = "bedrock"
@@ -20,8 +20,8 @@ PROFILE = Profile(
     system="field",
     # Claude's own rules apply underneath.
     final_assistant="trimmed",
-    no_prefill_models=CLAUDE.no_prefill_models,
-    no_forced_choice_models=CLAUDE.no_forced_choice_models,
+    no_prefill_models=NO_PREFILL,
+    no_forced_choice_models=NO_FORCED_CHOICE,
     blank_text=False,
     call_id=re.compile(r"[a-zA-Z0-9_.:-]{1,64}"),
     tool_name=re.compile(r"[a-zA-Z0-9_-]{1,64}"),

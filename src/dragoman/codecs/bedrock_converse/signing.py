@@ -12,9 +12,9 @@ import re
 from base64 import b64decode, b64encode
 
 from dragoman.codecs.bedrock_converse.profile import FAMILY
+from dragoman.codecs.claude import FAMILY as CLAUDE
 from dragoman.ir import Signature
 
-CLAUDE = "anthropic"
 # Base64 of a message whose first field is number two, of variable length.
 _CLAUDE_FORM = re.compile(r"E[g-v][A-Za-z0-9+/]{30}")
 

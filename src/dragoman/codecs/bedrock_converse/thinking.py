@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
-from msgspec.structs import replace
 
-from dragoman.codecs.anthropic_messages.thinking import encode_settings as claude_settings
+from dragoman.codecs import claude
 from dragoman.codecs.bedrock_converse.parts import own
 from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
 from dragoman.codecs.reading import WireValue
@@ -135,19 +134,10 @@ def _tell_top_k(fields: dict[str, Any], top_k: int, *, nested: bool) -> None:
         fields["top_k"] = top_k
 
 
-# No limit of ours: without one, an answer of this API may be as long as the model can write.
-_NO_LIMIT = 1 << 30
-
-
 def _as_claude(settings: Settings, request: Request, limits: ModelLimits, log: LossLog) -> None:
     """Claude's own rules apply underneath: which kinds of thinking, which efforts, what sampling beside them."""
-    maximum = request.max_output_tokens
-    if maximum is not None and maximum < 1:
-        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "it allows no answer")
-        maximum = None
-    asked = replace(request, max_output_tokens=_NO_LIMIT if maximum is None else maximum)
-    said = claude_settings(asked, log)
-    settings.max_tokens = None if said.max_tokens == _NO_LIMIT else said.max_tokens
+    said = claude.legal_settings(request, log, wants_limit=False)
+    settings.max_tokens = said.max_tokens
     settings.temperature, settings.top_p, settings.effort = said.temperature, said.top_p, said.effort
     fields: dict[str, Any] = {}
     if said.thinking is not UNSET:

@@ -1,0 +1,320 @@
+"""Claude, behind whatever API: what each model takes, and settings of others in words that it knows.
+
+Anthropic's own API and Bedrock lead to the same models, and these refuse the same things.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from dragoman.codecs.reading import WireValue
+from dragoman.ir import Message, Reasoning, ReasoningSettings, Request
+from dragoman.losses import LossLog
+
+FAMILY = "anthropic"
+"""Who signs what Claude thinks."""
+
+NO_PREFILL = re.compile(
+    r"(?:opus|sonnet|haiku)-4[-.][6-9](?!\d)|(?:opus|sonnet|haiku|fable|mythos)-[5-9](?!\d)|mythos-preview"
+)
+"""Models that refuse a conversation ending with the assistant."""
+
+NO_FORCED_CHOICE = re.compile(r"(?:fable|mythos)-5[-.][12](?!\d)|(?:opus|sonnet)-5[-.]5(?!\d)|mythos-preview")
+"""Models that refuse a tool choice which forces a call."""
+
+Sampling = Literal["free", "one of two", "default", "default, one of two"]
+
+ALL_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+"""In rising order."""
+
+
+class ModelLimits(Struct, frozen=True, kw_only=True):
+    """What one model takes. The defaults fit a model we do not know: nothing is held back from it."""
+
+    thinking: frozenset[str] = frozenset({"enabled", "adaptive", "disabled"})
+    """What `thinking.type` may say."""
+    thinks_unasked: bool = False
+    """Whether leaving `thinking` out means that the model thinks."""
+    efforts: tuple[str, ...] = ALL_EFFORTS
+    """What `output_config.effort` may say; nothing for models that know budgets only."""
+    efforts_without_thinking: tuple[str, ...] = ALL_EFFORTS
+    sampling: Sampling = "free"
+    """free; not temperature and top_p together; only the default values (other ones are refused)."""
+    invented_max_tokens: int = 8192
+    """`max_tokens` for a request that does not say; within what the model can write."""
+
+
+_UP_TO_HIGH = ALL_EFFORTS[:3]
+
+UNKNOWN_MODEL = ModelLimits()
+_CLAUDE_3 = ModelLimits(thinking=frozenset(), efforts=(), invented_max_tokens=4096)
+_CLAUDE_3_5 = replace(_CLAUDE_3, invented_max_tokens=8192)
+_CLAUDE_4 = ModelLimits(thinking=frozenset({"enabled", "disabled"}), efforts=())
+_CLAUDE_4_5 = replace(_CLAUDE_4, sampling="one of two")
+_CLAUDE_4_6 = ModelLimits(efforts=("low", "medium", "high", "max"))
+_OPUS_4_7 = ModelLimits(thinking=frozenset({"adaptive", "disabled"}), sampling="default")
+_SONNET_5 = replace(_OPUS_4_7, thinks_unasked=True)
+_OPUS_5 = replace(_SONNET_5, efforts_without_thinking=_UP_TO_HIGH)
+_ALWAYS_THINKING = replace(_SONNET_5, thinking=frozenset({"adaptive"}))
+_SONNET_5_5 = replace(
+    _SONNET_5, thinking=frozenset({"adaptive", "between_tools"}), efforts_without_thinking=_UP_TO_HIGH
+)
+_HAIKU_5_5 = replace(_SONNET_5, sampling="default, one of two")
+_MYTHOS_PREVIEW = replace(_SONNET_5, thinking=frozenset({"adaptive", "enabled"}))
+
+# The first row that matches counts. A date after the name is no minor version.
+_MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
+    (re.compile(pattern), limits)
+    for pattern, limits in (
+        (r"mythos-preview", _MYTHOS_PREVIEW),
+        (r"(?:fable|mythos)-5", _ALWAYS_THINKING),
+        (r"opus-5[-.]5(?!\d)", _ALWAYS_THINKING),
+        (r"sonnet-5[-.]5(?!\d)", _SONNET_5_5),
+        (r"haiku-5[-.]5(?!\d)", _HAIKU_5_5),
+        (r"opus-5(?!\d)", _OPUS_5),
+        (r"sonnet-5(?!\d)", _SONNET_5),
+        (r"opus-4[-.][78](?!\d)", _OPUS_4_7),
+        (r"(?:opus|sonnet)-4[-.]6(?!\d)", _CLAUDE_4_6),
+        (r"(?:opus|sonnet|haiku)-4[-.]5(?!\d)", _CLAUDE_4_5),
+        (r"(?:opus|sonnet)-4(?:[-.@][01]?(?!\d)|[-@]\d{8}|$)|claude-3[-.]7", _CLAUDE_4),
+        (r"claude-3[-.]5", _CLAUDE_3_5),
+        (r"claude-(?:3|2|v2|instant)(?!\d)", _CLAUDE_3),
+    )
+)
+
+
+@lru_cache(maxsize=256)
+def limits_of(model: str | None) -> ModelLimits:
+    """By the name of the model in any spelling: with vendor prefix, region, date or version suffix."""
+    return next((limits for pattern, limits in _MODELS if pattern.search(model or "")), UNKNOWN_MODEL)
+
+
+def forces_call(request: Request) -> bool:
+    """Whether the request, as sent, forces a call."""
+    choice = request.tool_choice
+    if choice is None or choice.mode != "required" or not request.tools:
+        return False
+    return NO_FORCED_CHOICE.search(request.model or "") is None
+
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ThinkingConfig(Struct, omit_defaults=True):
+    """`thinking`: read from exact bytes, which are kept beside it."""
+
+    type: str | None = None
+    budget_tokens: int | None = None
+    display: str | None = None
+
+
+class Settings(Struct):
+    """What a request says about thinking and sampling, as it is sent."""
+
+    max_tokens: int | None
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    thinking: WireValue = UNSET
+    effort: str | UnsetType = UNSET
+
+    @property
+    def thinks(self) -> bool:
+        config = self.thinking
+        return isinstance(config, ThinkingConfig) and config.type in {"enabled", "adaptive"}
+
+
+def legal_settings(request: Request, log: LossLog, *, wants_limit: bool) -> Settings:
+    """What a request of another family says, as far as the model takes it. `wants_limit`: the API demands one."""
+    maximum, temperature, top_p, top_k = request.max_output_tokens, request.temperature, request.top_p, request.top_k
+    settings = Settings(maximum, temperature, top_p, top_k)
+    limits = limits_of(request.model)
+    if maximum is not None and maximum < 1:
+        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "it allows no answer")
+        settings.max_tokens = None
+    if request.reasoning is not None:
+        _Thinking(request, request.reasoning, limits, log, wants_limit=wants_limit).apply(settings)
+    if settings.max_tokens is None and wants_limit:
+        settings.max_tokens = limits.invented_max_tokens
+        log.invent(request, "max_output_tokens", f"max_tokens {settings.max_tokens}", "this API wants a limit")
+    if temperature is not None or top_p is not None or top_k is not None:
+        _legal_sampling(settings, request, limits, log)
+    return settings
+
+
+# ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_LEAST_BUDGET = 1024
+_NO_LIMIT = 1 << 30
+"""Of an API where an answer may be as long as the model can write."""
+_BUDGET_OF_EFFORT = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 49152}
+_EFFORT_OF_BUDGET = ((2048, "low"), (8192, "medium"), (24576, "high"))
+_OFF = {"none", "off", "disabled"}
+
+
+class _Thinking:
+    """Reasoning settings of another family, in the words that this model knows."""
+
+    def __init__(
+        self,
+        request: Request,
+        reasoning: ReasoningSettings,
+        limits: ModelLimits,
+        log: LossLog,
+        *,
+        wants_limit: bool,
+    ) -> None:
+        self._request = request
+        self._reasoning = reasoning
+        self._limits = limits
+        self._log = log
+        self._wants_limit = wants_limit
+
+    def apply(self, settings: Settings) -> None:
+        reasoning = self._reasoning
+        if reasoning.mode == "off" or reasoning.effort in _OFF or reasoning.budget_tokens == 0:
+            self._switch_off(settings)
+            return
+        if not self._limits.thinking:
+            self._log.drop(self._request, "reasoning", "reasoning settings", "this model does not think")
+            return
+        cannot = "adaptive only" if "enabled" not in self._limits.thinking else self._cannot_enable()
+        if "adaptive" in self._limits.thinking and (reasoning.budget_tokens is None or cannot):
+            self._adapt(settings)
+        elif cannot:
+            self._log.drop(self._request, "reasoning", "reasoning", cannot)
+        else:
+            self._enable(settings)
+
+    def _cannot_enable(self) -> str:
+        """Why a budget may not be sent, in models that know budgets; adaptive thinking is free of these rules."""
+        if forces_call(self._request):
+            return "thinking may not be enabled when a tool call is forced"
+        if _loops_without_thinking(self._request.messages):
+            return "thinking may not be enabled while calls that came without thinking are answered"
+        return ""
+
+    def _switch_off(self, settings: Settings) -> None:
+        off = next((word for word in ("disabled", "between_tools") if word in self._limits.thinking), None)
+        if off is not None:
+            settings.thinking = ThinkingConfig(off)
+            if off != "disabled":
+                why = "this model thinks between tool calls at least"
+                self._log.degrade(self._request, "reasoning", "reasoning switched off", why)
+        elif self._limits.thinks_unasked:
+            self._log.drop(self._request, "reasoning", "reasoning switched off", "this model always thinks")
+        effort = self._reasoning.effort
+        if effort is not None and effort not in _OFF and self._limits.efforts:
+            known = [word for word in self._limits.efforts if word in self._limits.efforts_without_thinking]
+            settings.effort = self._nearest(effort, tuple(known))
+
+    def _adapt(self, settings: Settings) -> None:
+        """The model decides how much; effort and display are told beside."""
+        reasoning = self._reasoning
+        if reasoning.budget_tokens is not None:
+            words = (word for limit, word in _EFFORT_OF_BUDGET if reasoning.budget_tokens <= limit)
+            effort = reasoning.effort or next(words, "max")
+            what = f"budget of {reasoning.budget_tokens} tokens"
+            self._log.degrade(self._request, "reasoning.budget_tokens", what, f"sent as effort {effort!r}")
+        else:
+            effort = reasoning.effort or ""
+        if effort:
+            settings.effort = self._nearest(effort, self._limits.efforts)
+        # Where thinking is on anyway, effort alone says it all.
+        if not self._limits.thinks_unasked or reasoning.visible is not None or reasoning.mode is not None:
+            settings.thinking = ThinkingConfig("adaptive", None, self._display())
+
+    def _enable(self, settings: Settings) -> None:
+        """A budget in tokens: at least 1024, and below the limit of the answer."""
+        reasoning, limit = self._reasoning, settings.max_tokens
+        wanted = reasoning.budget_tokens
+        if wanted is None or wanted < 0:
+            wanted = _BUDGET_OF_EFFORT.get(reasoning.effort or "", _BUDGET_OF_EFFORT["medium"])
+        if limit is None and not self._wants_limit:
+            limit = _NO_LIMIT
+        if limit is None:
+            settings.max_tokens = limit = wanted + self._limits.invented_max_tokens
+            what, why = f"max_tokens {limit}", "this API wants a limit, above the thinking budget"
+            self._log.invent(self._request, "max_output_tokens", what, why)
+        if limit <= _LEAST_BUDGET:
+            why = f"thinking takes {_LEAST_BUDGET} tokens at least, and the answer may have {limit}"
+            self._log.drop(self._request, "reasoning", "reasoning", why)
+            return
+        # Half of the room is left for the answer itself.
+        budget = max(_LEAST_BUDGET, wanted if wanted < limit else limit // 2)
+        settings.thinking = ThinkingConfig("enabled", budget, self._display())
+        if reasoning.budget_tokens is None:
+            what = f"effort {reasoning.effort!r}" if reasoning.effort else "reasoning"
+            self._log.degrade(self._request, "reasoning.effort", what, f"sent as a budget of {budget} tokens")
+        elif budget != reasoning.budget_tokens:
+            what = f"budget of {reasoning.budget_tokens} tokens"
+            self._log.degrade(self._request, "reasoning.budget_tokens", what, f"sent as {budget} tokens")
+
+    def _display(self) -> str | None:
+        return {True: "summarized", False: "omitted"}.get(self._reasoning.visible)  # type: ignore[arg-type]
+
+    def _nearest(self, effort: str, known: tuple[str, ...]) -> str | UnsetType:
+        """The effort, or the next lower one that the model knows."""
+        if effort in known:
+            return effort
+        rank = ALL_EFFORTS.index(effort) if effort in ALL_EFFORTS else 0 if effort == "minimal" else None
+        if rank is None or not known:
+            self._log.drop(self._request, "reasoning.effort", f"effort {effort!r}", "this model knows no such level")
+            return UNSET
+        lower = [word for word in known if ALL_EFFORTS.index(word) <= rank]
+        nearest = lower[-1] if lower else known[0]
+        what = f"effort {effort!r}"
+        self._log.degrade(self._request, "reasoning.effort", what, f"sent as {nearest!r}: this model lacks the level")
+        return nearest
+
+
+def _loops_without_thinking(messages: tuple[Message, ...]) -> bool:
+    """«Expected `thinking` or `redacted_thinking`, but found `tool_use`»: the turn being answered starts otherwise."""
+    last = len(messages) - 1
+    while last >= 0 and messages[last].role != "assistant":
+        last -= 1
+    if not any(message.role == "tool" for message in messages[last + 1 :]):
+        return False
+    while last > 0 and messages[last - 1].role == "assistant":
+        last -= 1
+    for part in messages[last].parts if last >= 0 else ():
+        if not isinstance(part, Reasoning):
+            return True
+        if part.signature is not None and part.signature.family == FAMILY:
+            return False
+    return True
+
+
+# ── sampling ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_DEFAULTS: dict[str, tuple[float, ...]] = {"temperature": (1,), "top_p": (0.99, 1), "top_k": ()}
+_LEAST_TOP_P = 0.95
+
+
+def _legal_sampling(settings: Settings, request: Request, limits: ModelLimits, log: LossLog) -> None:
+    temperature = settings.temperature
+    if temperature is not None and temperature > 1:
+        log.degrade(request, "temperature", f"temperature {temperature}", "sent as 1: the most this API takes")
+        settings.temperature = 1
+    policy, thinks = limits.sampling, settings.thinks
+    if policy == "free" and not thinks:
+        return
+    for name, defaults in _DEFAULTS.items():
+        value = getattr(settings, name)
+        if value is None:
+            continue
+        why = None
+        if value not in defaults and policy.startswith("default"):
+            why = "this model refuses it"
+        elif value not in defaults and thinks and not (name == "top_p" and value >= _LEAST_TOP_P):
+            why = "this model refuses it while it thinks"
+        elif name == "top_p" and policy.endswith("one of two") and settings.temperature is not None:
+            why = "this model refuses it together with temperature"
+        if why is not None:
+            log.drop(request, name, name, why)
+            setattr(settings, name, None)
