@@ -86,7 +86,7 @@ def _number_at(node: JsonObject, key: str) -> float | None:
     found = node.get(key)
     if isinstance(found, str) and re.fullmatch(r"-?\d+(\.\d+)?", found):
         return float(found)
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
 def _types(node: JsonObject) -> list[str]:
@@ -229,18 +229,18 @@ class _Builder:
         return values if most is None else values[:most]
 
     def _items(self, item: JsonObject, name: str, least: int, depth: int) -> list[object]:
-        if _types(item)[0] == "string" and not _list_at(item, "enum") and "format" not in item:
-            offered = list(self.hints.subjects) or words.subjects(self.hints.text)
-            texts = [self._fitted(subject, item) for subject in offered]
-            return [*texts, *(self._fitted(f"item {number}", item) for number in range(len(texts) + 1, least + 1))]
-        if _types(item)[0] in ("integer", "number"):
-            numbers = words.numbers(self.hints.text)
-            whole = _types(item)[0] == "integer"
-            fitted: list[object] = [_fitted_number(number, item, whole=whole) for number in numbers]
-            return [*fitted, *(_fitted_number(float(extra), item, whole=whole) for extra in range(len(fitted), least))]
         if values := _list_at(item, "enum"):
             spoken = [value for value in values if self.hints.mentions(value)]
             return spoken if len(spoken) >= least else values[: max(least, 1)]
+        kind = "const" if "const" in item else _types(item)[0]
+        if kind == "string" and "format" not in item:
+            offered = list(self.hints.subjects) or words.subjects(self.hints.text)
+            texts = [self._fitted(subject, item) for subject in offered]
+            return [*texts, *(self._fitted(f"item {number}", item) for number in range(len(texts) + 1, least + 1))]
+        if kind in ("integer", "number"):
+            numbers = [*words.numbers(self.hints.text)]
+            numbers.extend(float(extra) for extra in range(len(numbers), least))
+            return [_fitted_number(number, item, whole=kind == "integer") for number in numbers]
         return [self.value(item, name, depth + 1) for _ in range(least)]
 
     def _number(self, node: JsonObject, name: str, *, whole: bool) -> float:

@@ -267,7 +267,10 @@ def calls_for(situation: Situation) -> list[Called]:
         step = steps[min(situation.rounds, len(steps) - 1)]
         wanted = [(_best(step, tools), step, ())]
     context = _with_results(situation)
-    calls = [_call(tool, Hints(_without_names(text, [tool]), subjects, context)) for tool, text, subjects in wanted]
+    calls = [
+        _spelled_out(tool, situation.question) or _call(tool, Hints(_without_names(text, [tool]), subjects, context))
+        for tool, text, subjects in wanted
+    ]
     unique = list({(call.name, call.text): call for call in calls}.values())
     return unique if asked.parallel else unique[:1]
 
@@ -363,21 +366,19 @@ def _best(text: str, tools: Sequence[Tool]) -> Tool:
 def _call(tool: Tool, hints: Hints) -> Called:
     if tool.free_text:
         return call_of(tool.name, {"input": (words.quoted(hints.text) or [hints.text.strip()])[0]}, free_text=True)
-    if (given := _given_arguments(tool, hints.context)) is not None:
-        return call_of(tool.name, given)
     return call_of(tool.name, arguments_for(tool.parameters, hints))
 
 
-def _given_arguments(tool: Tool, text: str) -> JsonObject | None:
+def _spelled_out(tool: Tool, question: str) -> Called | None:
     """`call f with {"x": 1}`: who spells the arguments out gets them."""
-    found = re.search(rf"(?<!\w){re.escape(tool.name)}\b[^{{}}]{{0,40}}(?=\{{)", text)
-    if not found:
+    found = re.search(rf"(?<!\w){re.escape(tool.name)}\b[^{{}}]{{0,40}}(?=\{{)", question)
+    if not found or tool.free_text:
         return None
     try:
-        value, _ = json.JSONDecoder().raw_decode(text, found.end())
+        value, _ = json.JSONDecoder().raw_decode(question, found.end())
     except ValueError:
         return None
-    return value if isinstance(value, dict) else None
+    return call_of(tool.name, value) if isinstance(value, dict) else None
 
 
 # --- limits ---------------------------------------------------------------------------------------------------------
