@@ -17,6 +17,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     family: str
     """Who mints and reads its signatures and metadata. gemini and vertex are one family."""
 
+    legalises_own_family: bool = False
+    """Whether bodies of its own family are made legal too: this server is stricter than the format's owner."""
+
     system: Literal["messages", "field"] = "messages"
     """Whether system text is a message or a field of its own; a field means: hoist what comes later."""
     inline_system_models: re.Pattern[str] = NEVER
@@ -35,6 +38,8 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     call_id: re.Pattern[str] | None = None
     """What a call id must match; others get a deterministic alias on call and result."""
+    call_id_length: int | None = None
+    """How long an alias must be, where ids have one length only (Mistral)."""
     tool_name: re.Pattern[str] = re.compile(r"[a-zA-Z0-9_-]{1,64}")
     tools_with_calls: bool = False
     """A history with calls needs tool definitions (Anthropic)."""

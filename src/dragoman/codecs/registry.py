@@ -24,6 +24,7 @@ _FORMATS: dict[str, tuple[str, str]] = {
     "anthropic-messages": ("anthropic_messages", "PROFILE"),
     "gemini": ("gemini", "PROFILE"),
     "vertex": ("gemini", "VERTEX_PROFILE"),
+    "bedrock-converse": ("bedrock_converse", "PROFILE"),
     "ollama-chat": ("ollama_chat", "PROFILE"),
 }
 """Format -> its folder, and which profile of that folder it is."""

@@ -44,7 +44,9 @@ PASSES: tuple[Pass, ...] = (
 
 def legalise(request: Request, profile: Profile, log: LossLog) -> Request:
     """The same request when it is legal already. What came from the target's own family is its own business."""
-    if request.origin == profile.family or not needs_passes(request, profile):
+    if request.origin == profile.family and not profile.legalises_own_family:
+        return request
+    if not needs_passes(request, profile):
         return request
     for change in PASSES:
         request = change(request, profile, log)

@@ -102,17 +102,19 @@ def _unique_id(call_id: str, seen: set[str], profile: Profile) -> str:
     """The id itself where the target takes it; else an alias that depends on the id (and its repetition) alone."""
     chosen = call_id
     if profile.call_id is not None and profile.call_id.fullmatch(call_id) is None:
-        chosen = "call_" + hashlib.blake2s(call_id.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        chosen = _alias(call_id, profile)
     repetition = 1
     base = chosen
     while chosen in seen:
         repetition += 1
-        chosen = (
-            "call_"
-            + hashlib.blake2s(f"{base} {repetition}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-        )
+        chosen = _alias(f"{base} {repetition}", profile)
     seen.add(chosen)
     return chosen
+
+
+def _alias(call_id: str, profile: Profile) -> str:
+    digest = hashlib.blake2s(call_id.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return f"call_{digest}" if profile.call_id_length is None else digest[: profile.call_id_length]
 
 
 def _renamed_calls(message: Message, ids: list[str], log: LossLog) -> Message:

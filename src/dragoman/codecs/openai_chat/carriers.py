@@ -94,7 +94,12 @@ def goes_back(part: AnyPart, family: str | None, *, plain: bool) -> bool:
 
 
 def write_reasoning(
-    parts: Sequence[AnyPart], *, to_client: bool, family: str | None = None, plain: bool = False
+    parts: Sequence[AnyPart],
+    *,
+    to_client: bool,
+    family: str | None = None,
+    plain: bool = False,
+    key: str = "reasoning_content",
 ) -> Extra:
     """The vendor fields for these parts. To a provider goes what was spelled in this format, and what `goes_back`."""
     text: list[str] = []
@@ -107,20 +112,20 @@ def write_reasoning(
         if "~detail" in notes:
             details.append(notes["~detail"])
         elif "~key" in notes:
-            key = parse_json(notes["~key"])
-            keys[key] = keys.get(key, "") + part.text
+            spelled = parse_json(notes["~key"])
+            keys[spelled] = keys.get(spelled, "") + part.text
         elif to_client and "~thinking" not in notes:
             text.append(part.text)
             if part.signature is not None and part.signature.data:
                 details.append(detail_for(part, part.signature, len(details)))
         elif goes_back(part, family, plain=plain):
             if part.signature is None:
-                keys["reasoning_content"] = keys.get("reasoning_content", "") + part.text
+                keys[key] = keys.get(key, "") + part.text
             else:
                 details.append(detail_for(part, part.signature, len(details)))
-    fields: Extra = {key: Raw(encode_json(value)) for key, value in keys.items()}
+    fields: Extra = {name: Raw(encode_json(value)) for name, value in keys.items()}
     if any(text):
-        fields["reasoning_content"] = Raw(encode_json("".join(text)))
+        fields[key] = Raw(encode_json("".join(text)))
     if details:
         fields["reasoning_details"] = Raw(encode_json(details))
     return fields

@@ -16,7 +16,13 @@ from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_chat import carriers
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
-from dragoman.codecs.openai_chat.profile import AUDIO_MODELS, PLAIN_REASONING_MODELS, minted_behind
+from dragoman.codecs.openai_chat.profile import (
+    AUDIO_MODELS,
+    PLAIN_REASONING_MODELS,
+    PROFILE,
+    ChatProfile,
+    minted_behind,
+)
 from dragoman.codecs.openai_chat.wire import (
     AnyMessage,
     AssistantMessage,
@@ -420,14 +426,23 @@ class MessageEncoder:
     """Encodes messages one after the other; images of results wait until the last result of the turn is out."""
 
     def __init__(
-        self, log: LossLog, *, to_client: bool = False, native: bool = False, model: str | None = None
+        self,
+        log: LossLog,
+        *,
+        to_client: bool = False,
+        native: bool = False,
+        model: str | None = None,
+        profile: ChatProfile = PROFILE,
     ) -> None:
         self._log = log
+        self._profile = profile
         self._to_client = to_client
         self._native = native
         self._model = model or ""
-        self._family = None if to_client else minted_behind(self._model)
-        self._takes_plain_reasoning = not to_client and PLAIN_REASONING_MODELS.search(self._model) is not None
+        self._family = None if to_client else profile.minted or minted_behind(self._model)
+        self._takes_plain_reasoning = not to_client and (
+            profile.returns_reasoning or PLAIN_REASONING_MODELS.search(self._model) is not None
+        )
         self._waiting_media: list[WireValue] = []
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
@@ -583,7 +598,13 @@ class MessageEncoder:
     def _further_fields(self, parts: tuple[AnyPart, ...], extra: Extra) -> Extra:
         fields = dict(extra)
         plain = self._takes_plain_reasoning and any(type(part) is ToolCall for part in parts)
-        written = carriers.write_reasoning(parts, to_client=self._to_client, family=self._family, plain=plain)
+        written = carriers.write_reasoning(
+            parts,
+            to_client=self._to_client,
+            family=self._family,
+            plain=plain,
+            key=self._profile.reasoning_key,
+        )
         for key, held in written.items():
             if MODELLED + key not in fields:
                 fields[key] = held

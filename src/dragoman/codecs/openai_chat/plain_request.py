@@ -12,7 +12,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import INVENTED_PREFIX
 from dragoman.codecs.openai_chat.carriers import ERROR_START
 from dragoman.codecs.openai_chat.messages import FAMILY, ONLY_OLD_MAXIMUM
-from dragoman.codecs.openai_chat.profile import PATH, PROFILE, REASONING_MODELS
+from dragoman.codecs.openai_chat.profile import PATH, PROFILE, REASONING_MODELS, ChatProfile
 from dragoman.codecs.openai_chat.tools import decode_tool_choice, decode_tools, encode_tools
 from dragoman.codecs.openai_chat.wire import (
     AssistantMessage,
@@ -176,9 +176,9 @@ def decode_plain_calls(
 _accepted = Accepted(PROFILE)
 
 
-def encode_plain_request(request: Request) -> Encoded | None:
+def encode_plain_request(request: Request, profile: ChatProfile = PROFILE) -> Encoded | None:
     temperature, tools, choice, model = request.temperature, request.tools, request.tool_choice, request.model
-    if has_rare_settings(request):
+    if profile is not PROFILE or has_rare_settings(request):
         return None
     if temperature is not None and model is not None and REASONING_MODELS.match(model) is not None:
         return None

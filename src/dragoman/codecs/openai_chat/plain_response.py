@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.openai_chat.messages import FAMILY, NO_ANNOTATIONS, NULL, decode_assistant
 from dragoman.codecs.openai_chat.plain_request import PlainCall, decode_plain_calls
+from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.response import (
     OBJECT,
     OBJECT_KEY,
@@ -122,9 +123,16 @@ def decode_plain_response(body: bytes) -> Completion | None:
 _FINISHES = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
 
 
-def encode_plain_response(completion: Completion) -> bytes | None:
+def encode_plain_response(completion: Completion, profile: ChatProfile = PROFILE) -> bytes | None:
     messages, finish, usage = completion.messages, completion.finish, completion.usage
-    if len(messages) != 1 or finish is None or usage is None or not completion.id or completion.model is None:
+    if (
+        profile is not PROFILE
+        or len(messages) != 1
+        or finish is None
+        or usage is None
+        or not completion.id
+        or completion.model is None
+    ):
         return None
     word = _FINISHES.get(finish.reason)
     if word is None or has_own_notes(completion, FAMILY) or has_own_notes(usage, FAMILY):

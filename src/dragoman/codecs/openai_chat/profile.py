@@ -3,12 +3,48 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
+
+from msgspec import structs
 
 from dragoman.profile import Profile
 
 PATH = "/chat/completions"
 
-PROFILE = Profile(
+
+class ChatProfile(Profile, frozen=True, kw_only=True):
+    """One server that speaks this format. The defaults are OpenAI itself."""
+
+    maximum: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    """Where the limit of the answer is said."""
+    seed: str = "seed"
+    required: str = "required"
+    """The word for a forced call."""
+    developer: bool = True
+    """Whether it knows the role `developer`; the others know `system`."""
+    custom_tools: bool = True
+    strict_schemas: bool = True
+    """Whether `strict` wants every object closed and every property required."""
+    schema_output: bool = True
+    """Whether it takes a schema for the answer, or only the wish for JSON."""
+    text_only: bool = False
+    """Whether content must be one string: no media, no parts."""
+    fetches_images: bool = True
+    parsed_arguments: bool = False
+    """Whether the arguments of calls in a history must be JSON."""
+    returns_reasoning: bool = False
+    """Whether it insists on getting reasoning back with the calls that came of it."""
+    reasoning_key: str = "reasoning_content"
+    """The field in which answers carry reasoning."""
+    minted: str | None = None
+    """Whose signatures it takes back; None: the name of the model tells."""
+    refuses: tuple[str, ...] = ()
+    """Settings it refuses, or takes and ignores."""
+    known_keys: frozenset[str] | None = None
+    """Where further keys of a request, and of its messages, are refused: those of a request that are known."""
+
+
+PROFILE = ChatProfile(
     name="openai-chat",
     family="openai",
     # Longer ids were refused in some fields ("maximum length 40"), so ours never are.
@@ -38,3 +74,78 @@ PLAIN_REASONING_MODELS = re.compile(r"deepseek", re.IGNORECASE)
 def minted_behind(model: str) -> str | None:
     """Relays and compatible endpoints: the family whose signatures the model of this name takes back, if any."""
     return next((family for pattern, family in _MINTED_BEHIND if pattern.search(model) is not None), None)
+
+
+PLAIN_MODELS = re.compile(r"^(gpt-3|gpt-4|chatgpt-4)")
+"""Models that do not reason, and refuse to be told how much."""
+
+# ── servers that speak this format ────────────────────────────────────────────────────────────────────────────
+
+_COMPATIBLE = structs.replace(
+    PROFILE, legalises_own_family=True, developer=False, custom_tools=False, strict_schemas=False
+)
+
+GROQ = structs.replace(_COMPATIBLE, name="groq", reasoning_key="reasoning")
+MISTRAL = structs.replace(
+    _COMPATIBLE,
+    name="mistral",
+    maximum="max_tokens",
+    seed="random_seed",
+    required="any",
+    call_id=re.compile(r"[a-zA-Z0-9]{9}"),
+    call_id_length=9,
+    refuses=("user",),
+    # «extra_forbidden»: whatever else is said is a 422.
+    known_keys=frozenset(
+        {
+            "frequency_penalty",
+            "guardrails",
+            "max_tokens",
+            "metadata",
+            "n",
+            "parallel_tool_calls",
+            "prediction",
+            "presence_penalty",
+            "prompt_cache_key",
+            "prompt_mode",
+            "random_seed",
+            "reasoning_effort",
+            "response_format",
+            "safe_prompt",
+            "service_tier",
+            "stop",
+            "stream",
+            "temperature",
+            "tool_choice",
+            "tools",
+            "top_p",
+        }
+    ),
+)
+DEEPSEEK = structs.replace(
+    _COMPATIBLE,
+    name="deepseek",
+    maximum="max_tokens",
+    returns_reasoning=True,
+    schema_output=False,
+    text_only=True,
+)
+XAI = structs.replace(_COMPATIBLE, name="xai")
+OPENROUTER = structs.replace(_COMPATIBLE, name="openrouter", developer=True, reasoning_key="reasoning")
+GEMINI_OPENAI = structs.replace(
+    _COMPATIBLE,
+    name="gemini-openai",
+    minted="google",
+    refuses=("seed", "parallel_tool_calls", "presence_penalty", "frequency_penalty", "user"),
+)
+VLLM = structs.replace(_COMPATIBLE, name="vllm", parsed_arguments=True, reasoning_key="reasoning")
+LLAMA_CPP = structs.replace(_COMPATIBLE, name="llama-cpp", maximum="max_tokens", refuses=("candidates", "user"))
+OLLAMA_OPENAI = structs.replace(
+    _COMPATIBLE,
+    name="ollama-openai",
+    maximum="max_tokens",
+    parsed_arguments=True,
+    fetches_images=False,
+    reasoning_key="reasoning",
+    refuses=("tool_choice", "parallel_tool_calls", "candidates", "user"),
+)

@@ -8,8 +8,9 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.carriers import TAGGED
+from dragoman.codecs.openai_chat.compatible import fit
 from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageEncoder, decode_messages
-from dragoman.codecs.openai_chat.profile import PATH, REASONING_MODELS, SAMPLING
+from dragoman.codecs.openai_chat.profile import PATH, PLAIN_MODELS, PROFILE, REASONING_MODELS, SAMPLING, ChatProfile
 from dragoman.codecs.openai_chat.tools import (
     decode_output,
     decode_tool_choice,
@@ -108,17 +109,18 @@ def _decode_effort(effort: str) -> ReasoningSettings:
     return ReasoningSettings("off" if effort == "none" else None, effort)
 
 
-def encode_request(request: Request, log: LossLog) -> Encoded:
+def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFILE) -> Encoded:
+    request = fit(request, profile, log)
     metadata = request.metadata
     extra: Extra | None = None if metadata is None else metadata.get(FAMILY)
-    native = request.origin == FAMILY
+    native = request.origin == FAMILY and not profile.legalises_own_family
     effort = UNSET if request.reasoning is None else _encode_effort(request.reasoning, request, log)
     if not native and (request.stop or _samples(request)):
         request = _without_sampling(request, effort, log)
     if not native and request.output is not None and request.output.kind == "json":
         request = _announcing_json(request, log)
     maximum = request.max_output_tokens
-    old_maximum = extra is not None and "~max_tokens" in extra
+    old_maximum = (extra is not None and "~max_tokens" in extra) or profile.maximum == "max_tokens"
     stop: WireValue = request.stop
     if stop and extra is not None and "~stop" in extra:
         stop = stop[0]
@@ -126,24 +128,26 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         log.drop(request, "top_k", "top_k", "this API has no such setting")
     if request.cache is not None:
         log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
-    tools: WireValue = encode_tools(request.tools, log, native=native) if request.tools else None
+    tools: WireValue = (
+        encode_tools(request.tools, log, native=native or not profile.strict_schemas) if request.tools else None
+    )
     # The API refuses both switches when no tool is left.
     choice = request.tool_choice if tools or native else None
-    messages = MessageEncoder(log, native=native, model=request.model).encode(request.messages)
+    messages = MessageEncoder(log, native=native, model=request.model, profile=profile).encode(request.messages)
     if not messages and not native:
-        raise EncodeError(path="$.messages", reason="no message says anything this API can hold", target="openai-chat")
+        raise EncodeError(path="$.messages", reason="no message says anything this API can hold", target=profile.name)
     wire = ChatRequest(
         messages,
         request.model,
         tools or UNSET,
-        UNSET if choice is None else encode_tool_choice(choice, request.tools),
+        UNSET if choice is None else encode_tool_choice(choice, request.tools, profile.required),
         request.parallel_tool_calls if tools or native else None,
         None if old_maximum else maximum,
         maximum if old_maximum else None,
         request.temperature,
         request.top_p,
         stop or UNSET,
-        request.seed,
+        request.seed if profile.seed == "seed" else None,
         request.presence_penalty,
         request.frequency_penalty,
         request.candidates,
@@ -153,6 +157,8 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         UNSET,
         request.user,
     )
+    if request.seed is not None and profile.seed != "seed":
+        extra = {**(extra or {}), profile.seed: Raw(encode_json(request.seed))}
     return Encoded(encode_json(wire) if extra is None else bytes(spliced(wire, extra)), (), PATH)
 
 
@@ -198,6 +204,9 @@ _BUDGET_EFFORT = ((2048, "low"), (8192, "medium"))
 
 
 def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
+    if request.origin != FAMILY and request.model is not None and PLAIN_MODELS.match(request.model) is not None:
+        log.drop(request, "reasoning", "reasoning settings", "this model does not reason")
+        return UNSET
     if settings.visible and FAMILY not in (settings.metadata or {}):
         log.drop(request, "reasoning.visible", "visible reasoning", "this API does not show reasoning")
     if settings.effort is not None:

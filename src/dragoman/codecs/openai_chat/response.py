@@ -8,6 +8,7 @@ from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
+from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.request import locate_part
 from dragoman.codecs.openai_chat.wire import (
     ChatResponse,
@@ -216,10 +217,10 @@ def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> 
     return Message("assistant", content_held(message), message.name, {FAMILY: {**own, **notes}})
 
 
-def encode_response(completion: Completion, log: LossLog) -> Encoded:
+def encode_response(completion: Completion, log: LossLog, profile: ChatProfile = PROFILE) -> Encoded:
     native = completion.metadata is not None and FAMILY in completion.metadata
     extra = (completion.metadata or {}).get(FAMILY)
-    encoder = MessageEncoder(log, to_client=True)
+    encoder = MessageEncoder(log, to_client=True, profile=profile)
     # A prompt that was blocked has no answer; this API says so in a choice that says nothing.
     messages = completion.messages if completion.messages or native else (Message("assistant", ()),)
     words = _encode_finishes(completion, len(messages), log, native=native)

@@ -174,12 +174,12 @@ def _decode_allowed(wire: ChoiceObject, allowed: AllowedTools) -> ToolChoice:
     return ToolChoice("required" if allowed.mode == "required" else "auto", tuple(names), {FAMILY: notes})
 
 
-def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> WireValue:
+def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], required: str = "required") -> WireValue:
     notes = (choice.metadata or {}).get(FAMILY, {})
     if "~choice" in notes:
         return notes["~choice"]
     if not choice.names:
-        return "any" if "~mode" in notes else choice.mode
+        return "any" if "~mode" in notes else required if choice.mode == "required" else choice.mode
     custom = {tool.name for tool in tools if isinstance(tool, CustomTool)}
     entries = [
         AllowedTool("custom", custom=Named(name)) if name in custom else AllowedTool("function", Named(name))

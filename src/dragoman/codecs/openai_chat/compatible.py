@@ -1,0 +1,205 @@
+"""What a server that speaks this format takes of it: the request, before it is encoded, without what it would refuse.
+
+Each flag of a `ChatProfile` that takes something away has one step here. OpenAI itself takes everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from msgspec import UNSET, Raw, structs
+
+from dragoman.codecs.arguments import arguments_as_object
+from dragoman.codecs.openai_chat.profile import ChatProfile
+from dragoman.ir import (
+    AnyPart,
+    AnyTool,
+    Audio,
+    CustomTool,
+    Document,
+    Image,
+    Message,
+    Reasoning,
+    Request,
+    StructuredOutput,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
+from dragoman.ir.messages import content_held
+from dragoman.ir.parts import arguments_held
+from dragoman.ir.values import Metadata, encode_json, note
+from dragoman.losses import LossLog
+
+FAMILY = "openai"
+FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
+
+_Parts: TypeAlias = tuple[AnyPart, ...]
+
+
+def fit(request: Request, profile: ChatProfile, log: LossLog) -> Request:
+    """The request as far as this server takes it; the same one where it takes everything."""
+    if not profile.legalises_own_family:
+        return request
+    changes: dict[str, Any] = _settings(request, profile, log)
+    if not profile.custom_tools and any(type(tool) is CustomTool for tool in request.tools):
+        changes["tools"] = tuple(_function(tool, log) for tool in request.tools)
+    if not profile.schema_output and request.output is not None and request.output.kind == "schema":
+        log.degrade(request, "output", "schema of the answer", "this server takes only the wish for JSON")
+        changes["output"] = StructuredOutput("json")
+    if profile.known_keys is not None:
+        changes["metadata"] = _known(request, profile.known_keys, log)
+    messages = tuple(_message(message, profile, log) for message in request.messages)
+    if any(new is not old for new, old in zip(messages, request.messages, strict=True)):
+        changes["messages"] = messages
+    if not changes:
+        return request
+    fitted = structs.replace(request, **changes)
+    log.replaced(fitted, request)
+    return fitted
+
+
+def _settings(request: Request, profile: ChatProfile, log: LossLog) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for name in profile.refuses:
+        if getattr(request, name) is not None:
+            log.drop(request, name, name.replace("_", " "), "this server takes no such setting")
+            changes[name] = None
+    return changes
+
+
+def _function(tool: AnyTool, log: LossLog) -> AnyTool:
+    if type(tool) is not CustomTool:
+        return tool
+    log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
+    function = ToolDefinition(tool.name, tool.description, FREE_TEXT)
+    log.replaced(function, tool)
+    return function
+
+
+def _known(request: Request, known: frozenset[str], log: LossLog) -> Metadata | None:
+    if request.metadata is None:
+        return None
+    kept = {}
+    for key, held in request.metadata.get(FAMILY, {}).items():
+        if key.startswith("~") or key in known:
+            kept[key] = held
+        else:
+            log.drop(request, key, key, "this server refuses keys it does not know")
+    return {**request.metadata, FAMILY: kept}
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _message(message: Message, profile: ChatProfile, log: LossLog) -> Message:
+    metadata, content = message.metadata, content_held(message)
+    fitted: str | _Parts = content
+    if type(content) is tuple:
+        parts = tuple(kept for part in content for kept in _part(part, profile, log))
+        fitted = _joined(parts) if profile.text_only and message.role != "tool" else parts
+        same = len(parts) == len(content) and all(new is old for new, old in zip(parts, content, strict=True))
+        fitted = content if same and fitted == parts else fitted
+    if metadata is not None and FAMILY in metadata:
+        metadata = {**metadata, FAMILY: _keys(message, metadata[FAMILY], profile, log)}
+        metadata = message.metadata if metadata == message.metadata else metadata
+    if fitted is content and metadata is message.metadata:
+        return message
+    changed = Message(message.role, fitted, message.name, metadata)
+    log.replaced(changed, message)
+    return changed
+
+
+def _keys(message: Message, notes: Mapping[str, Any], profile: ChatProfile, log: LossLog) -> dict[str, Any]:
+    kept = {}
+    for key, held in notes.items():
+        if key == "~role" and not profile.developer:
+            continue
+        if not key.startswith("~") and key != "prefix" and profile.known_keys is not None:
+            log.drop(message, key, key, "this server refuses keys it does not know")
+            continue
+        kept[key] = held
+    return kept
+
+
+def _joined(parts: _Parts) -> str | _Parts:
+    """One string where there is nothing but text: content is a string on this server."""
+    return "".join(part.text for part in parts if isinstance(part, Text)) if _all_text(parts) else parts
+
+
+def _all_text(parts: _Parts) -> bool:
+    return bool(parts) and all(type(part) is Text for part in parts)
+
+
+def _part(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:
+    step = _STEPS.get(type(part))
+    return (part,) if step is None else step(part, profile, log)
+
+
+def _call(call: ToolCall, profile: ChatProfile, log: LossLog) -> _Parts:
+    fitted = call
+    if call.custom and not profile.custom_tools:
+        fitted = structs.replace(call, custom=False, arguments_text=None)
+    elif profile.parsed_arguments and (arguments_held(call) is UNSET or not call.arguments_text):
+        # 400 for a history whose arguments are no JSON; the wrapper is undone when the call comes back.
+        fitted = structs.replace(call, arguments=arguments_as_object(call), arguments_text=None)
+        if arguments_held(call) is UNSET:
+            log.degrade(call, "arguments", "arguments that are no JSON", "wrapped: this server parses them")
+    if fitted is not call:
+        log.replaced(fitted, call)
+    return (fitted,)
+
+
+def _reasoning(part: Reasoning, profile: ChatProfile, log: LossLog) -> _Parts:
+    """Reasoning goes back under the key this server knows, if it insists on it; what others spelled stays behind."""
+    notes = (part.metadata or {}).get(FAMILY, {})
+    spelled = note(part.metadata, FAMILY, "~key")
+    if "~thinking" in notes or (
+        profile.known_keys is None and ("~detail" in notes or spelled == profile.reasoning_key)
+    ):
+        return (part,)
+    if profile.returns_reasoning and part.text:
+        returned = structs.replace(part, metadata={FAMILY: {"~key": Raw(encode_json(profile.reasoning_key))}})
+        log.replaced(returned, part)
+        return (returned,)
+    if notes:
+        log.drop(part, "", "reasoning", "this server does not take it back")
+        return ()
+    return (part,)
+
+
+def _image(image: Image, profile: ChatProfile, log: LossLog) -> _Parts:
+    if profile.text_only:
+        return _media(image, profile, log)
+    if not profile.fetches_images and image.url is not None and not image.url.startswith("data:"):
+        log.drop(image, "url", "image by URL", "this server fetches no images")
+        return ()
+    return (image,)
+
+
+def _media(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:
+    if not profile.text_only or getattr(part, "text", None) is not None:
+        return (part,)
+    log.drop(part, "", type(part).__name__.lower(), "this server takes text only")
+    return ()
+
+
+def _result(result: ToolResult, profile: ChatProfile, log: LossLog) -> _Parts:
+    pieces: Any = tuple(kept for piece in result.parts for kept in _part(piece, profile, log))
+    if len(pieces) == len(result.parts):
+        return (result,)
+    fitted = structs.replace(result, parts=pieces)
+    log.replaced(fitted, result)
+    return (fitted,)
+
+
+_STEPS: dict[type, Callable[[Any, ChatProfile, LossLog], _Parts]] = {
+    ToolCall: _call,
+    Reasoning: _reasoning,
+    Image: _image,
+    Audio: _media,
+    Document: _media,
+    ToolResult: _result,
+}

@@ -1,0 +1,221 @@
+"""Servers that speak Chat Completions in their own way: what each adds, refuses or needs."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import dragoman
+from dragoman import ir
+from dragoman.errors import EncodeError
+from tests import strategies
+from tests.support.formats import refusals
+from tests.support.promises import promise
+from tests.support.recordings import Record
+
+Recordings = Callable[[str], Iterator[Record]]
+SERVERS = dragoman.formats("compatible")
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+BODY: dict[str, Any] = {
+    "model": "some-model",
+    "messages": [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "r"},
+    ],
+    "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
+    "max_completion_tokens": 5,
+}
+
+
+def sent(target: str, **changes: object) -> dict[str, Any]:
+    return dragoman.translate_request({**BODY, **changes}, source="openai-chat", target=target).body
+
+
+def lost(target: str, **changes: object) -> list[str]:
+    encoded = dragoman.translate_request({**BODY, **changes}, source="openai-chat", target=target)
+    return [loss.path for loss in encoded.losses]
+
+
+def test_all_of_them_are_there() -> None:
+    assert SERVERS == (
+        "groq",
+        "mistral",
+        "deepseek",
+        "xai",
+        "openrouter",
+        "gemini-openai",
+        "vllm",
+        "llama-cpp",
+        "ollama-openai",
+    )
+    assert not set(SERVERS) & set(dragoman.formats())
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_only_openrouter_knows_developers(server: str) -> None:
+    assert sent(server)["messages"][0]["role"] == ("developer" if server == "openrouter" else "system")
+
+
+@pytest.mark.parametrize(
+    ("server", "field"),
+    [
+        ("groq", "max_completion_tokens"),
+        ("mistral", "max_tokens"),
+        ("deepseek", "max_tokens"),
+        ("llama-cpp", "max_tokens"),
+        ("ollama-openai", "max_tokens"),
+        ("vllm", "max_completion_tokens"),
+        ("xai", "max_completion_tokens"),
+    ],
+)
+def test_the_limit_stands_where_the_server_reads_it(server: str, field: str) -> None:
+    body = sent(server)
+    assert body[field] == 5
+    assert len({"max_tokens", "max_completion_tokens"} & body.keys()) == 1
+
+
+def test_mistral_has_its_own_words_and_ids() -> None:
+    body = sent("mistral", seed=7, tool_choice="required", store=True)
+    assert body["random_seed"] == 7
+    assert "seed" not in body
+    assert body["tool_choice"] == "any"
+    call = body["messages"][2]["tool_calls"][0]["id"]
+    assert len(call) == 9
+    assert call.isalnum()
+    assert body["messages"][3]["tool_call_id"] == call
+    assert "$.store" in lost("mistral", store=True)
+    assert "store" not in body
+
+
+def test_mistral_refuses_reasoning_it_did_not_spell() -> None:
+    assert "reasoning_content" not in sent("mistral")["messages"][2]
+    assert lost("mistral") == ["$.messages[2].reasoning_content"]
+
+
+@promise("report:43")
+def test_deepseek_gets_reasoning_back_with_the_calls() -> None:
+    assert sent("deepseek")["messages"][2]["reasoning_content"] == "hm"
+    request = dragoman.decode_request(
+        {
+            "model": "m",
+            "max_tokens": 5,
+            "messages": [
+                {"role": "user", "content": "x"},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "hm", "signature": ""},
+                        {"type": "tool_use", "id": "t", "name": "f", "input": {}},
+                    ],
+                },
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "r"}]},
+            ],
+        },
+        "anthropic-messages",
+    )
+    assert dragoman.encode_request(request, "deepseek").body["messages"][1]["reasoning_content"] == "hm"
+    assert "reasoning_content" not in dragoman.encode_request(request, "xai").body["messages"][1]
+
+
+def test_deepseek_takes_strings_only() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, picture]}]
+    body = sent("deepseek", messages=messages)
+    assert body["messages"] == [{"role": "user", "content": "ab"}]
+    assert lost("deepseek", messages=messages) == ["$.messages[0].content[2]"]
+
+
+def test_deepseek_takes_the_wish_for_json_without_a_schema() -> None:
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+    body = sent("deepseek", response_format=schema)
+    assert body["response_format"] == {"type": "json_object"}
+    assert "$.response_format" in lost("deepseek", response_format=schema)
+
+
+@pytest.mark.parametrize("server", ["vllm", "ollama-openai"])
+@pytest.mark.parametrize("text", ["{bad", "", "[1]"])
+def test_arguments_must_be_json_where_the_server_parses_them(server: str, text: str) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": text}}
+    messages = [
+        *BODY["messages"][:2],
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        BODY["messages"][3],
+    ]
+    arguments = sent(server, messages=messages)["messages"][2]["tool_calls"][0]["function"]["arguments"]
+    assert isinstance(json.loads(arguments), dict)
+
+
+def test_ollama_ignores_what_we_then_do_not_send() -> None:
+    body = sent("ollama-openai", tool_choice="required", n=2)
+    assert not {"tool_choice", "n"} & body.keys()
+    assert {"$.tool_choice", "$.n"} <= set(lost("ollama-openai", tool_choice="required", n=2))
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "a"}, picture]}]
+    assert sent("ollama-openai", messages=messages)["messages"][0]["content"] == [{"type": "text", "text": "a"}]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_custom_tools_cross_as_functions(server: str) -> None:
+    body = sent(server, tools=[{"type": "custom", "custom": {"name": "f"}}])
+    assert body["tools"][0]["type"] == "function"
+
+
+def test_gemini_gets_its_signatures_back() -> None:
+    part = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "c2lnbmF0dXJlLW9mLWdvb2dsZQ=="}
+    contents = [
+        {"role": "user", "parts": [{"text": "x"}]},
+        {"role": "model", "parts": [part]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"a": 1}}}]},
+    ]
+    encoded = dragoman.translate_request({"contents": contents}, source="gemini", target="gemini-openai", model="g")
+    call = encoded.body["messages"][1]["tool_calls"][0]
+    assert call["extra_content"]["google"]["thought_signature"] == "c2lnbmF0dXJlLW9mLWdvb2dsZQ=="
+    elsewhere = dragoman.translate_request({"contents": contents}, source="gemini", target="groq", model="g")
+    assert "extra_content" not in elsewhere.body["messages"][1]["tool_calls"][0]
+
+
+@pytest.mark.parametrize(
+    ("server", "key"), [("groq", "reasoning"), ("vllm", "reasoning"), ("xai", "reasoning_content")]
+)
+def test_answers_carry_reasoning_where_clients_look_for_it(server: str, key: str) -> None:
+    completion = ir.Completion((ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("yes"))),), ir.Finish("stop"))
+    assert dragoman.encode_response(completion, server).body["choices"][0]["message"][key] == "hm"
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@given(request=strategies.ANY_REQUESTS)
+def test_any_conversation_stays_legal_chat(server: str, request: ir.Request) -> None:
+    try:
+        encoded = dragoman.encode_request(strategies.public(request, "openai"), server)
+    except EncodeError:
+        return
+    # What OpenAI does not know and the server does: its own words.
+    own = ("random_seed", "'any'", "reasoning_content", "reasoning_details")
+    found = refusals(encoded, "openai-chat", model="some-model")
+    assert [refusal for refusal in found if not any(word in str(refusal) for word in own)] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "server"),
+    [
+        ("groq-chat", "groq"),
+        ("mistral-chat", "mistral"),
+        ("deepseek-chat", "deepseek"),
+        ("xai-chat", "xai"),
+        ("openrouter-chat", "openrouter"),
+    ],
+)
+def test_what_the_servers_took_crosses_to_them_without_a_word_lost(
+    file: str, server: str, recordings: Recordings
+) -> None:
+    """Their own recorded requests, sent to them again: nothing they took is taken away."""
+    for record in recordings(file):
+        if record.status != 200 or record.request is None or "messages" not in record.request:
+            continue
+        encoded = dragoman.translate_request(record.request, source=server, target=server)
+        assert encoded.losses == ()
