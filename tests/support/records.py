@@ -7,6 +7,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 import dragoman
 from tests import strategies
+from tests.support.bodies import PIXEL
 
 RECORDS: tuple[str, ...] = dragoman.formats("record")
 
@@ -51,7 +52,9 @@ def parts(draw: DrawFn, bag: str) -> dict[str, Any]:
         source = {"data": "aGk=", "media_type": "application/pdf"}
         return _with(draw, {"type": "document", "source": _with(draw, source)}, title=_WORDS)
     if kind == "other":
-        other = {"type": "other", "provider": draw(st.sampled_from(("anthropic", "x"))), "kind": "k"}
+        if draw(st.booleans()):
+            return {"type": "other", "provider": "anthropic", "kind": "text", "payload": {"type": "text", "text": "x"}}
+        other = {"type": "other", "provider": "somebody", "kind": "k"}
         return _with(draw, other, payload=strategies.JSON_VALUES, **{bag: _BAGS})
     if kind == "audio":
         return {"type": "other", "provider": "dragoman", "kind": "audio", "payload": draw(strategies.JSON_VALUES)}
@@ -163,7 +166,9 @@ def agent_sdk(draw: DrawFn) -> dict[str, Any]:
         return _with(draw, {"role": kind}, content=_WORDS | st.none(), raw_item=_ITEMS)
     if kind == "assistant":
         made = st.lists(calls(bag), max_size=2)
-        return _with(draw, {"role": kind}, content=content | st.none(), tool_calls=made, refusal=_WORDS | st.none())
+        return _with(
+            draw, {"role": kind}, content=content | st.none(), tool_calls=made, refusal=strategies.WORDS | st.none()
+        )
     return _with(draw, {"role": kind, "content": draw(content)}, name=strategies.NAMES, cache=st.booleans())
 
 
@@ -228,6 +233,7 @@ _TOOLS = st.lists(
         )
     ),
     max_size=2,
+    unique_by=str,
 )
 _CHOICES = st.sampled_from(
     (
@@ -241,6 +247,7 @@ _CHOICES = st.sampled_from(
         {"type": "tool", "name": "f", "y": 1},
     )
 )
+_MODES = ("auto", "none", "required")
 CHOICE_KEY = {"modular-prompt": "toolChoice"}
 
 
@@ -256,4 +263,206 @@ def histories(draw: DrawFn, name: str) -> Any:
     if name == "modular-prompt" and draw(st.booleans()):
         choice = "tool_choice"
     further = {"system_prompt": _WORDS} if name == "multi-llm-chat" else {}
-    return _with(draw, body, tools=_TOOLS, model=st.just("m"), **{choice: _CHOICES}, **further)
+    whole = _with(draw, body, tools=_TOOLS, model=st.just("m"), **{choice: _CHOICES}, **further)
+    if whole.get(choice) in _MODES or choice not in whole:
+        return whole
+    return {**whole, "tools": [{"name": "f"}, *(tool for tool in whole.get("tools", ()) if tool.get("name") != "f")]}
+
+
+# ── samples: the ordinary history of each format ──────────────────────────────────────────────────────────────
+
+_PIXEL = f"data:image/png;base64,{PIXEL}"
+_DEFINITION = {"name": "get_weather", "description": "Weather", "parameters": _SCHEMA}
+
+SAMPLES: dict[str, list[Any]] = {
+    "universal": [
+        {
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "What is it?"},
+                        {"type": "image_url", "image_url": {"url": _PIXEL}},
+                    ],
+                },
+                {
+                    "role": "assistant",
+                    "content": "Let me see.",
+                    "tool_calls": [
+                        {
+                            "id": "call_1",
+                            "name": "get_weather",
+                            "arguments": {"city": "Oslo"},
+                            "raw_context": {"thoughtSignature": "c2lnbmF0dXJl"},
+                        },
+                        {"id": "call_2", "name": "get_weather", "arguments": {"city": "Nowhere"}},
+                    ],
+                },
+                {"tool_call_id": "call_1", "name": "get_weather", "result": {"temp": 22}, "is_error": False},
+                {"tool_call_id": "call_2", "name": "get_weather", "result": "no such city", "is_error": True},
+                {"role": "assistant", "content": "22 degrees."},
+                {"role": "user", "content": "Thanks"},
+            ],
+            "tools": [_DEFINITION],
+            "tool_choice": {"name": "get_weather"},
+        },
+        [
+            {"role": "user", "content": "Weather?"},
+            {"id": "call_1", "name": "get_weather", "arguments": {"city": "Oslo"}},
+            {
+                "tool_call_id": "call_1",
+                "name": "get_weather",
+                "result": "22",
+                "is_error": False,
+                "multimodal_parts": [{"type": "image_url", "image_url": {"url": _PIXEL}}],
+            },
+        ],
+    ],
+    "modular-prompt": [
+        {
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Weather?"},
+                {
+                    "role": "assistant",
+                    "content": "",
+                    "toolCalls": [
+                        {
+                            "id": "call_1",
+                            "name": "get_weather",
+                            "arguments": {"city": "Oslo"},
+                            "metadata": {"thoughtSignature": "c2lnbmF0dXJl"},
+                        },
+                        {"id": "call_2", "name": "get_weather", "arguments": {"city": "Nowhere"}},
+                    ],
+                },
+                {"role": "tool", "toolCallId": "call_1", "name": "get_weather", "kind": "data", "value": {"temp": 22}},
+                {
+                    "role": "tool",
+                    "toolCallId": "call_2",
+                    "name": "get_weather",
+                    "kind": "error",
+                    "value": "no such city",
+                },
+                {"role": "assistant", "content": "22 degrees."},
+                {"role": "user", "content": "Thanks"},
+            ],
+            "tools": [_DEFINITION],
+            "toolChoice": {"name": "get_weather"},
+        },
+        {
+            "messages": [
+                {"role": "user", "content": "Weather?"},
+                {
+                    "role": "assistant",
+                    "content": "",
+                    "toolCalls": [
+                        {
+                            "id": "call_1",
+                            "type": "function",
+                            "function": {"name": "get_weather", "arguments": '{"city":"tokyo"}'},
+                        }
+                    ],
+                },
+                {"role": "tool", "content": '{"temp":22}', "toolCallId": "call_1", "name": "get_weather"},
+            ],
+            "tools": [{"type": "function", "function": _DEFINITION}],
+            "toolChoice": {"type": "function", "function": {"name": "get_weather"}},
+        },
+    ],
+    "agent-sdk": [
+        {
+            "messages": [
+                {"role": "system", "content": "Be brief.", "cache": True},
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "What is it?"},
+                        {"type": "image_url", "image_url": {"url": _PIXEL, "detail": "low", "media_type": "image/png"}},
+                        {
+                            "type": "document",
+                            "source": {"data": "JVBERi0xLjQKJSVFT0YK", "media_type": "application/pdf"},
+                        },
+                    ],
+                },
+                {
+                    "role": "reasoning",
+                    "content": "hm",
+                    "raw_item": {"type": "thinking", "thinking": "hm", "signature": "c2lnbmF0dXJl"},
+                },
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [
+                        {
+                            "id": "call_1",
+                            "type": "function",
+                            "function": {"name": "get_weather", "arguments": '{"city":"Oslo"}'},
+                            "provider_meta": {"thoughtSignature": "c2lnbmF0dXJl"},
+                        },
+                        {"id": "call_2", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}},
+                    ],
+                },
+                {"role": "tool", "tool_call_id": "call_1", "tool_name": "get_weather", "content": "22"},
+                {
+                    "role": "tool",
+                    "tool_call_id": "call_2",
+                    "tool_name": "get_weather",
+                    "content": "no such city",
+                    "is_error": True,
+                },
+                {"role": "assistant", "content": "22 degrees."},
+                {"role": "user", "content": "Thanks", "name": "ann"},
+            ],
+            "tools": [_DEFINITION],
+            "tool_choice": "get_weather",
+        },
+    ],
+    "multi-llm-chat": [
+        [
+            {"role": "user", "content": [{"type": "text", "content": "Weather?"}]},
+            {
+                "role": "gemini",
+                "content": [
+                    {"type": "text", "content": "Let me check."},
+                    {
+                        "type": "tool_call",
+                        "content": {"name": "get_weather", "arguments": {"city": "Oslo"}, "tool_call_id": "call_1"},
+                    },
+                    {
+                        "type": "tool_call",
+                        "name": "get_weather",
+                        "arguments": {"city": "Nowhere"},
+                        "tool_call_id": "call_2",
+                    },
+                ],
+            },
+            {
+                "role": "tool",
+                "content": [
+                    {"type": "tool_result", "name": "get_weather", "content": '{"temp": 22}', "tool_call_id": "call_1"},
+                    {
+                        "type": "tool_result",
+                        "name": "get_weather",
+                        "content": "no such city",
+                        "tool_call_id": "call_2",
+                        "is_error": True,
+                    },
+                ],
+            },
+            {"role": "chatgpt", "content": "It is 22 degrees."},
+            {"role": "user", "content": "Thanks"},
+        ],
+        {
+            "display_name": "Weather",
+            "system_prompt": "Be brief.",
+            "turns": [
+                {"role": "user", "content": "Hello"},
+                {"role": "gemini", "content": "Hi there"},
+                {"role": "user", "content": "Go on"},
+            ],
+            "metadata": {"schema_version": 2, "created_at": "2026-02-01T00:00:00+00:00"},
+        },
+    ],
+}

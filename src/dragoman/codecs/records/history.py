@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import MaybeStr, Wire, WireReader, spliced
-from dragoman.codecs.records.reading import TRUE, as_json, is_list, read_list
+from dragoman.codecs.records.reading import TRUE, as_json, is_list, read_list, refuse_single
 from dragoman.codecs.records.tools import (
     ChoiceRecord,
     ToolRecord,
@@ -59,6 +59,7 @@ def decode_history(body: bytes, history: History) -> Request:
         messages = history.decoder().decode(read_list(body, family), "$")
         return Request(None, messages, metadata={family: {LIST: TRUE}}, origin=family)
     wire: Document = history.reader.read(body)
+    refuse_single(wire, "$", family)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     if wire.tools == []:
         extra["tools"] = Raw(b"[]")
@@ -145,10 +146,11 @@ class Places(NamedTuple):
         path = "$" if note(request.metadata, self.history.family, LIST) is not UNSET else f"$.{messages_key(extra)}"
         message = request.messages[message_index]
         start = sum(self.span(before) for before in request.messages[:message_index])
-        if self.span(message) == 0:
-            start -= 1
+        span = self.span(message)
         if part_index is None:
-            return f"{path}[{start}].{field}" if field else f"{path}[{start}]"
+            own = f"{path}[{start + span - 1}]"  # what comes before it are records of its parts
+            return f"{own}.{field}" if field else own
+        start -= span == 0
         offset, within = self.place(message, part_index, field)
         return f"{path}[{start + offset}]{within}"
 
@@ -159,10 +161,10 @@ def _locate_setting(request: Request, part_index: int | None, field: str, histor
         nested = note(getattr(request.tools[part_index], "metadata", None), family, "~nested") is not UNSET
         inner = ".function" if nested and field.partition(".")[0] in _OF_A_FUNCTION else ""
         return f"$.tools[{part_index}]{inner}" + (f".{field}" if field else "")
-    if field == "tool_choice" or field.removeprefix("tool_choice.") in ToolChoice.__struct_fields__:
-        return f"$.{history.tools.choice_key}"
-    if field.startswith("tool_choice."):
-        return f"$.{history.tools.choice_key}.{field.removeprefix('tool_choice.')}"
+    head, _, rest = field.partition(".")
+    if head == "tool_choice":
+        inner = "" if not rest or rest in ToolChoice.__struct_fields__ else f".{rest}"
+        return f"$.{history.tools.choice_key}{inner}"
     return f"$.{field}" if field else "$"
 
 

@@ -178,10 +178,11 @@ def _decode_other(wire: OtherPart, style: PartStyle) -> AnyPart:
     extra = dict(given)
     signature = take_signature(extra, style.bag)
     # Such a block has no notes of its own: one that says more than we would write stays whole, and ours alone.
-    if wire.payload is UNSET or extra.keys() - {MODELLED + style.bag} or not _is_canonical(signature, given, style):
+    is_block = wire.payload is not UNSET and bytes(wire.payload)[:1] == b"{"
+    if not is_block or extra.keys() - {MODELLED + style.bag} or not _is_canonical(signature, given, style):
         return Opaque(style.family, "other", spliced(wire, given))
     if wire.provider == OURS and wire.kind == "audio":
-        payload = parse_json(wire.payload)
+        payload = parse_json(bytes(wire.payload or b""))
         if isinstance(payload, dict) and payload.keys() <= _OF_AUDIO and all(map(_is_text, payload.values())):
             return Audio(**payload, signature=signature)
     return Opaque(wire.provider, wire.kind, wire.payload, signature)

@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.records.pairing import NO_ID
 from dragoman.errors import DecodeError
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import SINGLE, Extra
 from dragoman.ir.values import encode_json, parse_json
 
 TRUE = Raw(b"true")
@@ -35,7 +35,18 @@ def read_list(body: bytes, source: str) -> list[Raw]:
 
 def read_record(reader: WireReader[W], raw: Raw, place: str, source: str) -> W:
     """One record of a list; what is wrong with it is told at its place."""
-    return located(reader.read, bytes(raw), place, source)
+    wire = located(reader.read, bytes(raw), place, source)
+    refuse_single(wire, place, source)
+    return wire
+
+
+def refuse_single(wire: object, place: str, source: str) -> None:
+    """Some wires take the single element for a list; stored histories were never written that way."""
+    extra = getattr(wire, "extra", UNSET)
+    for key in () if extra is UNSET else extra:
+        if key.startswith(SINGLE):
+            path = f"{place}.{key.removeprefix(SINGLE)}"
+            raise DecodeError(path=path, expected="array", got="object", source=source)
 
 
 def located(read: Callable[[bytes], W], body: bytes, place: str, source: str) -> W:

@@ -1,0 +1,126 @@
+"""Law 2 for record formats: what a history does not hold is told, and so is what of a history does not cross."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman import ir
+from dragoman.errors import EncodeError
+from tests import strategies
+from tests.laws.test_law_02_nothing_vanishes import (
+    assert_well_told,
+    marked,
+    says,
+    silent_marks,
+    told_at_all,
+    without_one_field,
+)
+from tests.support.formats import FORMATS
+from tests.support.promises import promise
+from tests.support.records import RECORDS, SAMPLES, histories
+from tests.support.trees import covers, variants
+
+pytestmark = promise("law:2-nothing-vanishes")
+
+
+@pytest.mark.parametrize("target", RECORDS)
+@given(request=strategies.ANY_REQUESTS)
+def test_every_text_of_a_request_is_stored_or_told(target: str, request: ir.Request) -> None:
+    value = marked(request, ir.Request)
+    try:
+        encoded = dragoman.encode_request(value, target)
+    except EncodeError:
+        return
+    assert silent_marks(value, encoded) == []
+
+
+@pytest.mark.parametrize("target", RECORDS)
+@given(completion=strategies.COMPLETIONS)
+def test_every_text_of_an_answer_is_stored_or_told(target: str, completion: ir.Completion) -> None:
+    value = marked(completion, ir.Completion)
+    assert silent_marks(value, dragoman.encode_response(value, target)) == []
+
+
+@pytest.mark.parametrize("target", RECORDS)
+@given(request=strategies.REQUESTS)
+def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Request) -> None:
+    request = msgspec.json.decode(msgspec.json.encode(request), type=ir.Request)  # no two places share one value
+    whole = dragoman.encode_request(request, target)
+    silent = []
+    for path, variant in without_one_field(request):
+        try:
+            poorer = dragoman.encode_request(variant, target)
+        except EncodeError:
+            continue
+        if says(poorer) == says(whole) and not told_at_all(path, whole.losses):
+            silent.append(path)
+    assert silent == []
+
+
+@pytest.mark.parametrize("target", RECORDS)
+@given(completion=strategies.COMPLETIONS)
+def test_every_field_of_an_answer_matters_or_is_told(target: str, completion: ir.Completion) -> None:
+    whole = dragoman.encode_response(completion, target)
+    silent = [
+        path
+        for path, variant in without_one_field(completion)
+        if says(dragoman.encode_response(variant, target)) == says(whole) and not told_at_all(path, whole.losses)
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("source", RECORDS)
+@given(data=st.data())
+def test_losses_point_into_the_stored_history(source: str, data: st.DataObject) -> None:
+    body = msgspec.json.encode(data.draw(histories(source)))
+    target = data.draw(st.sampled_from([name for name in (*FORMATS, *RECORDS) if name != source]))
+    try:
+        encoded = dragoman.translate_request(body, source=source, target=target)
+    except EncodeError:
+        return
+    assert_well_told(encoded.losses, body)
+
+
+@pytest.mark.parametrize("source", RECORDS)
+@given(data=st.data(), request=strategies.ANY_REQUESTS)
+def test_also_when_the_history_came_from_elsewhere(source: str, data: st.DataObject, request: ir.Request) -> None:
+    target = data.draw(st.sampled_from([name for name in (*FORMATS, *RECORDS) if name != source]))
+    try:
+        body = dragoman.encode_request(request, source).json()
+        encoded = dragoman.translate_request(body, source=source, target=target)
+    except EncodeError:
+        return
+    assert_well_told(encoded.losses, body)
+
+
+@pytest.mark.parametrize("source", RECORDS)
+@given(data=st.data(), completion=strategies.COMPLETIONS)
+def test_losses_point_into_the_stored_answer(source: str, data: st.DataObject, completion: ir.Completion) -> None:
+    target = data.draw(st.sampled_from([name for name in (*FORMATS, *RECORDS) if name != source]))
+    body = dragoman.encode_response(completion, source).json()
+    assert_well_told(dragoman.translate_response(body, source=source, target=target).losses, body)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_key_nobody_knows_is_told_wherever_it_stands(name: str) -> None:
+    silent = []
+    for sample in SAMPLES[name]:
+        for path, body in variants(sample, lambda found: {**found, "x_unknown": "kept-as-it-is"}):
+            for target in FORMATS:
+                encoded = _translated(body, name, target)
+                if encoded is None or b"kept-as-it-is" in encoded.json():
+                    continue
+                if not any(covers(loss.path, f"{path}.x_unknown") for loss in encoded.losses):
+                    silent.append(f"{path} -> {target}: {[loss.path for loss in encoded.losses]}")
+    assert silent == []
+
+
+def _translated(body: Any, source: str, target: str) -> dragoman.Encoded | None:
+    try:
+        return dragoman.translate_request(body, source=source, target=target)
+    except EncodeError:  # the new key made nonsense of a schema
+        return None

@@ -1,0 +1,69 @@
+"""Law 6 for record formats: a store keeps what any vendor minted, hands it back to that vendor, and to nobody else."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import dragoman
+from dragoman import ir
+from tests import strategies
+from tests.laws.test_law_06_owed_back import ANSWERS, ASKED, SECRET, answer_body, leaks, owed, spelled
+from tests.support.clients import CONTINUE, OPENING
+from tests.support.formats import FAMILY, FORMATS
+from tests.support.promises import promise
+from tests.support.records import RECORDS
+
+pytestmark = promise("law:6-owed-back")
+
+CASES = [
+    pytest.param(vendor, store, said, id=f"{vendor}, {name}, in {store}")
+    for vendor in FORMATS
+    for store in RECORDS
+    for name, said in ANSWERS.get(vendor, {}).items()
+]
+
+
+def stored(vendor: str, store: str, said: dict[str, Any]) -> bytes:
+    history = CONTINUE[vendor](OPENING[vendor], answer_body(vendor, said))
+    return dragoman.translate_request(history, source=vendor, target=store).json()
+
+
+@pytest.mark.parametrize(("vendor", "store", "said"), CASES)
+def test_what_was_minted_returns_to_its_own_part(vendor: str, store: str, said: dict[str, Any]) -> None:
+    body = stored(vendor, store, said)
+    assert SECRET in body.decode()
+    back = dragoman.translate_request(body, source=store, target=vendor, model=ASKED[vendor]).body
+    original = said.get("content") or said.get("parts") or said.get("output") or [said["message"]]
+    assert owed(spelled(vendor, back)) == owed(original)
+
+
+@pytest.mark.parametrize(("vendor", "store", "said"), CASES)
+def test_and_reaches_nobody_else(vendor: str, store: str, said: dict[str, Any]) -> None:
+    body = stored(vendor, store, said)
+    for stranger in FORMATS:
+        if not _is_kin(stranger, vendor):
+            sent = dragoman.translate_request(body, source=store, target=stranger, model="some-model")
+            assert not leaks(sent.json())
+
+
+def _is_kin(name: str, vendor: str) -> bool:
+    """Formats of one vendor read each other's signatures."""
+    return FAMILY[name] == FAMILY[vendor] or name.split("-", maxsplit=1)[0] == vendor.split("-", maxsplit=1)[0]
+
+
+@pytest.mark.parametrize("store", RECORDS)
+@given(request=strategies.REQUESTS)
+def test_generated_signatures_survive_the_store_or_are_told(store: str, request: ir.Request) -> None:
+    encoded = dragoman.encode_request(request, store)
+    there = dragoman.decode_request(encoded.json(), store)
+    minted = {_signature(part) for message in request.messages for part in message.parts} - {None}
+    kept = {_signature(part) for message in there.messages for part in message.parts} - {None}
+    assert kept <= minted
+    lost = [signature for signature in minted - kept if signature is not None]
+    assert not lost or any(loss.severity == "dropped" for loss in encoded.losses), lost
+
+
+def _signature(part: ir.AnyPart) -> tuple[str, str] | None:
+    found: ir.Signature | None = getattr(part, "signature", None)
+    return None if found is None else (found.family, found.data)
