@@ -88,7 +88,7 @@ def _is_lost(path: str, leaf: str, arrived: str) -> bool:
     return found is not None and found[0] not in arrived
 
 
-_OF_A_FAMILY = re.compile(r"\.metadata\.[a-z]+\.")
+_OF_A_FAMILY = re.compile(r"\.metadata\.[a-z-]+\.")
 
 
 def told(path: str, losses: tuple[Loss, ...]) -> bool:
