@@ -124,7 +124,7 @@ _CHAT_REQUESTS: dict[str, dict[str, Any]] = {
                 "content": "Hello",
                 "reasoning_details": [
                     {"type": "reasoning.text", "text": "hm", "signature": "c2ln", "format": "anthropic-claude-v1"},
-                    {"type": "reasoning.encrypted", "data": "ZW5j", "format": "openai-responses-v1", "id": "rs_1"},
+                    {"type": "reasoning.encrypted", "data": "gAAAAABn", "format": "openai-responses-v1", "id": "rs_1"},
                 ],
                 "refusal": None,
             },
@@ -723,12 +723,192 @@ _OLLAMA_ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
     "not signed in": (401, {"error": "unauthorized", "signin_url": "https://example.org/connect"}),
 }
 
+# ── bedrock-converse ──────────────────────────────────────────────────────────────────────────────────────────
+
+_CONVERSE_TOOL = {"toolSpec": {"name": "get_weather", "description": "Weather", "inputSchema": {"json": WEATHER}}}
+_CONVERSE_POINT = {"cachePoint": {"type": "default"}}
+
+_CONVERSE_REQUESTS: dict[str, dict[str, Any]] = {
+    "text": {"messages": [{"role": "user", "content": [{"text": "Hi 👋"}]}]},
+    "settings": {
+        "modelId": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "messages": [{"role": "user", "content": [{"text": "Hi"}, {"cachePoint": {"type": "default", "ttl": "1h"}}]}],
+        "system": [{"text": "Be brief."}, {"cachePoint": {"type": "default", "ttl": "1h"}}],
+        "inferenceConfig": {"maxTokens": 2000, "temperature": 0.2, "topP": 0.9, "stopSequences": ["END"]},
+        "additionalModelRequestFields": {"top_k": 5, "anthropic_beta": ["x"]},
+        "additionalModelResponseFieldPaths": ["/stop_sequence"],
+        "guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1", "trace": "enabled"},
+        "requestMetadata": {"team": "a"},
+        "performanceConfig": {"latency": "standard"},
+        "serviceTier": {"type": "default"},
+    },
+    "thinking and a schema": {
+        "messages": [{"role": "user", "content": [{"text": "Hi"}]}],
+        "system": [],
+        "inferenceConfig": {},
+        "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+        "outputConfig": {
+            "effort": "high",
+            "textFormat": {
+                "type": "json_schema",
+                "structure": {"jsonSchema": {"name": "answer", "description": "It", "schema": json.dumps(WEATHER)}},
+            },
+        },
+    },
+    "parts": {
+        "system": [{"text": "See."}, {"guardContent": {"text": {"text": "Guarded", "qualifiers": ["query"]}}}],
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"image": {"format": "png", "source": {"bytes": PIXEL}}},
+                    {
+                        "image": {
+                            "format": "jpeg",
+                            "source": {"s3Location": {"uri": "s3://b/a.jpg", "bucketOwner": "1"}},
+                        }
+                    },
+                    {
+                        "document": {
+                            "format": "pdf",
+                            "name": "report",
+                            "source": {"bytes": PDF},
+                            "citations": {"enabled": True},
+                            "context": "last year",
+                        }
+                    },
+                    {
+                        "document": {
+                            "format": "txt",
+                            "name": "plain",
+                            "source": {"text": "plain"},
+                            "citations": {"enabled": True},
+                        }
+                    },
+                    {
+                        "document": {
+                            "name": "pieces",
+                            "source": {"content": [{"text": "a"}, {"text": "b"}]},
+                            "citations": {"enabled": True},
+                        }
+                    },
+                    {"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/v.mp4"}}}},
+                    {"text": "What is it?"},
+                    _CONVERSE_POINT,
+                ],
+            }
+        ],
+    },
+    "tools": {
+        "messages": [
+            {"role": "user", "content": [{"text": "Weather?"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}},
+                    {"reasoningContent": {"redactedContent": "ZW5j"}},
+                    {"text": "Let me see."},
+                    {"toolUse": {"toolUseId": "tooluse_1", "name": "get_weather", "input": {"city": "Zürich"}}},
+                    {"toolUse": {"toolUseId": "t.2:x", "name": "get_weather", "input": {}, "type": "tool_use"}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"toolResult": {"toolUseId": "tooluse_1", "content": [{"json": {"t": 1.0}}], "status": "success"}},
+                    {
+                        "toolResult": {
+                            "toolUseId": "t.2:x",
+                            "content": [{"text": "see"}, {"image": {"format": "png", "source": {"bytes": PIXEL}}}],
+                            "status": "error",
+                        }
+                    },
+                    {"text": "And now?"},
+                ],
+            },
+        ],
+        "toolConfig": {"tools": [_CONVERSE_TOOL, _CONVERSE_POINT], "toolChoice": {"tool": {"name": "get_weather"}}},
+    },
+    "tools of the provider": {
+        "messages": [
+            {"role": "user", "content": [{"text": "Compute"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"toolUse": {"toolUseId": "s1", "name": "nova_x", "input": {"q": 1}, "type": "server_tool_use"}},
+                    {"toolResult": {"toolUseId": "s1", "content": [{"json": {"r": 2}}], "type": "nova_x_result"}},
+                    {
+                        "citationsContent": {
+                            "content": [{"text": "It is 2."}],
+                            "citations": [
+                                {"title": "T", "location": {"web": {"url": "https://e.org", "domain": "e.org"}}}
+                            ],
+                        }
+                    },
+                ],
+            },
+            {"role": "user", "content": [{"text": "Sure?"}]},
+        ],
+        "toolConfig": {"tools": [{"systemTool": {"name": "nova_x"}}, _CONVERSE_TOOL], "toolChoice": {"any": {}}},
+    },
+}
+
+_CONVERSE_USAGE = {"inputTokens": 8, "outputTokens": 5, "totalTokens": 13}
+
+_CONVERSE_RESPONSES: dict[str, dict[str, Any]] = {
+    "text": {
+        "output": {"message": {"role": "assistant", "content": [{"text": "Hi"}]}},
+        "stopReason": "stop_sequence",
+        "usage": {
+            "inputTokens": 2,
+            "outputTokens": 5,
+            "totalTokens": 1332,
+            "cacheReadInputTokens": 1322,
+            "cacheWriteInputTokens": 3,
+            "cacheDetails": [{"ttl": "5m", "inputTokens": 3}],
+            "serverToolUsage": {},
+        },
+        "metrics": {"latencyMs": 381},
+        "additionalModelResponseFields": {"stop_sequence": "END"},
+        "trace": {"guardrail": {"x": 1}},
+    },
+    "thinking and calls": {
+        "output": {
+            "message": {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}},
+                    {"text": "First"},
+                    {"toolUse": {"toolUseId": "tooluse_1", "name": "get_weather", "input": {"city": "Zürich"}}},
+                    {"text": "then"},
+                    {"toolUse": {"toolUseId": "tooluse_2", "name": "get_weather", "input": {}, "type": "tool_use"}},
+                ],
+            }
+        },
+        "stopReason": "tool_use",
+        "usage": _CONVERSE_USAGE,
+        "metrics": {"latencyMs": 1},
+    },
+    "stopped by a guardrail": {
+        "output": {"message": {"role": "assistant", "content": []}},
+        "stopReason": "guardrail_intervened",
+        "usage": {"inputTokens": 8, "outputTokens": 0, "totalTokens": 8},
+        "metrics": {"latencyMs": 1},
+    },
+}
+
+_CONVERSE_ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
+    "bad request": (400, {"message": "The model returned the following errors: messages.0: empty"}),
+    "with its class": (429, {"__type": "com.amazon.x#ThrottlingException", "message": "Slow down"}),
+}
+
 _ALL: dict[str, tuple[Any, Any, Any]] = {
     "openai-chat": (_CHAT_REQUESTS, _CHAT_RESPONSES, _CHAT_ERRORS),
     "openai-responses": (responses_bodies.REQUESTS, responses_bodies.RESPONSES, responses_bodies.ERRORS),
     "anthropic-messages": (_CLAUDE_REQUESTS, _CLAUDE_RESPONSES, _CLAUDE_ERRORS),
     "gemini": (_GEMINI_REQUESTS, _GEMINI_RESPONSES, _GEMINI_ERRORS),
     "vertex": (_GEMINI_REQUESTS, _GEMINI_RESPONSES, _GEMINI_ERRORS),
+    "bedrock-converse": (_CONVERSE_REQUESTS, _CONVERSE_RESPONSES, _CONVERSE_ERRORS),
     "ollama-chat": (_OLLAMA_REQUESTS, _OLLAMA_RESPONSES, _OLLAMA_ERRORS),
 }
 

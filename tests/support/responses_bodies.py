@@ -85,7 +85,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
                 "type": "reasoning",
                 "id": "rs_1",
                 "summary": [{"type": "summary_text", "text": "two places"}],
-                "encrypted_content": "Z0FBQUE=",
+                "encrypted_content": "gAAAAABnc2VhbGVk",
             },
             {**CALL, "id": "fc_1", "status": "completed"},
             {**CALL, "id": "fc_2", "status": "completed", "call_id": "call_2"},
@@ -142,7 +142,12 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "model": "gpt-5.1",
         "input": [
             {"role": "user", "content": "Find it."},
-            {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "it"}},
+            {
+                "type": "web_search_call",
+                "id": "ws_1",
+                "status": "completed",
+                "action": {"type": "search", "query": "it"},
+            },
             {
                 "type": "code_interpreter_call",
                 "id": "ci_1",
@@ -201,7 +206,7 @@ RESPONSES: dict[str, dict[str, Any]] = {
         service_tier="default",
     ),
     "reasoning and calls": _answer(
-        {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "Z0FBQUE="},
+        {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAAAABnc2VhbGVk"},
         {**CALL, "id": "fc_1", "status": "completed"},
         {
             "id": "ctc_1",

@@ -227,9 +227,16 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         UNSET if name is None else name,
         UNSET if schema_held(output) is None else schema_held(output),
         UNSET if output.description is None else output.description,
-        UNSET if output.strict is None else output.strict,
+        UNSET if output.strict is None else output.strict if native else _strict_output(output, request, log),
     )
     return spliced(wire, extra)
+
+
+def _strict_output(output: StructuredOutput, request: Request, log: LossLog) -> bool:
+    broken = violations(output.schema, OPENAI_STRICT) if output.strict else ()
+    if broken:
+        log.degrade(request, "output.strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")
+    return bool(output.strict) and not broken
 
 
 def _is_object(output: StructuredOutput) -> bool:
