@@ -62,6 +62,8 @@ for source in dragoman.formats():
     for target in dragoman.formats():
         request = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]} if source in ("gemini", "vertex") else {
             "model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+        if source == "bedrock-converse":
+            request = {"messages": [{"role": "user", "content": [{"text": "hi"}]}]}
         dragoman.translate_request(request, source=source, target=target)
 """
     assert forbidden_in(loaded_by(work)) - forbidden_in(loaded_by("import msgspec")) == set()
@@ -260,7 +262,7 @@ def test_a_name_nobody_made_is_an_attribute_error() -> None:
 
 def test_no_name_of_a_provider_decides_anything_outside_its_codec() -> None:
     """`if name == "anthropic"` belongs into a profile."""
-    words = {"openai", "anthropic", "google", "gemini", "vertex", "openai-chat", "anthropic-messages"}
+    words = {"openai", "anthropic", "google", "gemini", "vertex", "ollama", *dragoman.formats()}
     wrong = []
     for path in files():
         module = name_of(path)
