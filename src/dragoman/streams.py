@@ -16,7 +16,7 @@ from dragoman.codecs.templates import Templates
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import AnyEvent, Completion, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed, Text
 from dragoman.losses import Loss, LossLog, intermediate_path
-from dragoman.passes.answers import restored_events
+from dragoman.passes.answers import RestoredEvents
 
 if TYPE_CHECKING:
     from dragoman.ir import Request
@@ -243,7 +243,7 @@ def _restorer(request: Request | None) -> Callable[[list[AnyEvent]], list[AnyEve
     """Names of tools as the client declared them, where its request is known."""
     if request is None or not request.tools:
         return None
-    return lambda events: restored_events(events, request)
+    return RestoredEvents(request)
 
 
 class TextStream:

@@ -29,17 +29,27 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.values import compact_text
+from tests.support import converse_streams
 from tests.support.promises import promise
 from tests.support.recordings import Record, load, recordings_dir
 
-FORMATS = ("openai-chat", "openai-responses", "anthropic-messages", "gemini", "vertex", "ollama-chat")
+FORMATS = (
+    "openai-chat",
+    "openai-responses",
+    "anthropic-messages",
+    "gemini",
+    "vertex",
+    "bedrock-converse",
+    "ollama-chat",
+)
 PAIRS = [(source, target) for source in FORMATS for target in FORMATS if source != target]
 RECORDED = {
     "openai-chat": ("openai-chat", "openrouter-chat", "deepseek-chat", "groq-chat", "mistral-chat", "xai-chat"),
-    "openai-responses": ("openai-responses", "responses-compat"),
+    "openai-responses": ("openai-responses",),
     "anthropic-messages": ("anthropic-messages",),
     "gemini": ("gemini-generate",),
     "vertex": ("vertex-generate",),
+    "bedrock-converse": ("bedrock-converse",),
     "ollama-chat": ("ollama-chat",),
 }
 
@@ -57,6 +67,12 @@ def decoded(source: str, data: bytes, size: int | None = None) -> list[AnyEvent]
         return [*decoder.feed(data), *decoder.close()]
     events = [event for start in range(0, len(data), size) for event in decoder.feed(data[start : start + size])]
     return [*events, *decoder.close()]
+
+
+def body_of(source: str, record: Record) -> bytes:
+    """The bytes of a recorded stream. Those of Bedrock are binary, and were written down as text."""
+    events = record.events or ()
+    return converse_streams.recorded(events) if source == "bedrock-converse" else "".join(events).encode()
 
 
 def randomly_cut(source: str, data: bytes, seed: str) -> list[AnyEvent]:
@@ -83,7 +99,7 @@ def streams(source: str) -> Iterator[Record]:
 def test_recorded_streams_are_the_same_for_any_cut(source: str) -> None:
     seen = 0
     for number, record in enumerate(streams(source)):
-        data = "".join(record.events or ()).encode()
+        data = body_of(source, record)
         whole = decoded(source, data)
         assert randomly_cut(source, data, record.id) == whole, record.id
         if number % 40 == 0 and len(data) < 40_000:
@@ -99,7 +115,7 @@ def test_recorded_streams_are_the_same_for_any_cut(source: str) -> None:
 def test_recorded_streams_tell_the_same_story_in_every_format(source: str, target: str) -> None:
     told = 0
     for record in streams(source):
-        data = "".join(record.events or ()).encode()
+        data = body_of(source, record)
         translator = dragoman.StreamTranslator(source=source, target=target)
         out = translator.feed(data) + translator.close()
         if translator.failure is not None or translator.completion.refusal is not None:
@@ -115,7 +131,7 @@ def test_recorded_streams_tell_the_same_story_in_every_format(source: str, targe
 @pytest.mark.parametrize("source", FORMATS)
 def test_the_same_format_passes_bytes_unchanged(source: str) -> None:
     for record in streams(source):
-        data = "".join(record.events or ()).encode()
+        data = body_of(source, record)
         translator = dragoman.StreamTranslator(source=source, target=source)
         out = (
             b"".join(translator.feed(data[start : start + 97]) for start in range(0, len(data), 97))
@@ -132,6 +148,8 @@ def test_a_stream_cut_at_any_event_is_an_error_and_offers_no_unfinished_call(sou
     data = encoder.encode(INTERLEAVED) + encoder.close()
     separator = {"gemini": b"\r\n\r\n", "vertex": b"\r\n\r\n", "ollama-chat": b"\n"}.get(source, b"\n\n")
     pieces = [piece + separator for piece in data.split(separator) if piece]
+    if source == "bedrock-converse":
+        pieces = converse_streams.split(data)
     clean = decoded(source, data)
     assert isinstance(clean[-1], Finished)
     for count in range(len(pieces) - 1):

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from msgspec import UNSET, structs
 
-from dragoman.ir import AnyEvent, AnyPart, Completion, CustomTool, Message, PartStart, Request, ToolCall
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Completion,
+    CustomTool,
+    Finished,
+    Message,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Request,
+    StreamFailed,
+    ToolCall,
+)
 from dragoman.ir.parts import arguments_held
+from dragoman.ir.values import exact_object
 from dragoman.losses import LossLog
 from dragoman.passes.names import name_alias
 from dragoman.passes.private import report_private_answer
@@ -52,12 +66,56 @@ def _as_declared(call: ToolCall, name: str, *, custom: bool) -> ToolCall:
     return call if name == call.name else structs.replace(call, name=name)
 
 
-def restored_events(events: list[AnyEvent], request: Request) -> list[AnyEvent]:
-    """The same for a stream: names return at the start of a call."""
-    names = {tool.name for tool in request.tools}
-    return [
-        structs.replace(event, part=structs.replace(event.part, name=_original_name(event.part.name, names)))
-        if isinstance(event, PartStart) and isinstance(event.part, ToolCall) and event.part.name not in names
-        else event
-        for event in events
-    ]
+class RestoredEvents:
+    """The same for a stream. Names return at the start of a call.
+
+    The call of a custom tool waits until it is whole: only then is it known that its arguments are one text.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._names = {tool.name for tool in request.tools}
+        self._custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
+        self._waiting: dict[int, tuple[PartStart, list[str]]] = {}
+
+    def __call__(self, events: list[AnyEvent]) -> list[AnyEvent]:
+        restored: list[AnyEvent] = []
+        for event in events:
+            if isinstance(event, PartStart):
+                restored += self._started(event)
+            elif isinstance(event, PartDelta) and event.index in self._waiting:
+                self._waiting[event.index][1].append(event.text)
+            elif isinstance(event, PartEnd) and event.index in self._waiting:
+                restored += self._ended(event)
+            else:
+                if isinstance(event, Finished | StreamFailed):
+                    for index in list(self._waiting):
+                        restored += self._ended(PartEnd(index, incomplete=True))
+                restored.append(event)
+        return restored
+
+    def _started(self, event: PartStart) -> list[AnyEvent]:
+        call = event.part
+        if not isinstance(call, ToolCall):
+            return [event]
+        if call.name not in self._names:
+            call = structs.replace(call, name=_original_name(call.name, self._names))
+            event = structs.replace(event, part=call)
+        if call.name not in self._custom or call.custom:
+            return [event]
+        self._waiting[event.index] = (event, [])
+        return []
+
+    def _ended(self, event: PartEnd) -> list[AnyEvent]:
+        start, pieces = self._waiting.pop(event.index)
+        call: ToolCall = start.part  # type: ignore[assignment]
+        text = "".join(pieces)
+        held = exact_object(text)
+        whole = (
+            structs.replace(call, arguments=UNSET if held is None else held, arguments_text=text) if pieces else call
+        )
+        kept = whole if event.incomplete else _as_declared(whole, call.name, custom=True)
+        if not kept.custom:
+            return [start, *([PartDelta(event.index, text)] if text else []), event]
+        opened = structs.replace(call, custom=True, arguments=UNSET, arguments_text=None)
+        said = kept.arguments_text or ""
+        return [structs.replace(start, part=opened), *([PartDelta(event.index, said)] if said else []), event]
