@@ -52,8 +52,17 @@ CASES: dict[str, tuple[Any, Detected | None]] = {
     "an error with a status word": ({"error": {"code": 400, "status": "X"}}, Detected("gemini", "error")),
     "an error in a list": ([{"error": {"code": 400, "status": "X"}}], Detected("gemini", "error")),
     "an error with a message": ({"error": {"message": "no"}}, Detected("openai-chat", "error")),
-    "Bedrock Converse": ({"messages": [{"role": "user", "content": [{"text": "hi"}]}], "inferenceConfig": {}}, None),
-    "untyped blocks": ({"messages": [{"role": "user", "content": [{"text": "hi"}]}]}, None),
+    "a key of Converse": ({"messages": [], "inferenceConfig": {}}, Detected("bedrock-converse", "request")),
+    "untyped blocks": (
+        {"messages": [{"role": "user", "content": [{"text": "hi"}]}]},
+        Detected("bedrock-converse", "request"),
+    ),
+    "a message in an output": (
+        {"output": {"message": {"role": "assistant", "content": []}}, "stopReason": "end_turn"},
+        Detected("bedrock-converse", "response"),
+    ),
+    "an exception": ({"__type": "ThrottlingException", "message": "no"}, Detected("bedrock-converse", "error")),
+    "a message alone": ({"message": "no"}, None),
     "a response": ({"object": "response", "error": None, "output": []}, Detected("openai-responses", "response")),
     "an input text": ({"model": "m", "input": "hi"}, Detected("openai-responses", "request")),
     "input items": ({"model": "m", "input": [HELLO]}, Detected("openai-responses", "request")),
@@ -129,7 +138,7 @@ OWN = {
     "vertex-generate": {"gemini", "vertex"},
     # A plain request of it is a plain request of Chat too.
     "ollama-chat": {"ollama-chat", "openai-chat"},
-    "bedrock-converse": set(),
+    "bedrock-converse": {"bedrock-converse"},
 }
 
 

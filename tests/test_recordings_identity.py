@@ -35,6 +35,7 @@ FILES: Mapping[str, str] = {
     "anthropic-compat": "anthropic-messages",
     "gemini-generate": "gemini",
     "vertex-generate": "vertex",
+    "bedrock-converse": "bedrock-converse",
     "ollama-chat": "ollama-chat",
 }
 GOOGLE = {"gemini", "vertex"}

@@ -76,6 +76,7 @@ def test_hard_json_passes_through_unknown_keys(text: str) -> None:
         "anthropic-messages": '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "openai-responses": '{"model":"m","input":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "ollama-chat": '{"model":"m","messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
+        "bedrock-converse": '{"messages":[{"role":"user","content":[{"text":"hi","x":%s}]}],"y":%s}',
         "gemini": '{"contents":[{"role":"user","parts":[{"text":"hi","x":%s}]}],"y":%s}',
     }
     for name in FORMATS:

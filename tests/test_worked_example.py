@@ -72,6 +72,19 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
 }
 ANSWERS["vertex"] = ANSWERS["gemini"]
+ANSWERS["bedrock-converse"] = {
+    "output": {
+        "message": {
+            "role": "assistant",
+            "content": [
+                {"toolUse": {"toolUseId": "call_123", "name": "get_weather", "input": {"location": "Tokyo"}}},
+            ],
+        }
+    },
+    "stopReason": "tool_use",
+    "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
+    "metrics": {"latencyMs": 1},
+}
 ANSWERS["openai-responses"] = {
     "id": "resp_1",
     "object": "response",

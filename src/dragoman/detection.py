@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from dragoman.codecs.framing import BOM, Limits, SniffedJson
+from dragoman.codecs.framing import BOM, AwsEventStream, Framing, Limits, SniffedJson
 from dragoman.codecs.reading import body_bytes
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.values import parse_json
@@ -35,7 +35,7 @@ def detect(body: Body) -> Detected | None:
         data = data[0]
     if not isinstance(data, Mapping) or _is_chunk(data) or _is_line(data) or _is_responses_event(data):
         return None
-    for rule in (_gemini, _responses, _ollama, _answer, _request):
+    for rule in (_gemini, _responses, _converse, _ollama, _answer, _request):
         found = rule(data)
         if found is not None:
             return found
@@ -87,6 +87,25 @@ def _responses(data: Mapping[str, Any]) -> Detected | None:
         return None
     if isinstance(data.get("input"), str | list) or (_has(data, "input") and isinstance(data.get("prompt"), Mapping)):
         return Detected("openai-responses", "request")
+    return None
+
+
+_CONVERSE_KEYS = frozenset(
+    {"inferenceConfig", "toolConfig", "guardrailConfig", "additionalModelRequestFields", "outputConfig"}
+    | {"additionalModelResponseFieldPaths", "performanceConfig", "serviceTier", "requestMetadata", "promptVariables"}
+)
+
+
+def _converse(data: Mapping[str, Any]) -> Detected | None:
+    """Errors of this format are a message and nothing else, as others have them; some tell their class."""
+    output = data.get("output")
+    if isinstance(output, Mapping) and isinstance(output.get("message"), Mapping):
+        return Detected("bedrock-converse", "response")
+    if isinstance(data.get("message"), str) and _word(data.get("__type")).endswith("Exception"):
+        return Detected("bedrock-converse", "error")
+    messages = data.get("messages")
+    if isinstance(messages, list) and (_has(data, *_CONVERSE_KEYS) or any(map(_untyped_blocks, _mappings(messages)))):
+        return Detected("bedrock-converse", "request")
     return None
 
 
@@ -142,9 +161,6 @@ _OPENAI_KEYS = frozenset(
     | {"frequency_penalty", "presence_penalty", "parallel_tool_calls", "reasoning_effort", "stream_options"}
     | {"functions", "function_call", "modalities", "prediction", "user", "store"}
 )
-_OTHER_KEYS = ("inferenceConfig", "toolConfig")
-"""Of formats that also have `messages` and that nobody should take for one of these two."""
-
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "image", "document", "server_tool_use"})
 _OPENAI_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
 _OPENAI_ROLES = frozenset({"system", "developer", "tool", "function"})
@@ -154,7 +170,7 @@ _DATED_TOOL = re.compile(r"[a-z_]+_20\d{6}")
 
 def _request(data: Mapping[str, Any]) -> Detected | None:
     messages = data.get("messages")
-    if not isinstance(messages, list) or _has(data, *_OTHER_KEYS) or any(map(_untyped_blocks, _mappings(messages))):
+    if not isinstance(messages, list):
         return None
     anthropic = sum(_anthropic_signs(data, messages))
     openai = sum(_openai_signs(data, messages))
@@ -207,6 +223,12 @@ _MESSAGES_EVENTS = frozenset({"message_start", "message_delta", "message_stop", 
 }
 
 
+_CONVERSE_EVENTS = frozenset({"messageStart", "messageStop", "metadata"}) | {
+    f"contentBlock{step}" for step in ("Start", "Delta", "Stop")
+}
+"""Each in a frame, whose payload is read under the type of the event."""
+
+
 def is_event_stream(start: bytes) -> bool:
     """Whether these are server-sent events, by how they begin."""
     return start.removeprefix(BOM).lstrip().startswith(_FIELDS)
@@ -238,7 +260,9 @@ def first_event(start: bytes) -> Mapping[str, Any] | None:
 
 
 def _first_payloads(start: bytes) -> Iterable[bytes]:
-    framing = SniffedJson(Limits(), "stream")
+    framing: Framing = SniffedJson(Limits(), "stream")
+    if start[:1] == b"\0":  # no text begins so; the length of a frame does
+        framing = AwsEventStream(Limits(), "stream")
     try:
         yield from framing.feed(start)
         yield from framing.close()
@@ -253,7 +277,9 @@ def _event(data: Mapping[str, Any]) -> Detected | None:
         return Detected("anthropic-messages", "response")
     if _is_chunk(data):
         return Detected("openai-chat", "response")
-    found = _gemini(data) or _responses(data) or _ollama(data) or _answer(data)
+    if len(data) == 1 and next(iter(data)) in _CONVERSE_EVENTS:
+        return Detected("bedrock-converse", "response")
+    found = _gemini(data) or _responses(data) or _converse(data) or _ollama(data) or _answer(data)
     return None if found is None or found.kind == "request" or data.get("type") == "message" else found
 
 
@@ -282,5 +308,6 @@ def _only_streamed(start: bytes, data: Mapping[str, Any], found: Detected) -> bo
         or _is_chunk(data)
         or _is_line(data)
         or _is_responses_event(data)
+        or start[:1] == b"\0"
         or (found.kind == "response" and start.removeprefix(BOM).lstrip().startswith(b"["))
     )

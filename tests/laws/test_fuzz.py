@@ -192,6 +192,8 @@ def _history(name: str, turns: int, text: str) -> dict[str, Any]:
         return {"model": "m", "messages": [{"role": "user", "content": text}] * turns}
     if name == "anthropic-messages":
         return {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}] * turns}
+    if name == "bedrock-converse":
+        return {"messages": [{"role": "user", "content": [{"text": text}]}] * turns}
     return {"contents": [{"role": "user", "parts": [{"text": text}]}] * turns}
 
 

@@ -36,6 +36,10 @@ PICKY = (
     ("gemini", "gemini-3.6-flash"),
     ("vertex", "gemini-2.5-flash"),
     ("vertex", "gemini-3-pro-preview"),
+    ("bedrock-converse", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+    ("bedrock-converse", "global.anthropic.claude-opus-4-8"),
+    ("bedrock-converse", "us.amazon.nova-2-lite-v1:0"),
+    ("bedrock-converse", "mistral.mistral-large-2407-v1:0"),
     ("ollama-chat", "qwen3"),
     ("ollama-chat", "llama3.2"),
 )

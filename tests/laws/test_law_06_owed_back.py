@@ -129,6 +129,16 @@ ANSWERS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 ANSWERS["vertex"] = ANSWERS["gemini"]
+ANSWERS["bedrock-converse"] = {
+    "reasoning before a call": {
+        "content": [
+            {"reasoningContent": {"reasoningText": {"text": "hm", "signature": SECRET}}},
+            {"text": "Calling."},
+            {"toolUse": {"toolUseId": "tooluse_1", "name": "f", "input": {"n": 1}}},
+        ]
+    },
+    "redacted reasoning": {"content": [{"reasoningContent": {"redactedContent": SECRET}}, {"text": "hi"}]},
+}
 ANSWERS["ollama-chat"] = {}  # signs nothing
 
 
@@ -147,6 +157,14 @@ def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:
         }
     if vendor == "openai-responses":
         return {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", **said}
+    if vendor == "bedrock-converse":
+        calls = any("toolUse" in block for block in said["content"])
+        return {
+            "output": {"message": {"role": "assistant", **said}},
+            "stopReason": "tool_use" if calls else "end_turn",
+            "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
+            "metrics": {"latencyMs": 1},
+        }
     if vendor == "openai-chat":
         choice = {"index": 0, "finish_reason": "stop", **said}
         return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
@@ -162,7 +180,7 @@ def trip(vendor: str, client: str, answer: dict[str, Any]) -> dict[str, Any]:
 
 def spelled(vendor: str, body: dict[str, Any]) -> list[dict[str, Any]]:
     """The parts of the assistant's turn in a request to this vendor."""
-    if vendor == "anthropic-messages":
+    if vendor in {"anthropic-messages", "bedrock-converse"}:
         return list(body["messages"][1]["content"])
     if vendor == "openai-responses":
         return list(body["input"][1:])
@@ -174,10 +192,19 @@ def spelled(vendor: str, body: dict[str, Any]) -> list[dict[str, Any]]:
 _SLOTS = ("signature", "data", "thoughtSignature", "encrypted_content")
 
 
+def _opened(block: dict[str, Any]) -> dict[str, Any]:
+    """A thought of Converse, whose only key tells its kind, as others spell theirs."""
+    if "reasoningContent" not in block:
+        return block
+    said = block["reasoningContent"]
+    signature, data = said.get("reasoningText", {}).get("signature"), said.get("redactedContent")
+    return {"type": "reasoning", "signature": signature, "data": data}
+
+
 def owed(parts: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """(what the part is, what it carries), for parts that carry something."""
     found = []
-    for part in parts:
+    for part in map(_opened, parts):
         kind = next((name for name in ("functionCall", "type", "text") if name in part), "")
         label = str(part.get("type") or (part["functionCall"]["name"] if kind == "functionCall" else part.get("text")))
         found += [(label, str(part[key])) for key in _SLOTS if part.get(key)]
@@ -284,7 +311,7 @@ def test_generated_signatures_reach_their_own_family_only(target: str, request: 
             assert base64.b64encode(signature.data.encode()).decode()[:-4] not in body
 
 
-_SIGNED_BY = {"anthropic-messages": "anthropic", "gemini": "google", "vertex": "google"}
+_SIGNED_BY = {"anthropic-messages": "anthropic", "bedrock-converse": "bedrock", "gemini": "google", "vertex": "google"}
 
 
 def _as_vendors_do(part: Any) -> Any:

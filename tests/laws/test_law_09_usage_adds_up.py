@@ -93,6 +93,17 @@ BILL: dict[str, dict[str, Any]] = {
     },
 }
 BILL["vertex"] = BILL["gemini"]
+BILL["bedrock-converse"] = {
+    "output": {"message": {"role": "assistant", "content": [{"text": "hi"}]}},
+    "stopReason": "end_turn",
+    "usage": {
+        "inputTokens": 20,
+        "outputTokens": 50,
+        "totalTokens": 150,
+        "cacheReadInputTokens": 80,
+    },
+    "metrics": {"latencyMs": 1},
+}
 BILL["openai-responses"] = {
     "id": "r",
     "object": "response",
@@ -126,8 +137,8 @@ BILL["ollama-chat"] = {
     "eval_count": 50,
 }
 # These count nothing apart: what they pay for is there, the details are not.
-ROUGH = {"ollama-chat"}
-_COUNTED = dict.fromkeys(("openai-chat", "openai-responses", "anthropic-messages"), "usage")
+ROUGH = {"ollama-chat", "bedrock-converse"}
+_COUNTED = dict.fromkeys(("openai-chat", "openai-responses", "anthropic-messages", "bedrock-converse"), "usage")
 _COUNTED |= dict.fromkeys(("gemini", "vertex"), "usageMetadata")
 _BESIDE_THE_MESSAGE = ("prompt_eval_count", "eval_count")
 

@@ -90,6 +90,14 @@ WRONG: dict[str, list[tuple[dict[str, Any], str, str, str]]] = {
         ({"messages": [], "tools": "f"}, "$.tools", "array", "str"),
         ({"messages": [], "tool_choice": {"type": "maybe"}}, "$.tool_choice", "auto", "maybe"),
     ],
+    "bedrock-converse": [
+        ({"messages": "hi"}, "$.messages", "array", "str"),
+        ({"messages": [{"role": "wizard", "content": []}]}, "$.messages[0].role", "user", "wizard"),
+        ({"messages": [{"role": "user", "content": "hi"}]}, "$.messages[0].content", "array", "str"),
+        ({"messages": [{"role": "user", "content": [{"text": 5}]}]}, "$.messages[0].content[0].text", "str", "int"),
+        ({"messages": [], "inferenceConfig": {"maxTokens": "many"}}, "$.inferenceConfig.maxTokens", "int", "str"),
+        ({"messages": [], "toolConfig": {"tools": "f"}}, "$.toolConfig.tools", "array", "str"),
+    ],
     "gemini": [
         ({}, "$", "contents", "missing"),
         ({"contents": "hi"}, "$.contents", "", "str"),

@@ -73,12 +73,24 @@ def _responses(request: Body, answer: Body) -> Body:
     return {**request, "input": [*request["input"], *items, *follow]}
 
 
+def _converse(request: Body, answer: Body) -> Body:
+    message = answer["output"]["message"]
+    results: list[Body] = [
+        {"toolResult": {"toolUseId": block["toolUse"]["toolUseId"], "content": [{"text": "done"}]}}
+        for block in message["content"]
+        if "toolUse" in block
+    ]
+    follow = {"role": "user", "content": results or [{"text": "go on"}]}
+    return {**request, "messages": [*request["messages"], message, follow]}
+
+
 CONTINUE: Mapping[str, Callable[[Body, Body], Body]] = {
     "openai-chat": _chat,
     "openai-responses": _responses,
     "anthropic-messages": _messages,
     "gemini": _gemini,
     "vertex": _gemini,
+    "bedrock-converse": _converse,
     "ollama-chat": _ollama,
 }
 
@@ -115,6 +127,20 @@ OPENING: Mapping[str, Body] = {
             {"name": name, "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
             for name in ("f", "g")
         ],
+    },
+    "bedrock-converse": {
+        "messages": [{"role": "user", "content": [{"text": "go"}]}],
+        "toolConfig": {
+            "tools": [
+                {
+                    "toolSpec": {
+                        "name": name,
+                        "inputSchema": {"json": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+                    }
+                }
+                for name in ("f", "g")
+            ]
+        },
     },
     "gemini": {
         "contents": [{"role": "user", "parts": [{"text": "go"}]}],

@@ -14,7 +14,7 @@ PAIRS: tuple[tuple[str, str], ...] = tuple(product(FORMATS, FORMATS))
 CROSSINGS: tuple[tuple[str, str], ...] = tuple((source, target) for source, target in PAIRS if source != target)
 
 FAMILY: Mapping[str, str] = {name: codec(name).profile.family for name in FORMATS}
-FAMILIES = ("openai", "openai-responses", "anthropic", "google", "ollama")
+FAMILIES = ("openai", "openai-responses", "anthropic", "google", "bedrock", "ollama")
 
 # Bodies are written for one model of each vendor: an ordinary, current one.
 MODELS: Mapping[str, str] = {
@@ -23,6 +23,7 @@ MODELS: Mapping[str, str] = {
     "anthropic-messages": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-flash",
     "vertex": "gemini-2.5-flash",
+    "bedrock-converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama-chat": "qwen3",
 }
 
@@ -32,8 +33,11 @@ _RULES: Mapping[str, tuple[str, dict[str, str]]] = {
     "anthropic-messages": ("anthropic_messages", {}),
     "gemini": ("gemini", {"backend": "gemini"}),
     "vertex": ("gemini", {"backend": "vertex"}),
+    "bedrock-converse": ("bedrock_converse", {}),
     "ollama-chat": ("ollama_chat", {}),
 }
+
+STAND_IN = "some-model"
 
 Verdict = tuple[Any, ...]
 
@@ -48,6 +52,8 @@ def _judge(name: str, verb: str) -> Callable[..., Verdict]:
 def refusals(encoded: dragoman.Encoded, target: str, *, model: str | None = None) -> Verdict:
     """What the API of `target` would refuse in this request. The version is the one our own headers announce."""
     version = encoded.headers.get("anthropic-version")
+    if target == "bedrock-converse" and model == STAND_IN:
+        model = None  # ids of Bedrock have a form of their own, which the stand-in lacks
     return _judge(target, "check_request")(encoded.body, model=model, version=version)
 
 
