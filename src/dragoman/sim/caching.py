@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 
-from dragoman.sim.visit import Memory
+from dragoman.sim import tokens
+from dragoman.sim.memory import Memory
+from dragoman.sim.view import Asked
 
 # Shorter prefixes are not worth caching to any vendor.
 SHORTEST = 1024
@@ -21,12 +25,15 @@ def marked(memory: Memory, prefixes: Iterable[tuple[str, int]]) -> tuple[int, in
     return read, max(written, 0)
 
 
-def automatic(memory: Memory, turns: Iterable[tuple[str, int]]) -> int:
-    """Tokens read by a cache nobody asked for: the longest known run of turns, rounded down to blocks."""
-    total = 0
+def automatic(memory: Memory, asked: Asked) -> int:
+    """Tokens read by a cache nobody asked for: the longest known beginning, rounded down to blocks."""
+    digest = hashlib.sha256(f"{asked.model}\0{asked.tools}".encode())
+    total = tokens.count_asked(replace(asked, turns=()))
     read = 0
-    for name, size in turns:
-        total += size
+    for turn in asked.turns:
+        digest.update(repr(turn).encode())
+        total += tokens.count_turn(turn)
+        name = digest.hexdigest()
         if name in memory.cached:
             read = total
         memory.cached.add(name)

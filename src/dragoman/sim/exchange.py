@@ -26,6 +26,7 @@ Kind: TypeAlias = Literal[
     "no_route",
     "method",
     "too_large",
+    "too_long",
     "conflict",
     "rate_limit",
     "quota",
@@ -68,6 +69,8 @@ class Problem:
     code: str | None = None
     retry_after: float | None = None
     violations: tuple[Violation, ...] = ()
+    # What the usual words leave open.
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 class Refused(Exception):
@@ -161,6 +164,8 @@ class Api:
     authenticate: Callable[[Exchange, frozenset[str]], Problem | None]
     refusal: Callable[[Problem, Exchange], Reply]
     max_body: int
+    # Tokens that its models read at once; None: it forgets the oldest instead of refusing.
+    context_window: int | None
 
 
 def json_reply(body: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

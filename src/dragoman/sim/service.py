@@ -22,9 +22,10 @@ from dragoman.sim.apis import (
 )
 from dragoman.sim.exchange import Answered, Api, Exchange, Problem, Refused, Reply, Route, json_reply
 from dragoman.sim.faults import HEADER, NO_FAULT, Fault, parse_fault
+from dragoman.sim.memory import Memory
 from dragoman.sim.script import Prompter, Script, read_script
 from dragoman.sim.view import JsonObject
-from dragoman.sim.visit import Memory, Visit
+from dragoman.sim.visit import Visit
 
 APIS: tuple[Api, ...] = (
     openai_chat.API,
@@ -75,6 +76,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     # Lower than the API's own limit on the size of a body, for tests.
     max_body: int | None = None
     requests_per_minute: int | None = None
+    # Smaller than the API's own, for tests.
+    context_window: int | None = None
+    # An account that is new, whose thinking blocks hold only in the conversation they were made in.
+    binds_thinking: bool = False
     script: Script = Script()
     # How many requests are remembered.
     remembered: int = 10_000
@@ -147,6 +152,8 @@ class Service:
             EPOCH,
             any_model=self.settings.any_model,
             any_seal=self.settings.any_seal,
+            binds_thinking=self.settings.binds_thinking,
+            context_window=self._context_window(api),
         )
         try:
             answered = self._answered(found, visit)
@@ -156,6 +163,10 @@ class Service:
         if isinstance(answered, Reply) and visit.fault.fail is not None and visit.fault.problem is not None:
             return Served(api.refusal(visit.fault.problem, exchange), visit.fault)
         return Served(answered, visit.fault)
+
+    def _context_window(self, api: Api) -> int | None:
+        smaller = self.settings.context_window
+        return api.context_window if smaller is None or api.context_window is None else smaller
 
     def _answered(self, found: Found, visit: Visit) -> Answered:
         if found.operation is None:

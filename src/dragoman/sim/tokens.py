@@ -31,10 +31,10 @@ def count_part(part: Part) -> int:
 def count_asked(asked: Asked) -> int:
     tools = sum(count(tool.name) + count(tool.description) + count(compact(tool.parameters)) for tool in asked.tools)
     schema = count(compact(asked.schema)) if asked.schema is not None else 0
-    return sum(_count_turn(turn) for turn in asked.turns) + tools + schema + PER_MESSAGE
+    return sum(count_turn(turn) for turn in asked.turns) + tools + schema + PER_MESSAGE
 
 
-def _count_turn(turn: Turn) -> int:
+def count_turn(turn: Turn) -> int:
     calls = sum(PER_CALL + count(call.name) + count(compact(call.arguments)) for call in turn.calls)
     results = sum(PER_CALL + count(result.text) + PER_MEDIUM * result.media for result in turn.results)
     return PER_MESSAGE + count(turn.text) + calls + results + PER_MEDIUM * len(turn.media)

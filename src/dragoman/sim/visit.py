@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from dragoman.sim import tokens
+from dragoman.sim import caching, tokens
 from dragoman.sim.exchange import Exchange, Problem, Refused
 from dragoman.sim.faults import NO_FAULT, Fault
+from dragoman.sim.memory import Memory
 from dragoman.sim.model import respond
 from dragoman.sim.script import Prompter, ScriptedTurn
-from dragoman.sim.view import Answer, Asked, JsonObject
+from dragoman.sim.view import Answer, Asked
 
 # Tokens of each piece of a stream, where no script says otherwise.
 PIECE = 3
-
-
-@dataclass(slots=True)
-class Memory:
-    """What outlives a request: stored responses by id, and the prefixes that a cache holds."""
-
-    responses: dict[str, JsonObject] = field(default_factory=dict)
-    cached: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -33,12 +26,17 @@ class Visit:
     now: int
     any_model: bool = False
     any_seal: bool = False
+    # Thinking is bound to the conversation it was thought in, as for accounts that are new.
+    binds_thinking: bool = False
+    # Tokens that a request may hold; None: as many as it likes.
+    context_window: int | None = None
     fault: Fault = NO_FAULT
     turn: ScriptedTurn | None = None
     model: str = ""
 
     def answers(self, asked: Asked, number: int = 1) -> list[Answer]:
         """What the script says, or else the model; several answers differ by their seed."""
+        self._check_length(asked)
         self.turn = self.prompter.next(self.api, asked)
         if self.turn is not None:
             self.fault = self.turn if self.fault == NO_FAULT else self.fault
@@ -49,6 +47,16 @@ class Visit:
         elif self.prompter.script.afterwards == "error":
             raise Refused(Problem("server", "The script of the simulator has no turn left for this request."))
         return [respond(replace(asked, seed=asked.seed + index)) for index in range(number)]
+
+    def _check_length(self, asked: Asked) -> None:
+        limit = self.context_window
+        if limit is not None and (got := tokens.count_asked(asked)) > limit:
+            raise Refused(Problem("too_long", numbers={"got": got, "limit": limit}))
+
+    def answer_cached(self, asked: Asked, number: int = 1) -> list[Answer]:
+        """Answers of an API whose cache works by itself."""
+        read = caching.automatic(self.memory, asked)
+        return [replace(one, counts=replace(one.counts, read=read)) for one in self.answers(asked, number)]
 
     def answer(self, asked: Asked) -> Answer:
         return self.answers(asked)[0]

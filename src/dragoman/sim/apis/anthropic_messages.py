@@ -46,6 +46,7 @@ from dragoman.sim.visit import Visit
 
 NAME = "anthropic-messages"
 MAX_BODY = 32 << 20
+CONTEXT_WINDOW = 200_000
 
 # kind -> status, type, message
 _USUAL: Mapping[Kind, tuple[int, str, str]] = {
@@ -58,6 +59,7 @@ _USUAL: Mapping[Kind, tuple[int, str, str]] = {
     "no_route": (404, "not_found_error", "Not Found"),
     "method": (405, "invalid_request_error", "Method Not Allowed"),
     "too_large": (413, "request_too_large", "Request exceeds the maximum size"),
+    "too_long": (400, "invalid_request_error", "prompt is too long: {got} tokens > {limit} maximum"),
     "conflict": (409, "conflict_error", "Conflict"),
     "rate_limit": (429, "rate_limit_error", "This request would exceed your rate limit."),
     "quota": (402, "billing_error", "Your credit balance is too low to access the Anthropic API."),
@@ -110,7 +112,7 @@ def error_of(problem: Problem) -> tuple[int, JsonObject]:
     if problem.status is not None and problem.status != status:
         status = problem.status
         error_type = _TYPE_OF_STATUS.get(status, "api_error" if status >= 500 else "invalid_request_error")  # noqa: PLR2004
-    worded = problem.message or message
+    worded = problem.message or message.format(**problem.numbers)
     if problem.kind == "bad_json":
         worded = f"{message}: {problem.message}"
     return status, {"type": "error", "error": {"type": error_type, "message": worded}}
@@ -468,4 +470,5 @@ API = Api(
     authenticate=authenticate,
     refusal=refusal,
     max_body=MAX_BODY,
+    context_window=CONTEXT_WINDOW,
 )

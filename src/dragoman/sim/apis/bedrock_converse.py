@@ -47,6 +47,7 @@ from dragoman.sim.visit import Visit
 
 NAME = "bedrock-converse"
 MAX_BODY = 20 << 20
+CONTEXT_WINDOW = 200_000
 # Filler that makes the length of events say nothing about their content.
 PADDING = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -61,6 +62,7 @@ _USUAL: Mapping[Kind, tuple[int, str, str]] = {
     "no_route": (404, "UnknownOperationException", "The requested operation is not recognized."),
     "method": (405, "UnknownOperationException", "The requested operation is not recognized."),
     "too_large": (413, "RequestEntityTooLargeException", "Request body is too large."),
+    "too_long": (400, "ValidationException", "Input is too long for requested model."),
     "conflict": (409, "ConflictException", "Conflict."),
     "rate_limit": (429, "ThrottlingException", "Too many requests, please wait before trying again."),
     "quota": (400, "ServiceQuotaExceededException", "Your request exceeds the service quota for your account."),
@@ -365,4 +367,5 @@ API = Api(
     authenticate=authenticate,
     refusal=refusal,
     max_body=MAX_BODY,
+    context_window=CONTEXT_WINDOW,
 )

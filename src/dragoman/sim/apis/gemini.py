@@ -354,14 +354,14 @@ def generate(visit: Visit) -> Answered:
     body = _checked(visit, visit.exchange.json(), "generateContent")
     model = visit.exchange.params["model"]
     number = int(number_at(body, "generationConfig", "candidateCount")) or 1
-    answers = visit.answers(read(body, model), number)
+    answers = visit.answer_cached(read(body, model), number)
     return json_reply(Writer(visit, body, model).whole(answers))
 
 
 def stream(visit: Visit) -> Answered:
     body = _checked(visit, visit.exchange.json(), "streamGenerateContent")
     model = visit.exchange.params["model"]
-    answer = visit.answer(read(body, model))
+    answer = visit.answer_cached(read(body, model))[0]
     chunks = Writer(visit, body, model).chunks(answer)
     if visit.exchange.query.get("alt") == "sse":
         events = (b"data: " + msgspec.json.encode(chunk) + b"\r\n\r\n" for chunk in chunks)
@@ -407,6 +407,7 @@ GEMINI = Api(
     authenticate=google.authenticate_by_key,
     refusal=google.refusal,
     max_body=google.MAX_BODY,
+    context_window=google.CONTEXT_WINDOW,
 )
 VERTEX = Api(
     name="vertex",
@@ -418,4 +419,5 @@ VERTEX = Api(
     authenticate=google.authenticate_by_token,
     refusal=google.refusal,
     max_body=google.MAX_BODY,
+    context_window=google.CONTEXT_WINDOW,
 )

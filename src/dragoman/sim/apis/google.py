@@ -11,6 +11,7 @@ from dragoman.sim.exchange import Answered, Exchange, Kind, Problem, Refused, Re
 from dragoman.sim.visit import Visit
 
 MAX_BODY = 20 << 20
+CONTEXT_WINDOW = 1_048_576
 
 # kind -> status, message
 _USUAL: Mapping[Kind, tuple[int, str]] = {
@@ -29,6 +30,7 @@ _USUAL: Mapping[Kind, tuple[int, str]] = {
     "no_route": (404, "Not Found"),
     "method": (404, "Not Found"),
     "too_large": (400, f"Request payload size exceeds the limit: {MAX_BODY} bytes."),
+    "too_long": (400, "The input token count ({got}) exceeds the maximum number of tokens allowed ({limit})."),
     "conflict": (409, "The operation was aborted."),
     "rate_limit": (429, "You exceeded your current quota, please check your plan and billing details."),
     "quota": (429, "You exceeded your current quota, please check your plan and billing details."),
@@ -82,7 +84,7 @@ def authenticate_by_token(exchange: Exchange, keys: frozenset[str]) -> Problem |
 def error_of(problem: Problem) -> tuple[int, dict[str, object]]:
     status, message = _USUAL[problem.kind]
     status = problem.status or status
-    worded = problem.message or message
+    worded = problem.message or message.format(**problem.numbers)
     if problem.kind == "bad_json":
         worded = f"{message} {problem.message}"
     error: dict[str, object] = {"code": status, "message": worded, "status": _STATUS_NAMES.get(status, "UNKNOWN")}

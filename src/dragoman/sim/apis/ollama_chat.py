@@ -49,6 +49,7 @@ _USUAL: Mapping[Kind, tuple[int, str]] = {
     "no_route": (404, "404 page not found"),
     "method": (405, "405 method not allowed"),
     "too_large": (400, "http: request body too large"),
+    "too_long": (400, "input length exceeds the context length"),
     "conflict": (409, "conflict"),
     "rate_limit": (429, "too many requests"),
     "quota": (429, "you have reached your usage limit"),
@@ -377,4 +378,5 @@ API = Api(
     authenticate=authenticate,
     refusal=refusal,
     max_body=MAX_BODY,
+    context_window=None,
 )

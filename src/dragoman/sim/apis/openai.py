@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dragoman.sim import catalogue
 from dragoman.sim.exchange import Answered, Exchange, Kind, Problem, Refused, Reply, json_reply
 from dragoman.sim.visit import Visit
 
 MAX_BODY = 64 << 20
+CONTEXT_WINDOW = 400_000
 CREATED = 1_700_000_000
 
 # kind -> status, type, code, message
@@ -30,6 +32,15 @@ _USUAL: Mapping[Kind, tuple[int, str, str | None, str]] = {
     "no_route": (404, "invalid_request_error", None, "Invalid URL"),
     "method": (405, "invalid_request_error", "method_not_supported", "Not allowed."),
     "too_large": (413, "invalid_request_error", None, "The request body is too large."),
+    "too_long": (
+        400,
+        "invalid_request_error",
+        "context_length_exceeded",
+        (
+            "This model's maximum context length is {limit} tokens. However, your messages resulted in {got} tokens. "
+            "Please reduce the length of the messages."
+        ),
+    ),
     "conflict": (409, "invalid_request_error", None, "Conflict."),
     "rate_limit": (429, "requests", "rate_limit_exceeded", "Rate limit reached for requests."),
     "quota": (
@@ -60,7 +71,7 @@ def authenticate(exchange: Exchange, keys: frozenset[str]) -> Problem | None:
 def error_of(problem: Problem) -> tuple[int, dict[str, object]]:
     status, error_type, code, message = _USUAL[problem.kind]
     error: dict[str, object] = {
-        "message": problem.message or message,
+        "message": problem.message or message.format(**problem.numbers),
         "type": error_type,
         "param": problem.param,
         "code": problem.code or code,
@@ -83,15 +94,15 @@ def refusal(problem: Problem, exchange: Exchange) -> Reply:
 
 
 def _worded(problem: Problem, exchange: Exchange) -> Problem:
-    if problem.message and problem.kind != "bad_json":
-        return problem
+    if problem.kind == "bad_json":
+        return replace(problem, message="")
     request = f"{exchange.method} {exchange.path}"
     messages: dict[Kind, str] = {
         "no_route": f"Invalid URL ({request})",
         "method": f"Not allowed to {exchange.method} on {exchange.path}. "
         "(HINT: Perhaps you meant to make a different HTTP request?)",
     }
-    return Problem(problem.kind, messages.get(problem.kind, ""), problem.status, retry_after=problem.retry_after)
+    return problem if problem.message else replace(problem, message=messages.get(problem.kind, ""))
 
 
 def headers_of(exchange: Exchange) -> Mapping[str, str]:

@@ -279,7 +279,7 @@ def complete(visit: Visit) -> Answered:
 
 
 def answered(visit: Visit, body: JsonObject) -> Answered:
-    answers = visit.answers(read(body), int(number_at(body, "n")) or 1)
+    answers = visit.answer_cached(read(body), int(number_at(body, "n")) or 1)
     writer = Writer(visit, body)
     headers = openai.headers_of(visit.exchange)
     if body.get("stream"):
@@ -299,4 +299,5 @@ API = Api(
     authenticate=openai.authenticate,
     refusal=openai.refusal,
     max_body=openai.MAX_BODY,
+    context_window=openai.CONTEXT_WINDOW,
 )

@@ -178,9 +178,10 @@ def _dereferenced(visit: Visit, item: JsonObject) -> JsonObject:
 def _store(visit: Visit, body: JsonObject, items: Sequence[JsonObject], response: JsonObject) -> None:
     whole = [*items, *objects_at(response, "output")]
     if body.get("store") is not False:
-        visit.memory.responses[text_at(response, "id")] = {"response": response, "items": whole, "input": list(items)}
+        kept = {"response": response, "items": whole, "input": list(items)}
+        visit.memory.store(text_at(response, "id"), kept)
     if conversation := _conversation_id(body):
-        visit.memory.responses[conversation] = {"items": whole}
+        visit.memory.store(conversation, {"items": whole})
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -382,7 +383,7 @@ def _check_seal(item: JsonObject) -> None:
 def create(visit: Visit) -> Answered:
     body = visit.exchange.json()
     items = _checked(visit, body)
-    answer = visit.answer(read(body, items))
+    answer = visit.answer_cached(read(body, items))[0]
     writer = Writer(visit, body)
     response = writer.response(answer)
     _store(visit, body, items, response)
@@ -427,7 +428,7 @@ def list_input(visit: Visit) -> Answered:
 def converse(visit: Visit) -> Answered:
     body = visit.exchange.json() if visit.exchange.body else {}
     identifier = f"conv_{visit.exchange.mark('conversation', len(visit.memory.responses))[:48]}"
-    visit.memory.responses[identifier] = {"items": list(objects_at(body, "items"))}
+    visit.memory.store(identifier, {"items": list(objects_at(body, "items"))})
     metadata = object_at(body, "metadata")
     return json_reply({"id": identifier, "object": "conversation", "created_at": visit.now, "metadata": metadata})
 
@@ -446,4 +447,5 @@ API = Api(
     authenticate=openai.authenticate,
     refusal=openai.refusal,
     max_body=openai.MAX_BODY,
+    context_window=openai.CONTEXT_WINDOW,
 )

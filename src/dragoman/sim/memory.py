@@ -1,0 +1,27 @@
+"""What outlives a request."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from dragoman.sim.view import JsonObject
+
+# A simulator that runs for weeks forgets what is old.
+MOST = 10_000
+
+
+@dataclass(slots=True)
+class Memory:
+    """Stored responses and conversations by id, and the names of the prefixes that a cache holds."""
+
+    responses: OrderedDict[str, JsonObject] = field(default_factory=OrderedDict)
+    cached: set[str] = field(default_factory=set)
+
+    def store(self, identifier: str, stored: JsonObject) -> None:
+        self.responses[identifier] = stored
+        self.responses.move_to_end(identifier)
+        if len(self.responses) > MOST:
+            self.responses.popitem(last=False)
+        if len(self.cached) > MOST:
+            self.cached.clear()
