@@ -241,8 +241,8 @@ class _Lift:
             if first == b"[":
                 items = _items(data)
                 return b"[" + b",".join(self.value(item, plan.item) for item in items) + b"]"
-            if first == b"{":
-                # proto3 JSON lets a repeated field be given as its single element.
+            if first == b"{" and self._aliases:
+                # proto3 JSON, which has two spellings of a key, also lets a repeated field be its single element.
                 return b"[" + self.value(data, plan.item) + b"]"
         return data
 

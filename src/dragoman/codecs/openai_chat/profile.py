@@ -85,6 +85,8 @@ _COMPATIBLE = structs.replace(
     PROFILE, legalises_own_family=True, developer=False, custom_tools=False, strict_schemas=False
 )
 
+COMPATIBLE = structs.replace(_COMPATIBLE, name="openai-compatible")
+"""One of whom nothing more is known."""
 GROQ = structs.replace(_COMPATIBLE, name="groq", reasoning_key="reasoning")
 MISTRAL = structs.replace(
     _COMPATIBLE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.openai_chat.wire import (
     AllowedTool,
@@ -18,6 +18,7 @@ from dragoman.codecs.openai_chat.wire import (
     JsonSchemaFormat,
     Named,
     ResponseFormat,
+    UntypedTool,
 )
 from dragoman.codecs.openai_chat.wire import CustomTool as CustomToolWire
 from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
@@ -39,6 +40,7 @@ def _decode_tools(wires: list[AnyTool] | None) -> tuple[Tool, ...]:
     return tuple([_decode_tool(wire) for wire in wires or ()])
 
 
+_untyped = WireReader(UntypedTool, "openai-chat request", path="$.tools")
 _tools: WireReader[list[AnyTool] | None] = WireReader(
     list[AnyTool] | None,  # type: ignore[arg-type]
     "openai-chat request",
@@ -69,7 +71,15 @@ def _decode_tool(wire: AnyTool) -> Tool:
             keep(FAMILY, wire.extra, custom=custom.extra),
         )
     definition = parse_json(wire.raw)
+    if "type" not in definition and isinstance(definition.get("function"), dict):
+        return _decode_untyped(_untyped.read(bytes(wire.raw)))
     return ProviderTool(str(definition.get("name") or definition.get("type") or ""), FAMILY, wire.raw)
+
+
+def _decode_untyped(wire: UntypedTool) -> Tool:
+    tool = _decode_tool(FunctionTool(wire.function, extra=wire.extra))
+    notes = (getattr(tool, "metadata", None) or {}).get(FAMILY, {})
+    return structs.replace(tool, metadata={FAMILY: {**notes, "~type": Raw(b'"absent"')}})
 
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> list[WireValue]:
@@ -91,7 +101,8 @@ def _encode_tool(tool: Tool, log: LossLog, *, native: bool) -> WireValue:
             return FunctionTool(function)
         extra = tool.metadata[FAMILY]
         inner = inner_extra(extra, "function")
-        return spliced(FunctionTool(function if inner is None else cast("Any", spliced(function, inner))), extra)
+        kind = UntypedTool if native and "~type" in extra else FunctionTool
+        return spliced(kind(function if inner is None else cast("Any", spliced(function, inner))), extra)
     if isinstance(tool, CustomTool):
         form = format_held(tool)
         custom: Any = CustomDefinition(

@@ -155,6 +155,12 @@ class FunctionTool(Wire, frozen=True, tag="function"):
     function: FunctionDefinition
 
 
+class UntypedTool(Wire, frozen=True):
+    """Mistral lets the type of a function out."""
+
+    function: FunctionDefinition
+
+
 class CustomDefinition(Wire, frozen=True):
     name: str
     description: str | UnsetType = UNSET
