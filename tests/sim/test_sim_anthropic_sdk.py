@@ -6,9 +6,10 @@ from typing import Any
 
 import anthropic
 import pytest
-from anthropic import Anthropic
+from anthropic import Anthropic, AnthropicVertex
 
 from dragoman.sim.server import Simulator
+from dragoman.sim.service import Settings
 from tests.sim.wire import SCHEMA
 
 QUESTION = "What is the weather in Paris and in Oslo?"
@@ -192,3 +193,57 @@ def test_models(client: Anthropic) -> None:
     assert client.models.retrieve("claude-opus-4-8").id == "claude-opus-4-8"
     with pytest.raises(anthropic.NotFoundError, match="model: claude-nine"):
         client.messages.create(model="claude-nine", max_tokens=5, messages=[ASKED])
+
+
+# --- thinking that is bound to its conversation -------------------------------------------------------------------
+
+BOUND: Any = {"model": "claude-opus-5-5", "max_tokens": 4000, "tools": [TOOL]}
+
+
+def test_thinking_of_a_new_account_holds_only_in_its_conversation() -> None:
+    with (
+        Simulator(Settings(binds_thinking=True)) as simulator,
+        Anthropic(base_url=simulator.url, api_key="any", max_retries=0) as client,
+    ):
+        first = client.messages.create(**BOUND, messages=[ASKED])
+        answered: Any = [{"role": "assistant", "content": first.content}, results(first)]
+        assert client.messages.create(**BOUND, messages=[ASKED, *answered]).stop_reason == "end_turn"
+        marked: Any = {"role": "user", "content": QUESTION}
+        system: Any = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
+        with pytest.raises(anthropic.BadRequestError, match="bound to a different conversation"):
+            client.messages.create(**BOUND, messages=[marked, *answered], system=system)
+
+
+def test_an_older_account_may_ask_for_the_check(client: Anthropic) -> None:
+    first = client.messages.create(**BOUND, messages=[ASKED])
+    answered: Any = [ASKED, {"role": "assistant", "content": first.content}, results(first)]
+    changed: Any = {**BOUND, "messages": answered, "system": "Be brief."}
+    assert client.messages.create(**changed).stop_reason == "end_turn"
+    for behaviour, passes in (("drop_block", True), ("error", False)):
+        binding = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": behaviour}}
+        beta = {"anthropic-beta": "thinking-binding-controls-2026-08-01"}
+        asked: Any = {**changed, "extra_body": {"thinking": binding}, "extra_headers": beta}
+        if passes:
+            assert client.messages.create(**asked).stop_reason == "end_turn"
+        else:
+            with pytest.raises(anthropic.BadRequestError, match="bound to a different conversation"):
+                client.messages.create(**asked)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_loop_on_vertex(dragoman_sim: Simulator, *, streamed: bool) -> None:
+    with AnthropicVertex(
+        region="global", project_id="p", access_token="any", base_url=f"{dragoman_sim.url}/v1", max_retries=0
+    ) as client:
+
+        def answer(*messages: Any) -> Any:
+            asked: Any = {"model": "claude-opus-4-8", "max_tokens": 4000, "messages": messages, "tools": [TOOL]}
+            if not streamed:
+                return client.messages.create(**asked)
+            with client.messages.stream(**asked) as stream:
+                return stream.get_final_message()
+
+        first = answer(ASKED)
+        second = answer(ASKED, {"role": "assistant", "content": first.content}, results(first))
+        assert second.content[-1].text == TOLD
+        assert dragoman_sim.requests[-1].api == "anthropic-vertex"

@@ -23,6 +23,7 @@ CHECKS: dict[str, Any] = {
     "openai-chat": openai_chat.check_response,
     "openai-responses": openai_responses.check_response,
     "anthropic-messages": anthropic_messages.check_response,
+    "anthropic-vertex": anthropic_messages.check_response,
     "gemini": gemini.check_response,
     "vertex": gemini.check_response,
     "ollama-chat": ollama_chat.check_response,
@@ -63,6 +64,7 @@ KEYS: dict[str, tuple[tuple[int, str], tuple[int, str]]] = {
     "openai-chat": ((401, "You didn't provide an API key"), (401, "Incorrect API key provided")),
     "openai-responses": ((401, "You didn't provide an API key"), (401, "Incorrect API key provided")),
     "anthropic-messages": ((401, "x-api-key header is required"), (401, "invalid x-api-key")),
+    "anthropic-vertex": ((401, "missing required authentication"), (401, "invalid authentication credentials")),
     "gemini": ((403, "unregistered callers"), (400, "API key not valid")),
     "vertex": ((401, "missing required authentication credential"), (401, "invalid authentication credentials")),
     "ollama-chat": ((401, "unauthorized"), (401, "unauthorized")),
@@ -143,6 +145,7 @@ MOUNTS = {
     "openai-chat": "openai",
     "openai-responses": "openai",
     "anthropic-messages": "anthropic",
+    "anthropic-vertex": "vertex",
     "gemini": "gemini",
     "vertex": "vertex",
     "ollama-chat": "ollama",
@@ -213,3 +216,80 @@ def test_anthropic_wants_a_version_and_known_betas(dragoman_sim: Simulator) -> N
     assert "anthropic-version" in door.message_of(refused.json)
     refused = ask(dragoman_sim, door, door.ask("hi"), anthropic_beta="bananas")
     assert "Unexpected value(s) `bananas`" in door.message_of(refused.json)
+
+
+# --- prompts that are too long, and prompts that are known --------------------------------------------------------
+
+TOO_LONG = {
+    "openai-chat": "maximum context length is 100 tokens",
+    "openai-responses": "maximum context length is 100 tokens",
+    "anthropic-messages": "prompt is too long",
+    "anthropic-vertex": "prompt is too long",
+    "gemini": "exceeds the maximum number of tokens allowed (100)",
+    "vertex": "exceeds the maximum number of tokens allowed (100)",
+    "bedrock-converse": "Input is too long",
+}
+
+
+def test_a_prompt_that_is_too_long() -> None:
+    with Simulator(Settings(context_window=100)) as simulator:
+        for api, words in TOO_LONG.items():
+            door = DOORS[api]
+            assert ask(simulator, door, door.ask("short")).status == 200
+            refused = ask(simulator, door, door.ask("long " * 200))
+            assert refused.status == 400
+            assert words in door.message_of(refused.json)
+        # Ollama forgets the beginning instead.
+        assert ask(simulator, DOORS["ollama-chat"], DOORS["ollama-chat"].ask("long " * 200)).status == 200
+
+
+CACHED: dict[str, Any] = {
+    "openai-chat": lambda body: (
+        body["usage"]["prompt_tokens_details"]["cached_tokens"],
+        body["usage"]["prompt_tokens"],
+    ),
+    "openai-responses": lambda body: (
+        body["usage"]["input_tokens_details"]["cached_tokens"],
+        body["usage"]["input_tokens"],
+    ),
+    "gemini": lambda body: (
+        body["usageMetadata"].get("cachedContentTokenCount", 0),
+        body["usageMetadata"]["promptTokenCount"],
+    ),
+}
+
+
+@pytest.mark.parametrize("api", CACHED)
+def test_a_long_prompt_is_known_the_second_time(dragoman_sim: Simulator, api: str) -> None:
+    door = DOORS[api]
+    first, second = (ask(dragoman_sim, door, door.ask("word " * 3000)).json for _ in range(2))
+    assert CACHED[api](first)[0] == 0
+    read, total = CACHED[api](second)
+    assert 1024 <= read <= total
+    assert CHECKS[api](second) == ()
+
+
+def test_vertex_streams_arguments_piece_by_piece(dragoman_sim: Simulator) -> None:
+    door = DOORS["vertex"]
+    body = door.ask_with_tool("Weather in Paris?")
+    body["toolConfig"] = {"functionCallingConfig": {"mode": "AUTO", "streamFunctionCallArguments": True}}
+    events = ask(dragoman_sim, door, body, stream=True).body.decode().split("\r\n\r\n")
+    parts = [
+        json.loads(event.removeprefix("data: "))["candidates"][0]["content"]["parts"][0] for event in events if event
+    ]
+    calls = [part["functionCall"] for part in parts if "functionCall" in part]
+    assert calls[0]["name"] == "get_weather"
+    assert "args" not in str(calls).replace("partialArgs", "")
+    pieces = [piece for call in calls for piece in call.get("partialArgs", [])]
+    assert {piece["jsonPath"] for piece in pieces} == {"$.city"}
+    assert "".join(piece["stringValue"] for piece in pieces) == "Paris"
+    assert calls[-1] == {}
+
+
+def test_gemini_without_sse_streams_an_array(dragoman_sim: Simulator) -> None:
+    door = DOORS["gemini"]
+    path = "/v1beta/models/gemini-3.6-flash:streamGenerateContent"
+    whole = send(dragoman_sim, path, door.ask("Count to 20"), door.headers).json
+    assert "".join(chunk["candidates"][0]["content"]["parts"][0]["text"] for chunk in whole).startswith("1 2 3")
+    refused = send(dragoman_sim, path, {"contents": []}, door.headers)
+    assert refused.json[0]["error"]["code"] == 400

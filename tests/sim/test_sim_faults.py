@@ -18,7 +18,7 @@ LONG = "Count to 200"
 BOTH = pytest.mark.parametrize("streamed", [False, True])
 EVERY = pytest.mark.parametrize("api", DOORS)
 
-OVERLOADED = {"anthropic-messages": 529}
+OVERLOADED = {"anthropic-messages": 529, "anthropic-vertex": 529}
 
 
 @EVERY
@@ -71,6 +71,7 @@ IN_STREAM = {
     "openai-chat": b'data: {"error":',
     "openai-responses": b"event: response.failed",
     "anthropic-messages": b"event: error\n",
+    "anthropic-vertex": b"event: error\n",
     "gemini": b'data: {"error":',
     "vertex": b'data: {"error":',
     "ollama-chat": b'{"error":',

@@ -106,6 +106,12 @@ def _texts(parts: list[Body]) -> str:
     return "".join(part.get("text", "") for part in parts)
 
 
+def _predict(text: str) -> Body:
+    said = [{"role": "user", "content": text}]
+    return {"anthropic_version": "vertex-2023-10-16", "max_tokens": 2000, "messages": said}
+
+
+_CLAUDE_ON_VERTEX = "/v1/projects/p/locations/global/publishers/anthropic/models/claude-sonnet-4-5@20250929"
 BEARER = {"authorization": "Bearer any-key"}
 GOOGLE = Door(
     path="/v1beta/models/gemini-3.6-flash:generateContent",
@@ -151,6 +157,15 @@ DOORS: dict[str, Door] = {
         message_of=lambda body: body["error"]["message"],
         text_of=lambda body: _texts(body["content"]),
         streams={"stream": True},
+    ),
+    "anthropic-vertex": Door(
+        path=f"{_CLAUDE_ON_VERTEX}:rawPredict",
+        streaming_path=f"{_CLAUDE_ON_VERTEX}:streamRawPredict",
+        headers=BEARER,
+        ask=_predict,
+        ask_with_tool=lambda text: {**_predict(text), "tools": [{"name": "get_weather", "input_schema": SCHEMA}]},
+        message_of=lambda body: body["error"]["message"],
+        text_of=lambda body: _texts(body["content"]),
     ),
     "gemini": GOOGLE,
     "vertex": Door(

@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", action="append", default=[], metavar="KEY", help="a good key; others are then refused")
     parser.add_argument("--any-model", action="store_true", help="answer for models that do not exist, too")
     parser.add_argument("--any-signature", action="store_true", help="take signatures that were not minted here")
+    parser.add_argument("--new-account", action="store_true", help="bind Claude's thinking to its conversation")
+    parser.add_argument("--context-window", type=int, metavar="TOKENS", help="refuse longer prompts")
     parser.add_argument("--rate-limit", type=int, metavar="N", help="refuse more than N requests a minute")
     parser.add_argument(
         "--max-body", type=int, metavar="BYTES", help="refuse larger bodies (default: each API's limit)"
@@ -63,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
         any_seal=arguments.any_signature,
         max_body=arguments.max_body,
         requests_per_minute=arguments.rate_limit,
+        context_window=arguments.context_window,
+        binds_thinking=arguments.new_account,
         script=script,
     )
 

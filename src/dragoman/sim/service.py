@@ -31,6 +31,7 @@ APIS: tuple[Api, ...] = (
     openai_chat.API,
     openai_responses.API,
     anthropic_messages.API,
+    anthropic_messages.VERTEX,
     gemini.GEMINI,
     gemini.VERTEX,
     ollama_chat.API,
@@ -42,7 +43,7 @@ MOUNTS: Mapping[str, tuple[str, ...]] = {
     "openai": ("openai-chat", "openai-responses"),
     "anthropic": ("anthropic-messages",),
     "gemini": ("gemini",),
-    "vertex": ("vertex",),
+    "vertex": ("vertex", "anthropic-vertex"),
     "ollama": ("ollama-chat",),
     "bedrock": ("bedrock-converse",),
 }

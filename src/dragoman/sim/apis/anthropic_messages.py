@@ -9,7 +9,9 @@ from dataclasses import replace
 
 import msgspec
 
-from dragoman.sim import caching, catalogue, seals, tokens
+from dragoman.sim import caching, catalogue, tokens
+from dragoman.sim.apis import anthropic_thinking as thinking
+from dragoman.sim.apis import google
 from dragoman.sim.exchange import (
     Answered,
     Api,
@@ -232,35 +234,6 @@ def _shows_thoughts(body: JsonObject) -> bool:
     return display != "omitted" if display else not _SHOWS_NO_THOUGHTS.match(text_at(body, "model"))
 
 
-# --- thinking signatures ------------------------------------------------------------------------------------------
-
-_SHOWN, _WITHHELD, _REDACTED = "anthropic shown", "anthropic withheld", "anthropic redacted"
-
-
-def seal_thought(nonce: str, text: str, *, shown: bool) -> str:
-    """What is shown must come back as it was; what is withheld has no text to hold it to."""
-    return seals.seal_text(_SHOWN, nonce, text) if shown else seals.seal_text(_WITHHELD, nonce, "")
-
-
-def is_sealed_thought(text: str, signature: str) -> bool:
-    return seals.is_seal_text(signature, _SHOWN, text) or seals.is_seal_text(signature, _WITHHELD, "")
-
-
-def seal_redacted(nonce: str) -> str:
-    return seals.seal_text(_REDACTED, nonce, "")
-
-
-def check_seals(body: JsonObject) -> None:
-    for index, message in enumerate(objects_at(body, "messages")):
-        for position, block in enumerate(objects_at(message, "content")):
-            where = f"messages.{index}.content.{position}"
-            kind = block.get("type")
-            if kind == "thinking" and not is_sealed_thought(text_at(block, "thinking"), text_at(block, "signature")):
-                raise Refused(Problem("invalid", f"{where}: Invalid `signature` in `thinking` block"))
-            if kind == "redacted_thinking" and not seals.is_seal_text(text_at(block, "data"), _REDACTED, ""):
-                raise Refused(Problem("invalid", f"{where}: Invalid `data` in `redacted_thinking` block"))
-
-
 # --- caching ------------------------------------------------------------------------------------------------------
 
 
@@ -320,6 +293,8 @@ class Writer:
         self.visit = visit
         self.model = text_at(body, "model")
         self.shows = _shows_thoughts(body)
+        bound = thinking.binds(self.model)
+        self.prefix = thinking.prefix_of(body, len(objects_at(body, "messages"))) if bound else b""
 
     def message(self, answer: Answer) -> dict[str, object]:
         return {
@@ -337,7 +312,8 @@ class Writer:
     def _block(self, part: Part, index: int) -> JsonObject:
         match part:
             case Thought():
-                signature = seal_thought(self.visit.exchange.mark("seal", index), part.text, shown=self.shows)
+                nonce = self.visit.exchange.mark("seal", index)
+                signature = thinking.sign(nonce, part.text, shown=self.shows, prefix=self.prefix)
                 return {"type": "thinking", "thinking": part.text if self.shows else "", "signature": signature}
             case Said():
                 return {"type": "text", "text": part.text}
@@ -391,10 +367,7 @@ class Writer:
 # --- serving ------------------------------------------------------------------------------------------------------
 
 
-def _checked(visit: Visit, body: JsonObject) -> None:
-    version = visit.exchange.headers.get("anthropic-version", "")
-    if not version:
-        raise Refused(Problem("invalid", "anthropic-version: header is required"))
+def _checked(visit: Visit, body: JsonObject, version: str) -> None:
     betas = [beta.strip() for beta in visit.exchange.headers.get("anthropic-beta", "").split(",") if beta.strip()]
     if unknown := [beta for beta in betas if not _BETA.fullmatch(beta)]:
         values = ", ".join(f"`{beta}`" for beta in unknown)
@@ -402,15 +375,26 @@ def _checked(visit: Visit, body: JsonObject) -> None:
     if violations := rules.check_request(body, version=version):
         raise refused_by(violations)
     if not visit.any_seal:
-        check_seals(body)
+        thinking.check(body, new_account=visit.binds_thinking)
     model = text_at(body, "model")
     if not visit.any_model and not catalogue.exists("anthropic", model):
         raise Refused(Problem("no_model", f"model: {model}"))
 
 
+def _version(visit: Visit) -> str:
+    version = visit.exchange.headers.get("anthropic-version", "")
+    if not version:
+        raise Refused(Problem("invalid", "anthropic-version: header is required"))
+    return version
+
+
 def create(visit: Visit) -> Answered:
     body = visit.exchange.json()
-    _checked(visit, body)
+    _checked(visit, body, _version(visit))
+    return _answered(visit, body)
+
+
+def _answered(visit: Visit, body: JsonObject) -> Answered:
     answer = _cached(visit, body, visit.answer(read(body)))
     writer = Writer(visit, body)
     headers = headers_of(visit.exchange)
@@ -420,13 +404,28 @@ def create(visit: Visit) -> Answered:
     return json_reply(writer.message(answer), headers=headers)
 
 
+def predict(visit: Visit) -> Answered:
+    """On Vertex AI the model stands in the URL, the version in the body."""
+    raw = visit.exchange.json()
+    version = text_at(raw, "anthropic_version")
+    if not version:
+        raise Refused(Problem("invalid", "anthropic_version: Field required"))
+    if "model" in raw:
+        raise Refused(Problem("invalid", "model: Extra inputs are not permitted"))
+    inner = {key: value for key, value in raw.items() if key != "anthropic_version"}
+    body = {**inner, "model": visit.exchange.params["model"]}
+    _checked(visit, body, version)
+    streams = visit.exchange.path.endswith(":streamRawPredict")
+    return _answered(visit, {**body, "stream": streams})
+
+
 def count_tokens(visit: Visit) -> Answered:
     body = visit.exchange.json()
     if "max_tokens" in body:
         raise Refused(Problem("invalid", "max_tokens: Extra inputs are not permitted"))
     # The endpoint runs the checks of a real request; the limit that it lacks must not be what is refused.
     limit = int(number_at(body, "thinking", "budget_tokens")) + 1
-    _checked(visit, {**body, "max_tokens": limit})
+    _checked(visit, {**body, "max_tokens": limit}, _version(visit))
     return json_reply({"input_tokens": tokens.count_asked(read(body))}, headers=headers_of(visit.exchange))
 
 
@@ -434,7 +433,7 @@ def _model(name: str) -> JsonObject:
     limits = limits_of(name)
     kinds = sorted(limits.thinking) if limits else []
     every = ("adaptive", "between_tools", "disabled", "enabled")
-    thinking = {"supported": bool(kinds), "types": {kind: {"supported": kind in kinds} for kind in every}}
+    types = {kind: {"supported": kind in kinds} for kind in every}
     return {
         "type": "model",
         "id": name,
@@ -442,7 +441,7 @@ def _model(name: str) -> JsonObject:
         "created_at": "2026-01-01T00:00:00Z",
         "max_input_tokens": 200_000,
         "max_tokens": 64_000,
-        "capabilities": {"thinking": thinking},
+        "capabilities": {"thinking": {"supported": bool(kinds), "types": types}},
     }
 
 
@@ -470,5 +469,16 @@ API = Api(
     authenticate=authenticate,
     refusal=refusal,
     max_body=MAX_BODY,
+    context_window=CONTEXT_WINDOW,
+)
+
+_ON_VERTEX = r"/v1(?:beta1)?/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/(?P<model>[^/:]+)"
+
+VERTEX = Api(
+    name="anthropic-vertex",
+    routes=(route("POST", rf"{_ON_VERTEX}:(?:rawPredict|streamRawPredict)", predict),),
+    authenticate=google.authenticate_by_token,
+    refusal=refusal,
+    max_body=30 << 20,
     context_window=CONTEXT_WINDOW,
 )

@@ -11,7 +11,8 @@ from dataclasses import replace
 import msgspec
 
 from dragoman.sim import caching, catalogue, seals, tokens
-from dragoman.sim.apis import anthropic_messages, event_stream
+from dragoman.sim.apis import anthropic_thinking as thinking
+from dragoman.sim.apis import event_stream
 from dragoman.sim.exchange import (
     Answered,
     Api,
@@ -205,7 +206,7 @@ def check_seals(body: JsonObject) -> None:
         for position, block in enumerate(objects_at(message, "content")):
             text = object_at(block, "reasoningContent", "reasoningText")
             signature = text_at(text, "signature")
-            if not signature or anthropic_messages.is_sealed_thought(text_at(text, "text"), signature):
+            if not signature or thinking.is_signed(text_at(text, "text"), signature):
                 continue
             complaint = f"messages.{index}.content.{position}: Invalid `signature` in `thinking` block"
             raise Refused(Problem("invalid", f"The model returned the following errors: {complaint}"))
@@ -257,7 +258,7 @@ class Writer:
     def _block(self, part: Part, index: int) -> JsonObject:
         match part:
             case Thought():
-                signature = anthropic_messages.seal_thought(self.visit.exchange.mark(index), part.text, shown=True)
+                signature = thinking.sign(self.visit.exchange.mark(index), part.text, shown=True)
                 return {"reasoningContent": {"reasoningText": {"text": part.text, "signature": signature}}}
             case Said():
                 return {"text": part.text}

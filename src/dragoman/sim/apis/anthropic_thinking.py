@@ -1,0 +1,83 @@
+"""Claude's thinking: signed, perhaps withheld, and on newer models bound to the conversation it was thought in."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+
+from dragoman.sim import seals
+from dragoman.sim.exchange import Problem, Refused
+from dragoman.sim.rules.common import objects_at, text_at
+from dragoman.sim.view import JsonObject, compact
+
+_SHOWN, _WITHHELD, _REDACTED = "anthropic shown", "anthropic withheld", "anthropic redacted"
+_PREFIX = 8
+# Models whose thinking holds only while system, tools and earlier messages stay as they were.
+_BINDS = re.compile(r"claude-(?:fable-5-[12]|(?:opus|sonnet|haiku)-5-5)")
+
+
+def _without_markers(value: object) -> object:
+    """`cache_control` may come and go: it is not part of what thinking is bound to."""
+    if isinstance(value, Mapping):
+        return {key: _without_markers(item) for key, item in value.items() if key != "cache_control"}
+    return [_without_markers(item) for item in value] if isinstance(value, list) else value
+
+
+def prefix_of(body: JsonObject, messages: int) -> bytes:
+    """What stood before a message, in a few bytes."""
+    earlier = objects_at(body, "messages")[:messages]
+    told = compact(_without_markers([body.get("system"), body.get("tools"), list(earlier)]))
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()[:_PREFIX]
+
+
+def sign(nonce: str, text: str, *, shown: bool, prefix: bytes = b"") -> str:
+    """What is shown must come back as it was; what is withheld has no text to hold it to."""
+    content = (text if shown else "") + prefix.hex()
+    return base64.b64encode(seals.seal(_SHOWN if shown else _WITHHELD, nonce, content) + prefix).decode()
+
+
+def is_signed(text: str, signature: str) -> bool:
+    return signed_prefix(text, signature) is not None
+
+
+def signed_prefix(text: str, signature: str) -> bytes | None:
+    """The prefix that a signature was made with; None if it is no signature of this text."""
+    decoded = seals.decoded_base64(signature)
+    if decoded is None:
+        return None
+    for prefix in (b"", decoded[-_PREFIX:]):
+        sealed = decoded.removesuffix(prefix)
+        shown = seals.is_seal(sealed, _SHOWN, text + prefix.hex())
+        if shown or seals.is_seal(sealed, _WITHHELD, prefix.hex()):
+            return prefix
+    return None
+
+
+def binds(model: str) -> bool:
+    return _BINDS.match(model) is not None
+
+
+def check(body: JsonObject, *, new_account: bool) -> None:
+    behaviour = text_at(body, "thinking", "block_binding", "prefix_mismatch_behavior")
+    bound = behaviour == "error" or (new_account and behaviour != "drop_block")
+    for index, message in enumerate(objects_at(body, "messages")):
+        for position, block in enumerate(objects_at(message, "content")):
+            complaint = _complaint(body, index, block, bound=bound)
+            if complaint:
+                raise Refused(Problem("invalid", f"messages.{index}.content.{position}: {complaint}"))
+
+
+def _complaint(body: JsonObject, message: int, block: JsonObject, *, bound: bool) -> str:
+    if block.get("type") == "redacted_thinking":
+        known = seals.is_seal_text(text_at(block, "data"), _REDACTED, "")
+        return "" if known else "Invalid `data` in `redacted_thinking` block"
+    if block.get("type") != "thinking":
+        return ""
+    prefix = signed_prefix(text_at(block, "thinking"), text_at(block, "signature"))
+    if prefix is None:
+        return "Invalid `signature` in `thinking` block"
+    if bound and prefix and prefix != prefix_of(body, message) and binds(text_at(body, "model")):
+        return "Invalid `signature` in `thinking` block. The block is bound to a different conversation."
+    return ""
