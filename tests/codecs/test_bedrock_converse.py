@@ -49,7 +49,7 @@ def encode(value: ir.Request) -> tuple[Encoded, tuple[Loss, ...]]:
 def answer(value: ir.Completion) -> tuple[Json, tuple[Loss, ...]]:
     log = LossLog()
     encoded = response.encode_response(value, log)
-    return encoded.body, log.resolve(value, response.locate)
+    return encoded.body, log.resolve(value, response.locate)  # type: ignore[arg-type]
 
 
 def asked(*messages: ir.Message, model: str = CLAUDE, **fields: Any) -> ir.Request:
