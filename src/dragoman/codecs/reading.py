@@ -74,15 +74,24 @@ _EXPECTED = re.compile(r"^Expected (?P<expected>.*), got (?P<got>.*)$", re.DOTAL
 
 
 class WireReader(Generic[W]):
-    """Decodes one wire type. `aliases` maps other spellings of a key to the one the structs use."""
+    """Decodes one wire type.
+
+    `aliases` maps other spellings of a key to the one the structs use; `lone_elements` takes an object for a list of one.
+    """
 
     def __init__(
-        self, kind: type[W], source: str, *, aliases: Mapping[str, str] | None = None, path: str = "$"
+        self,
+        kind: type[W],
+        source: str,
+        *,
+        aliases: Mapping[str, str] | None = None,
+        path: str = "$",
+        lone_elements: bool = True,
     ) -> None:
         self._strict = msgspec.json.Decoder(kind)
         self._kind = kind
         self._source = source
-        self._aliases = aliases or {}
+        self._lift = _Lift(aliases or {}, lone_elements=lone_elements)
         self._path = path
 
     def read(self, body: bytes | Raw) -> W:
@@ -97,7 +106,7 @@ class WireReader(Generic[W]):
 
     def _read_lifted(self, body: bytes | Raw) -> W:
         try:
-            return self._strict.decode(_Lift(self._aliases).value(body, self._kind))
+            return self._strict.decode(self._lift.value(body, self._kind))
         except msgspec.ValidationError as error:
             raise self._misfit(str(error)) from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -228,8 +237,9 @@ def keep(family: str, extra: Extra | UnsetType, **within: Extra | UnsetType) -> 
 class _Lift:
     """Rewrites one body so that the strict decoder accepts it and nothing is lost."""
 
-    def __init__(self, aliases: Mapping[str, str]) -> None:
+    def __init__(self, aliases: Mapping[str, str], *, lone_elements: bool) -> None:
         self._aliases = aliases
+        self._lone_elements = lone_elements
 
     def value(self, raw: Raw | bytes, kind: Any) -> bytes:
         data = bytes(raw)
@@ -241,8 +251,8 @@ class _Lift:
             if first == b"[":
                 items = _items(data)
                 return b"[" + b",".join(self.value(item, plan.item) for item in items) + b"]"
-            if first == b"{" and self._aliases:
-                # proto3 JSON, which has two spellings of a key, also lets a repeated field be its single element.
+            if first == b"{" and self._lone_elements:
+                # proto3 JSON lets a repeated field be given as its single element, and so do some servers.
                 return b"[" + self.value(data, plan.item) + b"]"
         return data
 

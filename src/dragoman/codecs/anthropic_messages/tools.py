@@ -44,6 +44,7 @@ _tools: WireReader[list[ToolWire] | None] = WireReader(
     list[ToolWire] | None,  # type: ignore[arg-type]
     "anthropic-messages request",
     path="$.tools",
+    lone_elements=False,
 )
 decode_tools = RememberingReader(_tools, _decode_tools).read
 

@@ -45,6 +45,7 @@ _tools: WireReader[list[AnyTool] | None] = WireReader(
     list[AnyTool] | None,  # type: ignore[arg-type]
     "openai-chat request",
     path="$.tools",
+    lone_elements=False,
 )
 decode_tools = RememberingReader(_tools, _decode_tools).read
 
