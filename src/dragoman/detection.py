@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from dragoman.codecs.framing import BOM, AwsEventStream, Framing, Limits, SniffedJson
 from dragoman.codecs.reading import body_bytes
+from dragoman.codecs.records.signs import known_record
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.values import parse_json
 from dragoman.translate import Body
@@ -31,6 +32,9 @@ class Detected(Struct, frozen=True):
 def detect(body: Body) -> Detected | None:
     """The format and kind of a body, or None when it could be several or is none we know."""
     data = _parsed(body_bytes(body, "body"))
+    record = known_record(data)
+    if record is not None:
+        return Detected(*record)
     if isinstance(data, list) and len(data) == 1:
         data = data[0]
     if not isinstance(data, Mapping) or _is_chunk(data) or _is_line(data) or _is_responses_event(data):

@@ -139,7 +139,7 @@ def test_an_answer_without_its_essence(name: str) -> None:
 def test_a_format_nobody_knows() -> None:
     with pytest.raises(UnknownFormat, match="unknown format 'klingon'; known formats: openai-chat, ") as raised:
         dragoman.decode_request(b"{}", "klingon")
-    assert raised.value.known == dragoman.formats()
+    assert raised.value.known == dragoman.formats(None)
     with pytest.raises(UnknownFormat):
         dragoman.encode_request(ir.Request("m", ()), "klingon")
     with pytest.raises(UnknownFormat):

@@ -25,6 +25,7 @@ _BAGS = st.sampled_from(
         None,
     )
 )
+_REFUSALS = strategies.WORDS | st.none()
 _SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
@@ -166,9 +167,7 @@ def agent_sdk(draw: DrawFn) -> dict[str, Any]:
         return _with(draw, {"role": kind}, content=_WORDS | st.none(), raw_item=_ITEMS)
     if kind == "assistant":
         made = st.lists(calls(bag), max_size=2)
-        return _with(
-            draw, {"role": kind}, content=content | st.none(), tool_calls=made, refusal=strategies.WORDS | st.none()
-        )
+        return _with(draw, {"role": kind}, content=content | st.none(), tool_calls=made, refusal=_REFUSALS)
     return _with(draw, {"role": kind, "content": draw(content)}, name=strategies.NAMES, cache=st.booleans())
 
 

@@ -8,6 +8,7 @@ SUMMARY = "list the formats"
 DESCRIPTION = """\
 Lists the formats, the family each belongs to (formats of one family understand
 each other's signatures and private fields), and where a request is sent.
+The last ones are formats that histories were stored in; no API speaks them.
 """
 EXAMPLES = ""
 
@@ -24,9 +25,17 @@ def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     from dragoman.codecs.registry import formats
 
     stream = stdout()
-    heading, *rows = aligned([_HEADINGS, *map(_row, formats())])
+    heading, *rows = aligned(
+        [_HEADINGS, *map(_row, (*formats(), *formats("compatible"))), *map(_stored, formats("record"))]
+    )
     print(terminal_of(stream).paint(heading, "bold"), *rows, sep="\n", file=stream)
     return 0
+
+
+def _stored(name: str) -> tuple[str, ...]:
+    from dragoman.codecs.registry import codec
+
+    return name, codec(name).profile.family, "a message", "(stored histories)", ""
 
 
 def _row(name: str) -> tuple[str, ...]:

@@ -11,12 +11,12 @@ ALL = "all"
 
 def source_format(name: str) -> str | None:
     """The format to read, or None for `auto`."""
-    return None if name == AUTO else _known(name, (AUTO, *formats()))
+    return None if name == AUTO else _known(name, (AUTO, *formats(None)))
 
 
 def target_formats(name: str) -> tuple[str, ...]:
-    """The formats to write; `all` stands for every one."""
-    return formats() if name == ALL else (_known(name, (ALL, *formats())),)
+    """The formats to write; `all` stands for every one that an API speaks."""
+    return formats() if name == ALL else (_known(name, (ALL, *formats(None))),)
 
 
 def _known(name: str, allowed: tuple[str, ...]) -> str:

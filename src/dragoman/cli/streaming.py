@@ -12,7 +12,8 @@ from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, STREAM_FAILED, CommandError, one_line
 from dragoman.cli.recorded import Recording, read_recording, refuse_if_none, told
 from dragoman.cli.report import Crossing, Style, report_for
-from dragoman.errors import DragomanError
+from dragoman.codecs.registry import formats
+from dragoman.errors import DragomanError, UnsupportedFormat
 from dragoman.streams import StreamTranslator
 
 _ONLY_FOR_BODIES = {"kind": "auto", "model": None, "layout": "auto"}
@@ -51,6 +52,9 @@ def _target(options: Options) -> str:
     if options.target == ALL:
         raise CommandError("--to all is for bodies: with --stream, name one format")
     (target,) = target_formats(options.target)
+    for name in (options.source, target):
+        if name in formats("record"):
+            raise CommandError(str(UnsupportedFormat(name, "streams")))
     return target
 
 
