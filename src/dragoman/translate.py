@@ -42,6 +42,11 @@ def encode_request(request: Request, target: str, *, strict: bool = False) -> En
     return _encode_request(request, codec(target), intermediate_path, strict)
 
 
+def encode_request_for(request: Request, target: Codec, *, strict: bool = False) -> Encoded:
+    """The same for a codec in hand, such as one with the profile of a server that speaks a format in its own way."""
+    return _encode_request(request, target, intermediate_path, strict)
+
+
 def encode_response(
     completion: Completion, target: str, *, request: Request | None = None, strict: bool = False
 ) -> Encoded:

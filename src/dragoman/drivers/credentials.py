@@ -1,0 +1,196 @@
+"""How a request proves who sends it. What needs a vendor's package imports it when it is first used."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Protocol, TypeAlias
+
+from msgspec import structs
+
+from dragoman.drivers.secret import Secret
+from dragoman.drivers.transport import HttpRequest, failed
+from dragoman.errors import NotConfigured
+
+ApiKey: TypeAlias = str | Callable[[], str | Awaitable[str]]
+"""A key, or a function that gives a fresh token each time (Entra ID, a vault)."""
+
+_TOKEN_TIMEOUT = 30.0
+
+
+class Credential(Protocol):
+    @property
+    def secrets(self) -> Sequence[Secret]:
+        """What must not show up in any text."""
+        ...
+
+    async def sign(self, request: HttpRequest) -> HttpRequest: ...
+
+
+class Nobody:
+    """Servers that ask no questions."""
+
+    secrets: Sequence[Secret] = ()
+
+    async def sign(self, request: HttpRequest) -> HttpRequest:
+        return request
+
+
+class KeyInHeader:
+    """`x-api-key: KEY`, or with a word before it: `authorization: Bearer KEY`."""
+
+    def __init__(self, key: Secret, header: str, word: str = "") -> None:
+        self.secrets = (key,)
+        self._header = header
+        self._value = word + key.reveal()
+
+    async def sign(self, request: HttpRequest) -> HttpRequest:
+        return _with_headers(request, {self._header: self._value})
+
+
+class FreshToken:
+    """A token asked for before each request, from whoever keeps it."""
+
+    def __init__(self, ask: Callable[[], str | Awaitable[str]]) -> None:
+        self._ask = ask
+        self.secrets: Sequence[Secret] = ()
+
+    async def sign(self, request: HttpRequest) -> HttpRequest:
+        asked = self._ask()
+        token = Secret(await asked if inspect.isawaitable(asked) else asked)
+        self.secrets = (token,)
+        return _with_headers(request, {"authorization": f"Bearer {token.reveal()}"})
+
+
+def _with_headers(request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:
+    return structs.replace(request, headers={**request.headers, **headers})
+
+
+def needed(module: str, extra: str) -> Any:
+    """A module of a vendor's package, or the words that tell how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise NotConfigured(f"{error.name} is not installed: pip install 'dragoman[{extra}]'", missing=extra) from error
+
+
+# ── Google ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
+
+
+class GoogleToken:
+    """OAuth tokens of google-auth: application default credentials, a service account, or any credentials object."""
+
+    def __init__(self, credentials: Any) -> None:
+        self._credentials = credentials
+        self._refreshing = asyncio.Lock()
+
+    @property
+    def secrets(self) -> Sequence[Secret]:
+        token = getattr(self._credentials, "token", None)
+        return (Secret(token),) if token else ()
+
+    async def sign(self, request: HttpRequest) -> HttpRequest:
+        if not self._credentials.valid:
+            async with self._refreshing:
+                if not self._credentials.valid:
+                    await self._refresh()
+        headers = {"authorization": f"Bearer {self._credentials.token}"}
+        quota = getattr(self._credentials, "quota_project_id", None)
+        return _with_headers(request, headers | ({"x-goog-user-project": quota} if quota else {}))
+
+    async def _refresh(self) -> None:
+        """google-auth waits for the network where it stands, so it stands in a thread."""
+        exceptions = needed("google.auth.exceptions", "vertex")
+        try:
+            await asyncio.to_thread(self._credentials.refresh, _by_standard_library())
+        except exceptions.GoogleAuthError as error:
+            raise failed("authentication", f"no token from Google: {type(error).__name__}: {error.args[0]}") from error
+
+
+def google_credentials(file: str | None) -> tuple[Any, str | None]:
+    """Credentials and the project they name: of a service account's file, or the defaults of this machine."""
+    if file is not None:
+        account = needed("google.oauth2.service_account", "vertex")
+        credentials = account.Credentials.from_service_account_file(file, scopes=_SCOPES)
+        return credentials, credentials.project_id
+    auth = needed("google.auth", "vertex")
+    exceptions = needed("google.auth.exceptions", "vertex")
+    try:
+        credentials, project = auth.default(scopes=_SCOPES)
+    except exceptions.DefaultCredentialsError as error:
+        words = (
+            "no Google credentials: run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
+        )
+        raise NotConfigured(words, missing="GOOGLE_APPLICATION_CREDENTIALS") from error
+    return credentials, project
+
+
+def _by_standard_library() -> Any:
+    """google-auth asks for tokens over a transport it is given; the standard library's saves a further package."""
+    transport = needed("google.auth.transport", "vertex")
+    exceptions = needed("google.auth.exceptions", "vertex")
+
+    class Answer(transport.Response):  # type: ignore[misc, name-defined]
+        def __init__(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
+            self.status, self.headers, self.data = status, headers, data
+
+    def ask(url: str, method: str = "GET", body: Any = None, headers: Any = None, timeout: Any = None, **_: Any) -> Any:
+        data = body.encode() if isinstance(body, str) else body
+        request = urllib.request.Request(url, data, dict(headers or {}), method=method)  # noqa: S310 - its own address
+        try:
+            with urllib.request.urlopen(request, timeout=timeout or _TOKEN_TIMEOUT) as answer:  # noqa: S310
+                return Answer(answer.status, dict(answer.headers), answer.read())
+        except urllib.error.HTTPError as error:
+            return Answer(error.code, dict(error.headers), error.read())
+        except OSError as error:
+            raise exceptions.TransportError(str(error)) from error
+
+    return ask
+
+
+# ── Amazon ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class AmazonSignature:
+    """Signature Version 4 by botocore, with the credentials it finds: environment, profile, role, instance."""
+
+    def __init__(self, credentials: Any, region: str, service: str = "bedrock") -> None:
+        self._credentials = credentials
+        self._region = region
+        self._service = service
+        self.secrets: Sequence[Secret] = ()
+
+    async def sign(self, request: HttpRequest) -> HttpRequest:
+        frozen = await self._frozen()
+        self.secrets = tuple(Secret(word) for word in (frozen.secret_key, frozen.token) if word)
+        auth, awsrequest = needed("botocore.auth", "bedrock"), needed("botocore.awsrequest", "bedrock")
+        signed = awsrequest.AWSRequest(request.method, request.url, dict(request.headers), request.body)
+        auth.SigV4Auth(frozen, self._service, self._region).add_auth(signed)
+        return structs.replace(request, headers=dict(signed.headers.items()))
+
+    async def _frozen(self) -> Any:
+        """Credentials that expire are fetched anew by asking the network, which may take its time."""
+        if hasattr(self._credentials, "refresh_needed"):
+            return await asyncio.to_thread(self._credentials.get_frozen_credentials)
+        return self._credentials.get_frozen_credentials()
+
+
+def amazon_credentials(profile: str | None) -> Any:
+    session = needed("botocore.session", "bedrock").Session(profile=profile)
+    credentials = session.get_credentials()
+    if credentials is None:
+        words = "no AWS credentials: set AWS_BEARER_TOKEN_BEDROCK, AWS_ACCESS_KEY_ID with its secret, or AWS_PROFILE"
+        raise NotConfigured(words, missing="AWS_BEARER_TOKEN_BEDROCK")
+    return credentials
+
+
+def amazon_region(profile: str | None) -> str | None:
+    """The region of the profile in ~/.aws/config, where botocore is there to read it."""
+    region = needed("botocore.session", "bedrock").Session(profile=profile).get_config_variable("region")
+    return region if isinstance(region, str) else None

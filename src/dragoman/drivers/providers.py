@@ -1,0 +1,412 @@
+"""The providers, as data: which format each speaks, where, with which key, and how it differs from its neighbours.
+
+Nothing asks which provider it is: a difference is a field here, or a function that stands in a field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.errors import NotConfigured
+
+Place: TypeAlias = Mapping[str, str]
+"""Values of a provider's variables: region, project, location, api_version ..."""
+Auth: TypeAlias = Literal["none", "bearer", "x-api-key", "x-goog-api-key", "api-key", "google", "amazon"]
+
+
+class Target(Struct, frozen=True):
+    """Where one request goes, as its codec sees it."""
+
+    path: str
+    model: str
+    stream: bool
+    place: Place
+
+
+class Variable(Struct, frozen=True):
+    """Something an address needs. `missing` tells people what to do."""
+
+    name: str
+    environment: tuple[str, ...] = ()
+    default: str | None = None
+    required: bool = False
+
+
+class Listing(Struct, frozen=True):
+    """Where the models are listed: the path, the list within the answer, the name within an entry."""
+
+    path: str
+    items: str = "data"
+    id: str = "id"
+    base_url: str = ""
+    """Where it is another host than the one that answers questions."""
+
+
+def _as_it_is(target: Target) -> str:
+    return target.path
+
+
+def _same_body(body: bytes) -> bytes:
+    return body
+
+
+class Provider(Struct, frozen=True, kw_only=True):
+    name: str
+    title: str
+    format: str
+    profile: str = ""
+    """Of the codec's own profiles, the one that fits; empty for the format as its vendor speaks it."""
+    base_url: str
+    """May hold variables in braces. Empty: there is none to know beforehand."""
+    base_url_environment: tuple[str, ...] = ()
+    auth: Auth = "bearer"
+    key_environment: tuple[str, ...] = ()
+    key_required: bool = True
+    variables: tuple[Variable, ...] = ()
+    path: Callable[[Target], str] = _as_it_is
+    body: Callable[[bytes], bytes] = _same_body
+    headers: Mapping[str, str] = {}
+    stream_keys: Mapping[str, object] = {}
+    """Keys of a request that streams: without them some servers count no tokens."""
+    request_id: tuple[str, ...] = ("x-request-id", "request-id")
+    """Headers of a response, the first that is there counts."""
+    client_request_id: str = ""
+    """The header under which it takes an id of ours."""
+    listing: Listing | None = None
+    extra: str = ""
+    """The extra with the package it needs, where it needs one."""
+    example: str = ""
+
+
+# ── addresses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+_REPLICATED = frozenset({"us", "eu"})
+
+
+def vertex_host(location: str) -> str:
+    if location == "global":
+        return "https://aiplatform.googleapis.com"
+    if location in _REPLICATED:
+        return f"https://aiplatform.{location}.rep.googleapis.com"
+    return f"https://{location}-aiplatform.googleapis.com"
+
+
+def _in_project(target: Target) -> str:
+    """Express keys know their project by themselves."""
+    project = target.place.get("project")
+    if not project:
+        return target.path
+    inside = f"/projects/{quote(project)}/locations/{quote(target.place['location'])}/publishers/"
+    return target.path.replace("/publishers/", inside, 1)
+
+
+def _claude_on_vertex(target: Target) -> str:
+    method = "streamRawPredict" if target.stream else "rawPredict"
+    where = f"/v1/projects/{quote(target.place['project'])}/locations/{quote(target.place['location'])}"
+    return f"{where}/publishers/anthropic/models/{quote(target.model, safe='@')}:{method}"
+
+
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def _versioned_body(body: bytes) -> bytes:
+    """There the model stands in the URL and the version in the body."""
+    fields = _object(body)
+    fields.pop("model", None)
+    return msgspec.json.encode({"anthropic_version": "vertex-2023-10-16", **fields})
+
+
+def _deployment(target: Target) -> str:
+    """With a version, the older address that names the deployment; without one, the newer that names the model."""
+    version = target.place.get("api_version")
+    if not version:
+        return f"/openai/v1{target.path}"
+    return f"/openai/deployments/{quote(target.model, safe='')}{target.path}?api-version={quote(version)}"
+
+
+def _azure_responses(target: Target) -> str:
+    version = target.place.get("api_version")
+    return f"/openai{target.path}?api-version={quote(version)}" if version else f"/openai/v1{target.path}"
+
+
+# ── the table ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MODELS = Listing("/models")
+_USAGE = {"stream_options": {"include_usage": True}}
+_PROJECT = Variable("project", ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "ANTHROPIC_VERTEX_PROJECT_ID"))
+_LOCATION = Variable("location", ("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION", "CLOUD_ML_REGION"), "global")
+_API_VERSION = Variable("api_version", ("OPENAI_API_VERSION", "AZURE_OPENAI_API_VERSION"))
+_AZURE_KEYS = ("AZURE_OPENAI_API_KEY",)
+_AZURE_URLS = ("AZURE_OPENAI_ENDPOINT",)
+_AZURE_IDS = ("apim-request-id", "x-request-id")
+
+_OWN: tuple[Provider, ...] = (
+    Provider(
+        name="openai",
+        title="OpenAI (Responses)",
+        format="openai-responses",
+        base_url="https://api.openai.com/v1",
+        base_url_environment=("OPENAI_BASE_URL",),
+        key_environment=("OPENAI_API_KEY",),
+        client_request_id="x-client-request-id",
+        listing=_MODELS,
+        example="gpt-5.6",
+    ),
+    Provider(
+        name="openai-chat",
+        title="OpenAI (Chat Completions)",
+        format="openai-chat",
+        base_url="https://api.openai.com/v1",
+        base_url_environment=("OPENAI_BASE_URL",),
+        key_environment=("OPENAI_API_KEY",),
+        client_request_id="x-client-request-id",
+        stream_keys=_USAGE,
+        listing=_MODELS,
+        example="gpt-5.6",
+    ),
+    Provider(
+        name="anthropic",
+        title="Anthropic",
+        format="anthropic-messages",
+        base_url="https://api.anthropic.com",
+        base_url_environment=("ANTHROPIC_BASE_URL",),
+        auth="x-api-key",
+        key_environment=("ANTHROPIC_API_KEY",),
+        request_id=("request-id", "x-request-id"),
+        listing=Listing("/v1/models?limit=1000"),
+        headers={"anthropic-version": "2023-06-01"},
+        example="claude-sonnet-5",
+    ),
+    Provider(
+        name="gemini",
+        title="Google Gemini (developer API)",
+        format="gemini",
+        base_url="https://generativelanguage.googleapis.com",
+        base_url_environment=("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
+        auth="x-goog-api-key",
+        key_environment=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        listing=Listing("/v1beta/models?pageSize=1000", "models", "name"),
+        example="gemini-3.8-flash",
+    ),
+    Provider(
+        name="vertex",
+        title="Google Vertex AI",
+        format="vertex",
+        base_url="{host}",
+        base_url_environment=("GOOGLE_VERTEX_BASE_URL",),
+        auth="google",
+        key_environment=("GOOGLE_API_KEY",),
+        key_required=False,
+        variables=(_PROJECT, _LOCATION),
+        path=_in_project,
+        listing=Listing("/v1beta1/publishers/google/models", "publisherModels", "name"),
+        extra="vertex",
+        example="gemini-3.8-flash",
+    ),
+    Provider(
+        name="vertex-anthropic",
+        title="Claude on Vertex AI",
+        format="anthropic-messages",
+        base_url="{host}",
+        base_url_environment=("ANTHROPIC_VERTEX_BASE_URL",),
+        auth="google",
+        key_required=False,
+        variables=(Variable(_PROJECT.name, _PROJECT.environment, required=True), _LOCATION),
+        path=_claude_on_vertex,
+        body=_versioned_body,
+        extra="vertex",
+        example="claude-sonnet-5",
+    ),
+    Provider(
+        name="ollama",
+        title="Ollama",
+        format="ollama-chat",
+        base_url="http://127.0.0.1:11434",
+        base_url_environment=("OLLAMA_HOST",),
+        key_environment=("OLLAMA_API_KEY",),
+        key_required=False,
+        listing=Listing("/api/tags", "models", "name"),
+        example="qwen3",
+    ),
+    Provider(
+        name="bedrock",
+        title="Amazon Bedrock (Converse)",
+        format="bedrock-converse",
+        base_url="https://bedrock-runtime.{region}.amazonaws.com",
+        base_url_environment=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME",),
+        auth="amazon",
+        key_environment=("AWS_BEARER_TOKEN_BEDROCK",),
+        key_required=False,
+        variables=(
+            Variable("region", ("AWS_REGION", "AWS_DEFAULT_REGION"), required=True),
+            Variable("profile", ("AWS_PROFILE",)),
+        ),
+        request_id=("x-amzn-requestid",),
+        listing=Listing(
+            "/foundation-models", "modelSummaries", "modelId", base_url="https://bedrock.{region}.amazonaws.com"
+        ),
+        extra="bedrock",
+        example="anthropic.claude-sonnet-5",
+    ),
+    Provider(
+        name="azure",
+        title="Azure OpenAI (Chat Completions)",
+        format="openai-chat",
+        base_url="",
+        base_url_environment=_AZURE_URLS,
+        auth="api-key",
+        key_environment=_AZURE_KEYS,
+        variables=(_API_VERSION,),
+        path=_deployment,
+        request_id=_AZURE_IDS,
+        client_request_id="x-ms-client-request-id",
+        stream_keys=_USAGE,
+        listing=Listing("/openai/v1/models"),
+        example="my-deployment",
+    ),
+    Provider(
+        name="azure-responses",
+        title="Azure OpenAI (Responses)",
+        format="openai-responses",
+        base_url="",
+        base_url_environment=_AZURE_URLS,
+        auth="api-key",
+        key_environment=_AZURE_KEYS,
+        variables=(_API_VERSION,),
+        path=_azure_responses,
+        request_id=_AZURE_IDS,
+        client_request_id="x-ms-client-request-id",
+        listing=Listing("/openai/v1/models"),
+        example="my-deployment",
+    ),
+)
+
+
+class _Compatible(Struct, frozen=True):
+    """A server that speaks Chat Completions: what is different about it."""
+
+    name: str
+    title: str
+    base_url: str
+    key_environment: tuple[str, ...] = ()
+    profile: str = "COMPATIBLE"
+    example: str = ""
+    base_url_environment: tuple[str, ...] = ()
+    key_required: bool = True
+    counts_on_request: bool = True
+    """Whether a stream must be asked for its token counts."""
+
+
+_COMPATIBLE: tuple[_Compatible, ...] = (
+    _Compatible("groq", "Groq", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",), "GROQ", "openai/gpt-oss-120b"),
+    _Compatible(
+        "mistral",
+        "Mistral",
+        "https://api.mistral.ai/v1",
+        ("MISTRAL_API_KEY",),
+        "MISTRAL",
+        "mistral-medium-latest",
+        # It refuses keys it does not know.
+        counts_on_request=False,
+    ),
+    _Compatible(
+        "deepseek", "DeepSeek", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), "DEEPSEEK", "deepseek-chat"
+    ),
+    _Compatible("xai", "xAI", "https://api.x.ai/v1", ("XAI_API_KEY",), "XAI", "grok-4"),
+    _Compatible(
+        "openrouter",
+        "OpenRouter",
+        "https://openrouter.ai/api/v1",
+        ("OPENROUTER_API_KEY",),
+        "OPENROUTER",
+        "anthropic/claude-sonnet-5",
+    ),
+    _Compatible("together", "Together AI", "https://api.together.xyz/v1", ("TOGETHER_API_KEY",)),
+    _Compatible("fireworks", "Fireworks AI", "https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",)),
+    _Compatible("cerebras", "Cerebras", "https://api.cerebras.ai/v1", ("CEREBRAS_API_KEY",)),
+    _Compatible("moonshot", "Moonshot AI", "https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",)),
+    _Compatible("huggingface", "Hugging Face", "https://router.huggingface.co/v1", ("HF_TOKEN",)),
+    _Compatible(
+        "gemini-openai",
+        "Gemini, its OpenAI-compatible side",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        "GEMINI_OPENAI",
+        "gemini-3.8-flash",
+    ),
+    _Compatible(
+        "vllm",
+        "vLLM",
+        "http://127.0.0.1:8000/v1",
+        ("VLLM_API_KEY",),
+        "VLLM",
+        "",
+        ("VLLM_BASE_URL",),
+        key_required=False,
+    ),
+    _Compatible(
+        "llama-cpp",
+        "llama.cpp server",
+        "http://127.0.0.1:8080/v1",
+        ("LLAMA_API_KEY",),
+        "LLAMA_CPP",
+        "",
+        ("LLAMA_CPP_BASE_URL",),
+        key_required=False,
+    ),
+    _Compatible(
+        "lm-studio",
+        "LM Studio",
+        "http://127.0.0.1:1234/v1",
+        base_url_environment=("LMSTUDIO_BASE_URL",),
+        key_required=False,
+    ),
+    _Compatible(
+        "openai-compatible",
+        "any other server",
+        "",
+        ("OPENAI_COMPATIBLE_API_KEY",),
+        base_url_environment=("OPENAI_COMPATIBLE_BASE_URL",),
+        key_required=False,
+    ),
+)
+
+
+def _speaks_chat(row: _Compatible) -> Provider:
+    return Provider(
+        name=row.name,
+        title=row.title,
+        format="openai-chat",
+        profile=row.profile,
+        base_url=row.base_url,
+        base_url_environment=row.base_url_environment,
+        key_environment=row.key_environment,
+        key_required=row.key_required,
+        stream_keys=_USAGE if row.counts_on_request else {},
+        listing=_MODELS,
+        example=row.example,
+    )
+
+
+PROVIDERS: Mapping[str, Provider] = {row.name: row for row in (*_OWN, *map(_speaks_chat, _COMPATIBLE))}
+ALIASES: Mapping[str, str] = {
+    "openai-responses": "openai",
+    "google": "gemini",
+    "google-vertex": "vertex",
+    "anthropic-vertex": "vertex-anthropic",
+    "aws": "bedrock",
+    "azure-openai": "azure",
+    "x-ai": "xai",
+}
+
+
+def find_provider(name: str) -> Provider:
+    row = PROVIDERS.get(ALIASES.get(name, name))
+    if row is None:
+        raise NotConfigured(f"no provider is called {name!r}; there are {', '.join(PROVIDERS)}", missing="provider")
+    return row

@@ -1,0 +1,413 @@
+"""The driver of every provider: one request out, one answer in. What differs between providers is in its `Channel`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, Unpack
+
+from msgspec import Raw, Struct, structs
+
+import dragoman
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import kind_of_status
+from dragoman.codecs.framing import Limits
+from dragoman.codecs.registry import Codec
+from dragoman.drivers.asking import build_request
+from dragoman.drivers.base import (
+    CallMetadata,
+    Choice,
+    Prompt,
+    QueryResult,
+    RawExchange,
+    Settings,
+    StreamResult,
+    Tool,
+    result_of,
+)
+from dragoman.drivers.credentials import Credential
+from dragoman.drivers.providers import Place, Provider, Target
+from dragoman.drivers.retries import RetryHook, RetryNotice, RetryPolicy, seconds_until
+from dragoman.drivers.secret import hidden_headers, hidden_url
+from dragoman.drivers.transport import HttpRequest, HttpResponse, SizeLimits, Timeouts, Transport, failed, read_whole
+from dragoman.errors import DecodeError, ProviderError, provider_error
+from dragoman.ir import AnyEvent, Completion, Failure, Finished, Message, PartEnd, Request, StreamFailed
+from dragoman.ir.values import encode_json
+from dragoman.losses import Loss, LossLog
+from dragoman.passes.answers import legalise_answer
+from dragoman.streams import StreamDecoder
+from dragoman.translate import encode_request_for
+
+_FIRST_ERROR = 300
+"""Redirects are not followed: a key goes where it was meant to go."""
+_SHOWN = 300
+AGENT = f"dragoman/{dragoman.__version__}"
+
+
+class Channel(Struct, frozen=True, kw_only=True):
+    """All there is to know about reaching one provider."""
+
+    provider: Provider
+    codec: Codec
+    base_url: str
+    place: Place
+    credential: Credential
+    transport: Transport
+    timeouts: Timeouts
+    limits: SizeLimits
+    retry: RetryPolicy
+    on_retry: RetryHook | None
+    headers: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"Channel({self.provider.name!r}, {hidden_url(self.base_url)!r})"
+
+
+class Call(Struct, kw_only=True):
+    """One call while it is under way."""
+
+    request: Request
+    http: HttpRequest
+    encoded: Encoded
+    timeouts: Timeouts
+    keeps_raw: bool
+    started: float
+    attempts: int = 0
+    first_byte: float | None = None
+    status: int | None = None
+    headers: Mapping[str, str] = {}
+    received: list[bytes] = []
+
+    @property
+    def deadline(self) -> float | None:
+        total = self.timeouts.total
+        return None if total is None else self.started + total
+
+
+class RemoteDriver:
+    """A model of a provider. Made by `dragoman.connect`."""
+
+    def __init__(self, channel: Channel, model: str, defaults: Settings) -> None:
+        self.channel = channel
+        self.model = model
+        self.defaults = defaults
+
+    def __repr__(self) -> str:
+        return f"<driver {self.name} at {hidden_url(self.channel.base_url)}>"
+
+    @property
+    def name(self) -> str:
+        return f"{self.channel.provider.name}/{self.model}"
+
+    async def query(
+        self,
+        prompt: Prompt = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[Message] = (),
+        **settings: Unpack[Settings],
+    ) -> QueryResult:
+        merged: Settings = {**self.defaults, **settings}
+        request = build_request(prompt, tools=tools, tool_choice=tool_choice, messages=messages, settings=merged)
+        call = self.prepare(request, merged, stream=False)
+        try:
+            return self._conclude(call, await self._answer(call))
+        except ProviderError as error:
+            if merged.get("errors", "raise") == "raise":
+                raise
+            return self._conclude(call, error.partial or Completion(()), error.failure)
+
+    def stream_query(
+        self,
+        prompt: Prompt = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[Message] = (),
+        **settings: Unpack[Settings],
+    ) -> StreamResult:
+        merged: Settings = {**self.defaults, **settings}
+        request = build_request(prompt, tools=tools, tool_choice=tool_choice, messages=messages, settings=merged)
+        call = self.prepare(request, merged, stream=True)
+
+        def conclude(completion: Completion, failure: Failure | None) -> QueryResult:
+            return self._conclude(call, completion, failure)
+
+        source = RemoteSource(self.channel, call)
+        return StreamResult(source, conclude, provider=self.name, errors=merged.get("errors", "raise"))
+
+    async def close(self) -> None:
+        await self.channel.transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    def prepare(self, request: Request, settings: Settings, *, stream: bool) -> Call:
+        """The call with everything but its signature."""
+        channel = self.channel
+        provider = channel.provider
+        model = request.model or self.model
+        request = structs.replace(request, model=model, stream=stream)
+        encoded = encode_request_for(_with_stream_keys(request, channel) if stream else request, channel.codec)
+        target = Target(encoded.path, model, stream, channel.place)
+        body = provider.body(encoded.content)
+        if len(body) > channel.limits.request:
+            raise failed("too_large", f"the request has {len(body)} bytes, beyond our own limit")
+        http = HttpRequest(
+            url=channel.base_url + provider.path(target),
+            headers=_headers(channel, encoded, settings.get("headers", {}), stream=stream),
+            body=body,
+        )
+        return Call(
+            request=request,
+            http=http,
+            encoded=encoded,
+            timeouts=_timeouts(channel.timeouts, settings),
+            keeps_raw=settings.get("raw", False),
+            started=time.monotonic(),
+        )
+
+    async def _answer(self, call: Call) -> Completion:
+        channel = self.channel
+        response = await send(channel, call)
+        body = await read_whole(response, channel.limits.response)
+        call.received = [body]
+        try:
+            completion = channel.codec.decode_response(body)
+        except DecodeError as error:
+            failure = Failure("server", f"the answer is not what its format says: {error}", call.status)
+            raise provider_error(failure, provider=self.name) from error
+        return _with_own_names(completion, call.request, channel.codec)
+
+    def _conclude(self, call: Call, completion: Completion, failure: Failure | None = None) -> QueryResult:
+        metadata = CallMetadata(
+            provider=self.channel.provider.name,
+            model=completion.model or call.request.model,
+            request_id=_request_id(self.channel.provider, call.headers) or (failure and failure.request_id) or None,
+            attempts=call.attempts,
+            seconds=time.monotonic() - call.started,
+            first_byte_seconds=call.first_byte,
+        )
+        losses: tuple[Loss, ...] = call.encoded.losses
+        raw = _raw(call) if call.keeps_raw else None
+        return result_of(completion, failure=failure, losses=losses, metadata=metadata, raw=raw)
+
+
+# ── out ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _headers(channel: Channel, encoded: Encoded, own: Mapping[str, str], *, stream: bool) -> dict[str, str]:
+    provider = channel.provider
+    headers = {
+        "content-type": "application/json",
+        "user-agent": AGENT,
+        **provider.headers,
+        **encoded.headers,
+        **channel.headers,
+        **{name.lower(): value for name, value in own.items()},
+    }
+    if stream:
+        # A compressed stream is held back until the compressor has enough of it.
+        headers.setdefault("accept-encoding", "identity")
+    if provider.client_request_id:
+        headers.setdefault(provider.client_request_id, str(uuid.uuid4()))
+    return headers
+
+
+def _with_stream_keys(request: Request, channel: Channel) -> Request:
+    keys = channel.provider.stream_keys
+    if not keys:
+        return request
+    family = channel.codec.profile.family
+    metadata = request.metadata or {}
+    raw = {name: Raw(encode_json(value)) for name, value in keys.items()}
+    return structs.replace(request, metadata={**metadata, family: {**raw, **metadata.get(family, {})}})
+
+
+def _timeouts(timeouts: Timeouts, settings: Settings) -> Timeouts:
+    total = settings.get("timeout")
+    return timeouts if total is None else structs.replace(timeouts, total=total)
+
+
+async def send(channel: Channel, call: Call) -> HttpResponse:
+    """The response to the request, as soon as one begins that is none of the refusals worth another try."""
+    # Whoever is cancelled already is told here, before anything is sent.
+    await asyncio.sleep(0)
+    while True:
+        call.attempts += 1
+        try:
+            return await _attempt(channel, call)
+        except ProviderError as error:
+            delay = channel.retry.delay_after(call.attempts, error)
+            if delay is None or _too_late(call, delay):
+                raise
+            if channel.on_retry is not None:
+                notice = RetryNotice(provider=channel.provider.name, attempt=call.attempts, delay=delay, error=error)
+                channel.on_retry(notice)
+        await asyncio.sleep(delay)
+
+
+def _too_late(call: Call, delay: float) -> bool:
+    return call.deadline is not None and time.monotonic() + delay >= call.deadline
+
+
+async def _attempt(channel: Channel, call: Call) -> HttpResponse:
+    timeouts = call.timeouts
+    if call.deadline is not None:
+        left = call.deadline - time.monotonic()
+        if left <= 0:
+            raise failed("timeout", "the time for the whole call is over")
+        timeouts = structs.replace(timeouts, total=left)
+    signed = await channel.credential.sign(call.http)
+    try:
+        response = await channel.transport.send(signed, timeouts=timeouts)
+    except ProviderError as error:
+        raise _told_by(channel, error.failure) from error
+    call.first_byte = time.monotonic() - call.started
+    call.status, call.headers = response.status, response.headers
+    if response.status >= _FIRST_ERROR:
+        raise await _refusal(channel, call, response)
+    return response
+
+
+# ── in ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> ProviderError:
+    body = await read_whole(response, channel.limits.error, truncate=True)
+    call.received = [body]
+    headers = response.headers
+    try:
+        failure = channel.codec.decode_error(body, response.status, headers)
+    except DecodeError:
+        failure = _unread(body, response.status)
+    changes: dict[str, Any] = {}
+    if failure.request_id is None:
+        changes["request_id"] = _request_id(channel.provider, headers)
+    if failure.retry_after is None and "retry-after" in headers:
+        changes["retry_after"] = seconds_until(headers["retry-after"])
+    if not failure.message:
+        changes["message"] = f"HTTP {response.status} without a word"
+    return _told_by(channel, structs.replace(failure, **changes) if changes else failure)
+
+
+def _unread(body: bytes, status: int) -> Failure:
+    """A page of some machine in between, or nothing at all."""
+    said = " ".join(body[: 4 * _SHOWN].decode("utf-8", "replace").split())
+    return Failure(kind_of_status(status), said[:_SHOWN] or f"HTTP {status} without a body", status)
+
+
+def _told_by(channel: Channel, failure: Failure) -> ProviderError:
+    message, everything = failure.message, repr(failure)
+    if any(secret.hide_in(everything) != everything for secret in channel.credential.secrets):
+        for secret in channel.credential.secrets:
+            message = secret.hide_in(message)
+        failure = structs.replace(failure, message=message, details=None, metadata=None)
+    return provider_error(failure, provider=channel.provider.name)
+
+
+def _request_id(provider: Provider, headers: Mapping[str, str]) -> str | None:
+    return next((headers[name] for name in provider.request_id if name in headers), None)
+
+
+def _with_own_names(completion: Completion, request: Request, codec: Codec) -> Completion:
+    """Tools under the names they were declared with, where the provider knows them by others."""
+    names = {tool.name for tool in request.tools}
+    if all(call.name in names and not call.custom for call in completion.tool_calls):
+        return completion
+    return legalise_answer(completion, codec.profile, request, LossLog())
+
+
+def _raw(call: Call) -> RawExchange:
+    return RawExchange(
+        method=call.http.method,
+        url=call.http.url,
+        request_headers=hidden_headers(call.http.headers),
+        request_body=call.http.body,
+        status=call.status,
+        response_headers=hidden_headers(call.headers),
+        response_body=b"".join(call.received),
+    )
+
+
+class RemoteSource:
+    """The events of one streamed call."""
+
+    def __init__(self, channel: Channel, call: Call) -> None:
+        self._channel = channel
+        self._call = call
+        limits = Limits(channel.limits.event, channel.limits.response)
+        self._decoder = StreamDecoder(channel.provider.format, request=call.request, limits=limits)
+        self._opening: asyncio.Task[HttpResponse] | None = None
+        self._response: HttpResponse | None = None
+        self._aborted = False
+        self._finished = False
+        self._ended = False
+
+    async def read(self) -> Sequence[AnyEvent]:
+        if self._ended:
+            return ()
+        response = self._response or await self._open()
+        if self._finished:
+            self._ended = True
+            await response.drain()
+            return ()
+        return await self._next(response)
+
+    def abort(self) -> None:
+        self._aborted = self._ended = True
+        if self._opening is not None and not self._opening.done():
+            self._opening.cancel()
+        if self._response is not None:
+            self._response.close()
+
+    async def _open(self) -> HttpResponse:
+        """In a task of its own, so that `abort` can end it whoever waits for it."""
+        self._opening = asyncio.ensure_future(send(self._channel, self._call))
+        try:
+            response = await self._opening
+        except asyncio.CancelledError:
+            if self._aborted:
+                raise failed("cancelled", "the stream was closed before its answer began") from None
+            raise
+        if self._aborted:
+            response.close()
+        self._response = response
+        return response
+
+    async def _next(self, response: HttpResponse) -> Sequence[AnyEvent]:
+        feed, call = self._decoder.feed, self._call
+        try:
+            while data := await response.chunk():
+                if call.keeps_raw:
+                    call.received.append(data)
+                if events := feed(data):
+                    self._note(events[-1], response)
+                    return events
+        except ProviderError as error:
+            return self._broken(error.failure)
+        self._ended = True
+        return self._decoder.close()
+
+    def _note(self, last: AnyEvent, response: HttpResponse) -> None:
+        kind = type(last)
+        if kind is Finished:
+            self._finished = True
+        elif kind is StreamFailed:
+            self._ended = True
+            response.close()
+
+    def _broken(self, failure: Failure) -> Sequence[AnyEvent]:
+        """The connection broke. If all had been said before, nothing is missing; else what was open ends here."""
+        self._ended = True
+        events = self._decoder.close()
+        if any(isinstance(event, Finished) for event in events):
+            return events
+        ends = [event for event in events if isinstance(event, PartEnd)]
+        return [*ends, StreamFailed(_told_by(self._channel, failure).failure)]

@@ -1,0 +1,79 @@
+"""When a call is tried again, and after how long."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from dragoman.errors import ConnectionFailed, ProviderError
+from dragoman.ir import FailureKind
+
+_STATUSES = frozenset({408, 409, 429})
+_FIRST_SERVER_ERROR = 500
+# Whatever the status: asking again changes nothing.
+_HOPELESS: frozenset[FailureKind] = frozenset(
+    {"invalid_request", "authentication", "billing", "permission", "not_found", "too_large", "cancelled"}
+)
+
+
+class RetryNotice(Struct, frozen=True, kw_only=True):
+    """A call failed and is tried again."""
+
+    provider: str
+    attempt: int
+    """The one that failed, counted from one."""
+    delay: float
+    """Seconds until the next one."""
+    error: ProviderError
+
+
+RetryHook: TypeAlias = Callable[[RetryNotice], None]
+
+
+class RetryPolicy(Struct, frozen=True, kw_only=True):
+    """Exponential with jitter; a provider's own hint counts more. Never after the first byte of a streamed answer."""
+
+    attempts: int = 3
+    """All of them: 1 means never again."""
+    first_delay: float = 0.5
+    factor: float = 2.0
+    longest_delay: float = 8.0
+    longest_hint: float = 60.0
+    """A provider that asks for more patience than this gets none: the error tells when to come back."""
+    jitter: float = 0.25
+    """The delay is shortened by up to this share, by chance, so that many clients do not come back at once."""
+    chance: Callable[[], float] = random.random
+
+    def delay_after(self, attempt: int, error: ProviderError) -> float | None:
+        """Seconds to wait after this attempt; None: not again."""
+        if attempt >= self.attempts or not may_retry(error):
+            return None
+        hint = error.retry_after
+        if hint is not None:
+            return max(hint, 0.0) if hint <= self.longest_hint else None
+        delay = min(self.first_delay * self.factor ** (attempt - 1), self.longest_delay)
+        return delay * (1 - self.jitter * self.chance())
+
+
+def may_retry(error: ProviderError) -> bool:
+    if isinstance(error, ConnectionFailed):
+        return True
+    status = error.status
+    if status is None or error.kind in _HOPELESS:
+        return False
+    return status in _STATUSES or status >= _FIRST_SERVER_ERROR
+
+
+def seconds_until(date: str) -> float | None:
+    """`retry-after` as a date (RFC 9110, 10.2.3)."""
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return max((moment - datetime.now(UTC)).total_seconds(), 0.0)

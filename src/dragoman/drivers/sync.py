@@ -1,0 +1,129 @@
+"""The same drivers for programs without an event loop: one loop in a thread of its own runs all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from typing import Any, Self, TypeVar, Unpack
+
+from dragoman.drivers.base import Choice, Driver, Prompt, QueryResult, Settings, StreamResult, Tool
+from dragoman.ir import AnyEvent, Message
+
+T = TypeVar("T")
+
+
+class _Background:
+    """An event loop that starts when it is first needed and ends with the program."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._running())
+        try:
+            return future.result()
+        except BaseException:
+            # Ctrl-C arrives here, in the thread that waits: the call ends with it.
+            future.cancel()
+            raise
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="dragoman-drivers", daemon=True).start()
+            return self._loop
+
+
+_background = _Background()
+
+
+class SyncStream:
+    """A `StreamResult` that is read by waiting."""
+
+    def __init__(self, stream: StreamResult) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[str]:
+        return _waiting(aiter(self._stream))
+
+    def events(self) -> Iterator[AnyEvent]:
+        return _waiting(self._stream.events())
+
+    @property
+    def result(self) -> QueryResult:
+        async def wait() -> QueryResult:
+            return await self._stream.result
+
+        return _background.run(wait())
+
+    def close(self) -> None:
+        _background.run(self._stream.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def _waiting(pieces: AsyncIterator[T]) -> Iterator[T]:
+    async def step() -> tuple[T, ...]:
+        async for piece in pieces:
+            return (piece,)
+        return ()
+
+    while found := _background.run(step()):
+        yield found[0]
+
+
+class SyncDriver:
+    """Any driver, by waiting. Made by `dragoman.connect_sync`."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+
+    def __repr__(self) -> str:
+        return repr(self.driver)
+
+    @property
+    def name(self) -> str:
+        return self.driver.name
+
+    def query(
+        self,
+        prompt: Prompt = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[Message] = (),
+        **settings: Unpack[Settings],
+    ) -> QueryResult:
+        asked = self.driver.query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
+        # A protocol promises something to await; the loop wants a coroutine.
+        return _background.run(asked)
+
+    def stream_query(
+        self,
+        prompt: Prompt = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[Message] = (),
+        **settings: Unpack[Settings],
+    ) -> SyncStream:
+        async def start() -> StreamResult:
+            return self.driver.stream_query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
+
+        return SyncStream(_background.run(start()))
+
+    def close(self) -> None:
+        _background.run(self.driver.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
