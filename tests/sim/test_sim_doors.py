@@ -21,6 +21,7 @@ from tests.sim.wire import DOORS, Answer, ask, send
 QUESTION = "What is the weather in Paris and in Oslo?"
 CHECKS: dict[str, Any] = {
     "openai-chat": openai_chat.check_response,
+    "azure-openai": openai_chat.check_response,
     "openai-responses": openai_responses.check_response,
     "anthropic-messages": anthropic_messages.check_response,
     "anthropic-vertex": anthropic_messages.check_response,
@@ -62,6 +63,7 @@ def test_the_same_question_gets_the_same_bytes(dragoman_sim: Simulator, api: str
 # api -> what is said without a key, and with a wrong one
 KEYS: dict[str, tuple[tuple[int, str], tuple[int, str]]] = {
     "openai-chat": ((401, "You didn't provide an API key"), (401, "Incorrect API key provided")),
+    "azure-openai": ((401, "Access denied due to invalid subscription key"), (401, "Access denied")),
     "openai-responses": ((401, "You didn't provide an API key"), (401, "Incorrect API key provided")),
     "anthropic-messages": ((401, "x-api-key header is required"), (401, "invalid x-api-key")),
     "anthropic-vertex": ((401, "missing required authentication"), (401, "invalid authentication credentials")),
@@ -132,6 +134,8 @@ def wrong_way(simulator: Simulator, api: str, path: str, method: str) -> Answer:
         ("ollama-chat", "POST", "/api/nonsense", 404, "404 page not found"),
         ("bedrock-converse", "POST", "/model/x/nonsense", 404, "not recognized"),
         ("openai-chat", "POST", "/openai/v1/nonsense", 404, "Invalid URL"),
+        ("azure-openai", "POST", "/openai/deployments/gpt-4o/nonsense", 404, "Resource not found"),
+        ("azure-openai", "POST", "/openai/deployments/gpt-4o/chat/completions", 404, "Resource not found"),
         ("anthropic-messages", "POST", "/anthropic/v1/nonsense", 404, "not_found_error"),
     ],
 )
@@ -144,6 +148,7 @@ def test_wrong_ways(dragoman_sim: Simulator, api: str, method: str, path: str, s
 MOUNTS = {
     "openai-chat": "openai",
     "openai-responses": "openai",
+    "azure-openai": "azure",
     "anthropic-messages": "anthropic",
     "anthropic-vertex": "vertex",
     "gemini": "gemini",
@@ -223,6 +228,7 @@ def test_anthropic_wants_a_version_and_known_betas(dragoman_sim: Simulator) -> N
 TOO_LONG = {
     "openai-chat": "maximum context length is 100 tokens",
     "openai-responses": "maximum context length is 100 tokens",
+    "azure-openai": "maximum context length is 100 tokens",
     "anthropic-messages": "prompt is too long",
     "anthropic-vertex": "prompt is too long",
     "gemini": "exceeds the maximum number of tokens allowed (100)",

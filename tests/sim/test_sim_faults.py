@@ -70,6 +70,7 @@ def test_drips_add_up_to_the_whole(dragoman_sim: Simulator, api: str) -> None:
 IN_STREAM = {
     "openai-chat": b'data: {"error":',
     "openai-responses": b"event: response.failed",
+    "azure-openai": b'data: {"error":',
     "anthropic-messages": b"event: error\n",
     "anthropic-vertex": b"event: error\n",
     "gemini": b'data: {"error":',

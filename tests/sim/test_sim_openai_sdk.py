@@ -6,7 +6,7 @@ from typing import Any
 
 import openai
 import pytest
-from openai import OpenAI
+from openai import AzureOpenAI, OpenAI
 
 from dragoman.sim.server import Simulator
 from tests.sim.wire import SCHEMA
@@ -243,3 +243,22 @@ def test_a_limit_passes_and_the_sdk_tries_again(dragoman_sim: Simulator) -> None
 def test_models(client: OpenAI) -> None:
     assert "gpt-5" in [model.id for model in client.models.list()]
     assert client.models.retrieve("gpt-4o").id == "gpt-4o"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_loop_on_azure(dragoman_sim: Simulator, *, streamed: bool) -> None:
+    asked: Any = {"role": "user", "content": QUESTION}
+    with AzureOpenAI(azure_endpoint=dragoman_sim.url, api_key="any", api_version="2026-06-01", max_retries=0) as client:
+
+        def answer(*messages: Any) -> Any:
+            if not streamed:
+                return (
+                    client.chat.completions.create(model="gpt-4o", messages=messages, tools=[TOOL]).choices[0].message
+                )
+            with client.chat.completions.stream(model="gpt-4o", messages=messages, tools=[TOOL]) as stream:
+                return stream.get_final_completion().choices[0].message
+
+        first = answer(asked)
+        assert answer(asked, first, *chat_results(first)).content == TOLD
+        with pytest.raises(openai.NotFoundError, match="deployment for this resource does not exist"):
+            client.chat.completions.create(model="mine", messages=[asked])

@@ -135,6 +135,16 @@ DOORS: dict[str, Door] = {
         text_of=lambda body: body["choices"][0]["message"]["content"],
         streams={"stream": True},
     ),
+    "azure-openai": Door(
+        path="/openai/deployments/gpt-4o/chat/completions?api-version=2026-06-01",
+        streaming_path="/openai/deployments/gpt-4o/chat/completions?api-version=2026-06-01",
+        headers={"api-key": "any-key"},
+        ask=_chat,
+        ask_with_tool=lambda text: {**_chat(text), "tools": [{"type": "function", "function": _function()}]},
+        message_of=lambda body: body["error"]["message"],
+        text_of=lambda body: body["choices"][0]["message"]["content"],
+        streams={"stream": True},
+    ),
     "openai-responses": Door(
         path="/v1/responses",
         streaming_path="/v1/responses",

@@ -87,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 # What each SDK wants as its base URL.
 _BASES = {
     "openai": "{url}/v1",
+    "azure": "{url}",
     "anthropic": "{url}",
     "gemini": "{url}",
     "vertex": "{url}",

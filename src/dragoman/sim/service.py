@@ -14,6 +14,7 @@ import msgspec
 from dragoman.sim import catalogue
 from dragoman.sim.apis import (
     anthropic_messages,
+    azure,
     bedrock_converse,
     gemini,
     ollama_chat,
@@ -30,6 +31,7 @@ from dragoman.sim.visit import Visit
 APIS: tuple[Api, ...] = (
     openai_chat.API,
     openai_responses.API,
+    azure.API,
     anthropic_messages.API,
     anthropic_messages.VERTEX,
     gemini.GEMINI,
@@ -41,6 +43,7 @@ APIS: tuple[Api, ...] = (
 # Every API also stands under its own name, for paths that several of them share.
 MOUNTS: Mapping[str, tuple[str, ...]] = {
     "openai": ("openai-chat", "openai-responses"),
+    "azure": ("azure-openai",),
     "anthropic": ("anthropic-messages",),
     "gemini": ("gemini",),
     "vertex": ("vertex", "anthropic-vertex"),
@@ -55,6 +58,7 @@ _NEIGHBOURHOODS: tuple[tuple[str, str], ...] = (
     (r"/api/", "ollama-chat"),
     (r"/model/", "bedrock-converse"),
     (r"/v1/responses", "openai-responses"),
+    (r"/openai/deployments/", "azure-openai"),
     (r"/", "openai-chat"),
 )
 _SECRET_HEADERS = frozenset(
@@ -218,7 +222,8 @@ def find(exchange: Exchange) -> Found:
     found = _among(exchange, APIS)
     if found is not None:
         return found
-    mounted = re.match(r"/([a-z]+)(/.*)", exchange.path)
+    # `/openai/deployments/` is Azure's own, no mount of ours.
+    mounted = re.match(r"/([a-z]+)(/(?!deployments/).*)", exchange.path)
     if mounted and mounted[1] in MOUNTS:
         names = MOUNTS[mounted[1]]
         apis = [api for api in APIS if api.name in names]

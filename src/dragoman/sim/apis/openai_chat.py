@@ -269,9 +269,9 @@ def _fragment(index: int, piece: str, *, free_text: bool) -> JsonObject:
 
 def complete(visit: Visit) -> Answered:
     body = visit.exchange.json()
-    if violations := rules.check_request(body, model=visit.exchange.params.get("deployment")):
+    if violations := rules.check_request(body):
         raise refused_by(violations)
-    model = visit.exchange.params.get("deployment") or text_at(body, "model")
+    model = text_at(body, "model")
     if not visit.any_model and not catalogue.exists("openai", model):
         message = f"The model `{model}` does not exist or you do not have access to it."
         raise Refused(Problem("no_model", message))
@@ -292,7 +292,6 @@ API = Api(
     name=NAME,
     routes=(
         route("POST", r"/v1/chat/completions", complete),
-        route("POST", r"/openai/deployments/(?P<deployment>[^/]+)/chat/completions", complete),
         route("GET", r"/v1/models", openai.list_models),
         route("GET", r"/v1/models/(?P<model>.+)", openai.show_model),
     ),

@@ -437,7 +437,8 @@ API = Api(
     name=NAME,
     routes=(
         route("POST", r"/v1/responses", create),
-        route("POST", r"/openai/(?:v1/)?responses", create),
+        # Azure's path for the same thing.
+        route("POST", r"/openai/responses", create),
         route("POST", r"/v1/responses/input_tokens", count),
         route("GET", r"/v1/responses/(?P<id>resp_\w+)", retrieve),
         route("DELETE", r"/v1/responses/(?P<id>resp_\w+)", delete),
