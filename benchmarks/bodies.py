@@ -10,14 +10,19 @@ import orjson
 
 from benchmarks.conversations import Assistant, Conversation, Results, Turn, User
 
-Format = Literal["openai-chat", "anthropic-messages", "gemini"]
-FORMATS: Final[tuple[Format, ...]] = ("openai-chat", "anthropic-messages", "gemini")
+Format = Literal["openai-chat", "anthropic-messages", "gemini", "openai-responses", "ollama-chat", "bedrock-converse"]
+FIRST: Final[tuple[Format, ...]] = ("openai-chat", "anthropic-messages", "gemini")
+LATER: Final[tuple[Format, ...]] = ("openai-responses", "ollama-chat", "bedrock-converse")
+"""Formats that came later, and may cost half as much again."""
 
 # Models that take `max_tokens` and `temperature`, so that one set of sampling settings is legal everywhere.
 MODELS: Final[dict[Format, str]] = {
     "openai-chat": "gpt-4.1",
     "anthropic-messages": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-flash",
+    "openai-responses": "gpt-4.1",
+    "ollama-chat": "qwen3:8b",
+    "bedrock-converse": "us.amazon.nova-pro-v1:0",
 }
 _MAX_TOKENS: Final = 4096
 _TEMPERATURE: Final = 0.2
@@ -274,13 +279,234 @@ def _gemini_response(answer: Assistant) -> Json:
     }
 
 
+def _responses_output(turn: Assistant, ids: _Identifiers) -> list[Json]:
+    items: list[Json] = []
+    if turn.text is not None:
+        content = [{"type": "output_text", "text": turn.text, "annotations": []}]
+        identifier = _identifier("msg_", len(turn.text), 48)
+        message: Json = {"id": identifier, "type": "message", "role": "assistant", "status": "completed"}
+        items.append({**message, "content": content})
+    for id, call in zip(ids.give(turn), turn.calls, strict=True):
+        called: Json = {"id": _identifier("fc_", len(id), 48), "type": "function_call", "status": "completed"}
+        items.append({**called, "call_id": id, "name": call.name, "arguments": _json_text(call.arguments)})
+    return items
+
+
+def _responses_items(turn: Turn, ids: _Identifiers) -> list[Json]:
+    match turn:
+        case User(text):
+            return [{"role": "user", "content": text}]
+        case Assistant():
+            return _responses_output(turn, ids)
+        case Results(values):
+            return [
+                {
+                    "type": "function_call_output",
+                    "call_id": id,
+                    "output": value if isinstance(value, str) else _json_text(value),
+                }
+                for (id, _), value in zip(ids.last, values, strict=True)
+            ]
+
+
+def _responses_request(conversation: Conversation) -> Json:
+    ids = _Identifiers("call_", 24)
+    body: Json = {
+        "model": MODELS["openai-responses"],
+        "input": [item for turn in conversation.turns for item in _responses_items(turn, ids)],
+        "max_output_tokens": _MAX_TOKENS,
+        "temperature": _TEMPERATURE,
+    }
+    if conversation.system is not None:
+        body["instructions"] = conversation.system
+    if conversation.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                "strict": False,
+            }
+            for tool in conversation.tools
+        ]
+        body["tool_choice"] = "auto"
+    return body
+
+
+def _responses_response(answer: Assistant) -> Json:
+    return {
+        "id": _identifier("resp_", 1, 48),
+        "object": "response",
+        "created_at": 1794700800,
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "max_output_tokens": None,
+        "model": "gpt-4.1-2025-04-14",
+        "output": _responses_output(answer, _Identifiers("call_", 24)),
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None},
+        "store": True,
+        "temperature": 1.0,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": {
+            "input_tokens": 1204,
+            "input_tokens_details": {"cached_tokens": 1024},
+            "output_tokens": 58,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 1262,
+        },
+        "user": None,
+        "metadata": {},
+    }
+
+
+def _ollama_assistant(turn: Assistant, ids: _Identifiers) -> Json:
+    message: Json = {"role": "assistant", "content": turn.text or ""}
+    if turn.calls:
+        message["tool_calls"] = [
+            {"id": id, "function": {"index": index, "name": call.name, "arguments": call.arguments}}
+            for index, (id, call) in enumerate(zip(ids.give(turn), turn.calls, strict=True))
+        ]
+    return message
+
+
+def _ollama_messages(turn: Turn, ids: _Identifiers) -> list[Json]:
+    match turn:
+        case User(text):
+            return [{"role": "user", "content": text}]
+        case Assistant():
+            return [_ollama_assistant(turn, ids)]
+        case Results(values):
+            return [
+                {
+                    "role": "tool",
+                    "tool_name": name,
+                    "tool_call_id": id,
+                    "content": value if isinstance(value, str) else _json_text(value),
+                }
+                for (id, name), value in zip(ids.last, values, strict=True)
+            ]
+
+
+def _ollama_request(conversation: Conversation) -> Json:
+    ids = _Identifiers("call_", 8)
+    messages: list[Json] = []
+    if conversation.system is not None:
+        messages.append({"role": "system", "content": conversation.system})
+    for turn in conversation.turns:
+        messages += _ollama_messages(turn, ids)
+    body: Json = {
+        "model": MODELS["ollama-chat"],
+        "messages": messages,
+        "stream": False,
+        "options": {"num_predict": _MAX_TOKENS, "temperature": _TEMPERATURE},
+    }
+    if conversation.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+            }
+            for tool in conversation.tools
+        ]
+    return body
+
+
+def _ollama_response(answer: Assistant) -> Json:
+    return {
+        "model": MODELS["ollama-chat"],
+        "created_at": "2026-11-15T08:00:00.123456789Z",
+        "message": _ollama_assistant(answer, _Identifiers("call_", 8)),
+        "done": True,
+        "done_reason": "stop",
+        "total_duration": 4883583458,
+        "load_duration": 1334875,
+        "prompt_eval_count": 1204,
+        "prompt_eval_duration": 342546000,
+        "eval_count": 58,
+        "eval_duration": 4535599000,
+    }
+
+
+def _converse_blocks(turn: Assistant, ids: _Identifiers) -> list[Json]:
+    blocks: list[Json] = [] if turn.text is None else [{"text": turn.text}]
+    for id, call in zip(ids.give(turn), turn.calls, strict=True):
+        blocks.append({"toolUse": {"toolUseId": id, "name": call.name, "input": call.arguments}})
+    return blocks
+
+
+def _converse_message(turn: Turn, ids: _Identifiers) -> Json:
+    match turn:
+        case User(text):
+            return {"role": "user", "content": [{"text": text}]}
+        case Assistant():
+            return {"role": "assistant", "content": _converse_blocks(turn, ids)}
+        case Results(values):
+            blocks = [
+                {
+                    "toolResult": {
+                        "toolUseId": id,
+                        "content": [{"text": value} if isinstance(value, str) else {"json": value}],
+                    }
+                }
+                for (id, _), value in zip(ids.last, values, strict=True)
+            ]
+            return {"role": "user", "content": blocks}
+
+
+def _converse_request(conversation: Conversation) -> Json:
+    ids = _Identifiers("tooluse_", 22)
+    body: Json = {
+        "messages": [_converse_message(turn, ids) for turn in conversation.turns],
+        "inferenceConfig": {"maxTokens": _MAX_TOKENS, "temperature": _TEMPERATURE},
+    }
+    if conversation.system is not None:
+        body["system"] = [{"text": conversation.system}]
+    if conversation.tools:
+        specifications = [
+            {"name": tool.name, "description": tool.description, "inputSchema": {"json": tool.parameters}}
+            for tool in conversation.tools
+        ]
+        body["toolConfig"] = {"tools": [{"toolSpec": specification} for specification in specifications]}
+    return body
+
+
+def _converse_response(answer: Assistant) -> Json:
+    return {
+        "output": {"message": {"role": "assistant", "content": _converse_blocks(answer, _Identifiers("tooluse_", 22))}},
+        "stopReason": "tool_use" if answer.calls else "end_turn",
+        "usage": {
+            "inputTokens": 180,
+            "outputTokens": 58,
+            "totalTokens": 1262,
+            "cacheReadInputTokens": 1024,
+            "cacheWriteInputTokens": 0,
+        },
+        "metrics": {"latencyMs": 1417},
+    }
+
+
 _REQUESTS: Final[dict[Format, Callable[[Conversation], Json]]] = {
     "openai-chat": _openai_request,
     "anthropic-messages": _anthropic_request,
     "gemini": _gemini_request,
+    "openai-responses": _responses_request,
+    "ollama-chat": _ollama_request,
+    "bedrock-converse": _converse_request,
 }
 _RESPONSES: Final[dict[Format, Callable[[Assistant], Json]]] = {
     "openai-chat": _openai_response,
     "anthropic-messages": _anthropic_response,
     "gemini": _gemini_response,
+    "openai-responses": _responses_response,
+    "ollama-chat": _ollama_response,
+    "bedrock-converse": _converse_response,
 }

@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 
 from benchmarks import bodies, conversations, streams
-from benchmarks.bodies import FORMATS, Format
+from benchmarks.bodies import FIRST, LATER, Format
 from benchmarks.candidates import Job
 from benchmarks.conversations import Assistant, Conversation
 from benchmarks.measure import Best
@@ -19,13 +19,18 @@ from benchmarks.measure import Best
 class Case:
     name: str
     job: Job
-    limit: float  # times the floor, for every pair
+    limit: float  # times the floor, for every pair of the first formats
     conversation: Conversation
 
     @property
     def pairs(self) -> tuple[tuple[Format, Format], ...]:
         """What is decoded has no target."""
-        return tuple((format, format) for format in FORMATS) if self.job is Job.CALLS else PAIRS
+        if self.job is Job.CALLS:
+            return tuple((format, format) for format in FIRST)
+        return PAIRS if self.job.streamed else tuple(permutations((*FIRST, *LATER), 2))
+
+    def limit_of(self, source: Format, target: Format) -> float:
+        return self.limit * ALLOWANCE if {source, target} & set(LATER) else self.limit
 
     @property
     def answer(self) -> Assistant:
@@ -36,7 +41,8 @@ class Case:
         return answer
 
 
-PAIRS: Final[tuple[tuple[Format, Format], ...]] = tuple(permutations(FORMATS, 2))
+PAIRS: Final[tuple[tuple[Format, Format], ...]] = tuple(permutations(FIRST, 2))
+ALLOWANCE: Final = 1.5  # times the limit, for the formats that came later
 
 _STREAMED: Final = Conversation(turns=(conversations.streamed(),))
 

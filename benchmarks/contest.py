@@ -31,8 +31,12 @@ class Contest:
         return None if self.best.nanoseconds == inf else self.best.nanoseconds / self.ground.floor.nanoseconds
 
     @property
+    def limit(self) -> float:
+        return self.case.limit_of(self.source, self.target)
+
+    @property
     def slow(self) -> bool:
-        return self.candidate.held_to_limits and self.ratio is not None and self.ratio > self.case.limit
+        return self.candidate.held_to_limits and self.ratio is not None and self.ratio > self.limit
 
     @property
     def broken(self) -> bool:

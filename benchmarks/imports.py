@@ -29,7 +29,7 @@ _IMPORT_DRAGOMAN: Final = "import dragoman"
 _FIRST_USE: Final = f"""
 import dragoman
 body = {bodies.request(conversations.small(), "openai-chat")!r}
-for target in {bodies.FORMATS!r}:
+for target in {bodies.FIRST!r}:
     dragoman.translate_request(body, source="openai-chat", target=target)
 """
 
