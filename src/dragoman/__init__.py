@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dragoman.codecs.encoded import Encoded
     from dragoman.codecs.registry import formats
     from dragoman.detection import detect
+    from dragoman.drivers.base import Driver, QueryResult, StreamResult
+    from dragoman.drivers.connecting import connect, connect_sync
     from dragoman.errors import (
         DecodeError,
         DragomanError,
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
         IllegalEvent,
         LimitExceeded,
         LossRefused,
+        NotConfigured,
+        ProviderError,
         StreamError,
         TruncatedStream,
         UnknownFormat,
@@ -52,6 +56,8 @@ _HOMES = {
     "dragoman.codecs.encoded": ("Encoded",),
     "dragoman.codecs.registry": ("formats",),
     "dragoman.detection": ("detect",),
+    "dragoman.drivers.base": ("Driver", "QueryResult", "StreamResult"),
+    "dragoman.drivers.connecting": ("connect", "connect_sync"),
     "dragoman.errors": (
         "DecodeError",
         "DragomanError",
@@ -59,6 +65,8 @@ _HOMES = {
         "IllegalEvent",
         "LimitExceeded",
         "LossRefused",
+        "NotConfigured",
+        "ProviderError",
         "StreamError",
         "TruncatedStream",
         "UnknownFormat",
@@ -84,15 +92,20 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "DecodeError",
     "DragomanError",
+    "Driver",
     "EncodeError",
     "Encoded",
     "IllegalEvent",
     "LimitExceeded",
     "Loss",
     "LossRefused",
+    "NotConfigured",
+    "ProviderError",
+    "QueryResult",
     "StreamDecoder",
     "StreamEncoder",
     "StreamError",
+    "StreamResult",
     "StreamTranslator",
     "TextStream",
     "TruncatedStream",
@@ -100,6 +113,8 @@ __all__ = [
     "UnparsedArguments",
     "UnsupportedFormat",
     "accumulate",
+    "connect",
+    "connect_sync",
     "decode_error",
     "decode_request",
     "decode_response",
