@@ -70,7 +70,7 @@ def folded(events: list[tuple[str, Json]]) -> Json:
         elif name == "contentBlockDelta":
             for key, value in payload["delta"].items():
                 _fold(blocks.setdefault(index, {}), key, value)
-        elif name == "messageStop" or name == "metadata":
+        elif name in {"messageStop", "metadata"}:
             body |= {key: value for key, value in payload.items() if key != "p"}
     body["output"]["message"]["content"] = [_closed(blocks[index]) for index in sorted(blocks)]
     return body
@@ -259,7 +259,7 @@ def test_an_exception_ends_the_stream(name: str, payload: Json, kind: ir.Failure
 
 @pytest.mark.parametrize("kind", ["invalid_request", "authentication", "rate_limit", "server", "overloaded", "timeout"])
 def test_failures_of_others_arrive_as_what_they_are(kind: ir.FailureKind) -> None:
-    events = [ir.StreamStart(), ir.StreamFailed(ir.Failure(kind, "no luck"))]
+    events: list[ir.AnyEvent] = [ir.StreamStart(), ir.StreamFailed(ir.Failure(kind, "no luck"))]
     last = read(written(events))[-1]
     assert isinstance(last, ir.StreamFailed)
     assert (last.failure.kind, last.failure.message) == (kind, "no luck")
@@ -322,12 +322,17 @@ def test_signatures_of_others_travel_with_the_client(part: Any) -> None:
     assert type(arrived) is type(part)
     message = dragoman.encode_response(ir.Completion((ir.Message("assistant", (part,)),)), FORMAT).body["output"]
     body = {"messages": [{"role": "user", "content": [{"text": "a"}]}, message["message"]]}
-    (echoed,) = dragoman.decode_request(body, FORMAT).messages[1].parts
+    echoed = dragoman.decode_request(body, FORMAT).messages[1].parts[0]
     assert getattr(echoed, "signature", None) == part.signature
 
 
 def test_a_signature_that_comes_last_follows_its_part() -> None:
-    events = [ir.StreamStart(), ir.PartStart(0, ir.Text("")), ir.PartDelta(0, "hi"), ir.PartEnd(0, GOOGLE)]
+    events: list[ir.AnyEvent] = [
+        ir.StreamStart(),
+        ir.PartStart(0, ir.Text("")),
+        ir.PartDelta(0, "hi"),
+        ir.PartEnd(0, GOOGLE),
+    ]
     arrived = dragoman.accumulate(read(written([*events, ir.Finished(ir.Finish("stop"))])))
     assert [(part.text, part.signature) for part in arrived.messages[0].parts if isinstance(part, ir.Text)] == [
         ("hi", GOOGLE)

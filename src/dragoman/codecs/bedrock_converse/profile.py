@@ -23,7 +23,8 @@ PROFILE = Profile(
     no_prefill_models=NO_PREFILL,
     no_forced_choice_models=NO_FORCED_CHOICE,
     blank_text=False,
-    call_id=re.compile(r"[a-zA-Z0-9_.:-]{1,64}"),
+    # The API itself takes `.` and `:` too; Claude underneath does not.
+    call_id=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     tool_name=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
     # «The toolConfig field must be defined when using toolUse and toolResult content blocks.»
     tools_with_calls=True,

@@ -15,6 +15,7 @@ from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of
 from dragoman.codecs.bedrock_converse.thinking import Settings, decode_reasoning, decode_top_k, encode_settings
 from dragoman.codecs.bedrock_converse.tools import (
     NO_CALLS,
+    called_tools,
     decode_output,
     decode_tool_choice,
     decode_tools,
@@ -183,6 +184,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     if not native:
         _report_missing(request, log)
         _start_with_user(wires, request, log)
+        _end_with_user(wires, request, log, unfinished=output is not UNSET or settings.thinks)
         if forbids_calls(request) and tools is not UNSET:
             system = [*([] if system is UNSET else system), Block(NO_CALLS)]
     elif not wires and "~messages" in notes:
@@ -236,6 +238,15 @@ def _start_with_user(wires: list[WireValue], request: Request, log: LossLog) -> 
         wires.insert(0, MessageWire("user", [Block("Continue.")]))
 
 
+def _end_with_user(wires: list[WireValue], request: Request, log: LossLog, *, unfinished: bool) -> None:
+    """Claude continues no answer in another shape than it began: not while it thinks, not under a schema."""
+    last = wires[-1]
+    if unfinished and isinstance(last, MessageWire) and last.role == "assistant":
+        why = "no answer is continued while the model thinks or follows a schema"
+        log.invent(request.messages[-1], "", "a user turn after it", why)
+        wires.append(MessageWire("user", [Block("Continue.")]))
+
+
 def _encode_tool_config(request: Request, encoder: MessageEncoder, log: LossLog, further: Extra | None) -> WireValue:
     native = request.origin == FAMILY
     if not native and forbids_calls(request) and not has_calls(request):
@@ -247,6 +258,11 @@ def _encode_tool_config(request: Request, encoder: MessageEncoder, log: LossLog,
             log.drop(tool, "", f"tool {tool.name!r}", "left out: no tool may be called")
         return UNSET
     tools: WireValue = encode_tools(request, encoder, log) if request.tools else []
+    if not tools and not native and has_calls(request):
+        log.invent(
+            request, "tools", "tool definitions", "this API refuses calls in the history without any tool declared"
+        )
+        return ToolConfig(called_tools(request))
     if not tools and not native:
         if request.tool_choice is not None:
             log.drop(request, "tool_choice", "tool choice", "this API takes none without tools")

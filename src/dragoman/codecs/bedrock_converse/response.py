@@ -114,11 +114,15 @@ def encode_usage(usage: Usage) -> WireValue:
     notes = own(usage.metadata)
     if "~usage" in notes:
         return notes["~usage"]
-    total = usage.input + usage.output
-    return UsageWire(max(usage.uncached_input, 0), usage.output, total, usage.cached, usage.cache_written)
+    # Strict clients add up: the total is the sum of the four, none of them below zero.
+    fresh, output = max(usage.uncached_input, 0), max(usage.output, 0)
+    total = fresh + output + (usage.cached or 0) + (usage.cache_written or 0)
+    return UsageWire(fresh, output, total, usage.cached, usage.cache_written)
 
 
 def report_usage(usage: Usage, log: LossLog, node: Any) -> None:
+    if usage.output < 0 or usage.uncached_input < 0:
+        log.degrade(node, "usage", "counts that do not add up", "none is told as less than zero")
     for field in ("reasoning", "image"):
         count = getattr(usage, field)
         if count:

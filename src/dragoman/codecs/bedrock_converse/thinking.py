@@ -100,6 +100,7 @@ class Settings(Struct):
     effort: WireValue = UNSET
     fields: dict[str, Any] | None = None
     """Of `additionalModelRequestFields`."""
+    thinks: bool = False
 
 
 def encode_settings(request: Request, log: LossLog) -> Settings:
@@ -139,6 +140,7 @@ def _as_claude(settings: Settings, request: Request, limits: ModelLimits, log: L
     said = claude.legal_settings(request, log, wants_limit=False)
     settings.max_tokens = said.max_tokens
     settings.temperature, settings.top_p, settings.effort = said.temperature, said.top_p, said.effort
+    settings.thinks = said.thinks
     fields: dict[str, Any] = {}
     if said.thinking is not UNSET:
         fields["thinking"] = said.thinking

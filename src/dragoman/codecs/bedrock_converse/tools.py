@@ -247,6 +247,12 @@ def has_calls(request: Request) -> bool:
     return any(message.role == "tool" or message.tool_calls for message in request.messages)
 
 
+def called_tools(request: Request) -> list[WireValue]:
+    """Definitions of the tools that the history calls, for a request whose own tools cannot be sent."""
+    names = dict.fromkeys(call.name for message in request.messages for call in message.tool_calls)
+    return [ToolWire(ToolSpec(name, UNSET, InputSchema(NOTHING))) for name in names]
+
+
 def forbids_calls(request: Request) -> bool:
     return request.tool_choice is not None and request.tool_choice.mode == "none"
 
