@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.encoded import UNTOLD, Encoded, losses_held
 from dragoman.codecs.reading import body_bytes
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
@@ -95,12 +95,26 @@ def translate_error(
 
 
 def _encode_request(request: Request, outgoing: Codec, locate: Locator, strict: bool) -> Encoded:  # noqa: FBT001
-    try:
-        if request.origin != outgoing.profile.family:
+    if request.origin != outgoing.profile.family:
+        try:
             plain = outgoing.encode_plain_request(request)
-            if plain is not None:
-                return plain
-        log = LossLog()
+        except UnicodeEncodeError as error:
+            raise _not_text(error, outgoing) from error
+        if plain is not None and losses_held(plain) is not UNTOLD:
+            return plain
+        if plain is not None and not strict:
+            return Encoded(
+                plain.content,
+                lambda: _encode_any_request(request, outgoing, locate, False).losses,  # noqa: FBT003
+                plain.path,
+                plain.headers,
+            )
+    return _encode_any_request(request, outgoing, locate, strict)
+
+
+def _encode_any_request(request: Request, outgoing: Codec, locate: Locator, strict: bool) -> Encoded:  # noqa: FBT001
+    log = LossLog()
+    try:
         encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
     except UnicodeEncodeError as error:
         raise _not_text(error, outgoing) from error

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from dragoman.codecs.encoded import UNTOLD
 from dragoman.codecs.reading import WireValue
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, AnyTool, Request, Text, ToolDefinition
@@ -101,7 +102,7 @@ def _remember(memory: set[str], text: str, *, good: bool) -> bool:
 class ToolMemory:
     """How tools are written. Values do not change, so the same tuple of tools is always written the same.
 
-    `encode` is the long way's own encoder of tools; what it has losses to tell of is left to the long way.
+    `encode` is the long way's own encoder of tools.
     """
 
     __slots__ = ("_accepted", "_encode", "_known")
@@ -109,9 +110,9 @@ class ToolMemory:
     def __init__(self, encode: Callable[[Request, LossLog], list[WireValue]], accepted: Accepted) -> None:
         self._encode = encode
         self._accepted = accepted
-        self._known: dict[int, tuple[tuple[AnyTool, ...], Raw | None]] = {}
+        self._known: dict[int, tuple[tuple[AnyTool, ...], WrittenTools | None]] = {}
 
-    def written(self, tools: tuple[AnyTool, ...]) -> Raw | None:
+    def written(self, tools: tuple[AnyTool, ...]) -> WrittenTools | None:
         """None when there is more to these tools than the short way can say."""
         known = self._known.get(id(tools))
         if known is not None and known[0] is tools:
@@ -122,14 +123,11 @@ class ToolMemory:
         self._known[id(tools)] = (tools, written)
         return written
 
-    def _write(self, tools: tuple[AnyTool, ...]) -> Raw | None:
+    def _write(self, tools: tuple[AnyTool, ...]) -> WrittenTools | None:
         for tool in tools:
-            if (
-                type(tool) is not ToolDefinition
-                or tool.strict is not None
-                or tool.cache is not None
-                or tool.metadata is not None
-            ):
+            if type(tool) is not ToolDefinition or tool.strict is not None:
+                return None
+            if tool.cache is not None or tool.metadata is not None:
                 return None
             if not self._accepted.takes_name(tool.name):
                 return None
@@ -138,7 +136,13 @@ class ToolMemory:
             wires = self._encode(Request(None, (), tools), log)
         except EncodeError:
             return None
-        return None if log.entries else Raw(encode_json(wires))
+        return WrittenTools(Raw(encode_json(wires)), UNTOLD if log.entries else ())
+
+
+class WrittenTools(Struct, frozen=True, gc=False):
+    wire: Raw
+    losses: Any
+    """None are there, or `UNTOLD`: the long way tells them."""
 
 
 def plain_texts(parts: tuple[AnyPart, ...]) -> list[str] | None:

@@ -18,7 +18,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.encoded import UNTOLD, Encoded
 from dragoman.codecs.ids import INVENTED_PREFIX
 from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object
 from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, WireValue
@@ -160,7 +160,10 @@ def encode_plain_request(request: Request) -> Encoded | None:
         request.tools,
         request.tool_choice,
     )
-    if has_rare_settings(request) or maximum is None or maximum < 1:
+    losses: Any = ()
+    if maximum is None:
+        maximum, losses = limits_of(request.model).invented_max_tokens, UNTOLD
+    if has_rare_settings(request) or maximum < 1:
         return None
     version = NEWEST_VERSION
     if temperature is not None:
@@ -187,9 +190,10 @@ def encode_plain_request(request: Request) -> Encoded | None:
     wire_tools: WireValue = UNSET
     wire_choice: WireValue = UNSET
     if tools:
-        wire_tools = _tools.written(tools)
-        if wire_tools is None:
+        written = _tools.written(tools)
+        if written is None:
             return None
+        wire_tools, losses = written.wire, losses or written.losses
     if choice is not None:
         wire_choice = _CHOICES.get(choice.mode)
         if wire_choice is None or choice.names or choice.metadata is not None or not tools:
@@ -208,7 +212,7 @@ def encode_plain_request(request: Request) -> Encoded | None:
         request.stream,
         temperature,
     )
-    return Encoded(encode_json(wire), (), PATH, {"anthropic-version": version})
+    return Encoded(encode_json(wire), losses, PATH, {"anthropic-version": version})
 
 
 def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa: C901, PLR0912  the hot path: one walk

@@ -275,10 +275,12 @@ def encode_plain_request(request: Request, profile: GeminiProfile = PROFILE) -> 
         return None
     wire_tools: WireValue = UNSET
     wire_choice: WireValue = UNSET
+    losses: Any = ()
     if tools:
-        wire_tools = _tools.written(tools)
-        if wire_tools is None:
+        written = _tools.written(tools)
+        if written is None:
             return None
+        wire_tools, losses = written.wire, written.losses
     if choice is not None:
         if choice.names or choice.metadata is not None or not tools:
             return None
@@ -286,7 +288,7 @@ def encode_plain_request(request: Request, profile: GeminiProfile = PROFILE) -> 
     temperature = request.temperature
     config: WireValue = UNSET if maximum is temperature is None else ConfigOut(maximum, temperature)
     wire = GenerateContentRequest(contents, system, wire_tools, wire_choice, config)
-    return Encoded(encode_json(wire), (), path_of(request.model, profile, stream=request.stream))
+    return Encoded(encode_json(wire), losses, path_of(request.model, profile, stream=request.stream))
 
 
 def _contents(messages: tuple[Message, ...], sends_ids: bool) -> list[WireValue] | None:  # noqa: C901, FBT001, PLR0912  the hot path: one walk

@@ -187,10 +187,12 @@ def encode_plain_request(request: Request, profile: ChatProfile = PROFILE) -> En
         return None
     wire_tools: WireValue = UNSET
     wire_choice: WireValue = UNSET
+    losses: Any = ()
     if tools:
-        wire_tools = _tools.written(tools)
-        if wire_tools is None:
+        written = _tools.written(tools)
+        if written is None:
             return None
+        wire_tools, losses = written.wire, written.losses
     if choice is not None:
         if choice.names or choice.metadata is not None or not tools:
             return None
@@ -214,7 +216,7 @@ def encode_plain_request(request: Request, profile: ChatProfile = PROFILE) -> En
         UNSET,
         request.stream,
     )
-    return Encoded(encode_json(wire), (), PATH)
+    return Encoded(encode_json(wire), losses, PATH)
 
 
 def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa: C901, PLR0912  the hot path: one walk

@@ -260,11 +260,19 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         UNSET if name is None else name,
         UNSET if schema_held(output) is None else schema_held(output),
         UNSET if output.description is None else output.description,
-        UNSET if output.strict is None else output.strict,
+        UNSET if output.strict is None else _strict_output(output, request, log),
     )
     inner_keys = inner_extra(extra, "json_schema")
     wrapped = inner if inner_keys is None else spliced(inner, inner_keys)
     return spliced(ResponseFormat("json_schema", wrapped), extra)  # type: ignore[arg-type]
+
+
+def _strict_output(output: StructuredOutput, request: Request, log: LossLog) -> bool:
+    """As with tools: a schema this API would refuse as strict keeps its meaning and loses the switch."""
+    broken = violations(output.schema, OPENAI_STRICT) if output.strict and request.origin != FAMILY else ()
+    if broken:
+        log.degrade(request, "output.strict", "strict", f"this API refuses the schema as strict: {broken[0].reason}")
+    return bool(output.strict) and not broken
 
 
 def _is_object(output: StructuredOutput) -> bool:

@@ -151,9 +151,10 @@ class MessageDecoder:
         """An item of a kind we model; None when it is another one, and added."""
         try:
             head = read_head(raw)
+            other = head.type not in _HANDLERS and (head.type is not None or head.role is None)
         except ValueError:
-            head = None
-        if head is None or (head.type not in _HANDLERS and (head.type is not None or head.role is None)):
+            other = False  # the reader says what is wrong, and where
+        if other:
             self._add_other(raw, index)
             return None
         try:

@@ -31,7 +31,7 @@ from dragoman.codecs.openai_responses.wire import (
 from dragoman.codecs.reading import WireReader, WireValue, check_text, spliced
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.values import encode_json, parse_json
+from dragoman.ir.values import Value, encode_json, parse_json
 from dragoman.losses import LossLog
 
 _strict = msgspec.json.Decoder(ResponsesResponse)
@@ -67,10 +67,12 @@ def decode_finish(status: str | None, details: Raw | UnsetType, parts: tuple[Any
         return Finish(_STATUS.get(status, "unknown"), status)
     word: FinishReason = "stop"
     for part in parts:
-        if isinstance(part, ToolCall) or asks_client(part):
+        if isinstance(part, ToolCall):
             return Finish("tool_calls", status)
         if isinstance(part, Refusal):
             word = "refusal"
+        elif asks_client(part):
+            word = "pause"  # the client is asked for something that no other API calls a tool call
     return Finish(word, status)
 
 
@@ -148,12 +150,21 @@ def encode_usage(usage: Usage) -> WireValue:
         InputDetails(
             min(usage.cached or 0, usage.input),
             usage.cache_written or 0,
-            UNSET if usage.image is None else usage.image,
         ),
         usage.output,
         OutputDetails(min(usage.reasoning or 0, usage.output)),
-        usage.input + usage.output if usage.total is None else usage.total,
+        usage.input + usage.output,
     )
+
+
+def report_usage(usage: Usage, node: Value, log: LossLog) -> None:
+    """Counts that this API has no field for, or that do not add up as its clients expect."""
+    if "~usage" in own(usage.metadata):
+        return
+    if usage.image:
+        log.drop(node, "usage.image", f"{usage.image} image tokens", "this API does not count them apart")
+    if usage.total not in {None, usage.input + usage.output}:
+        log.degrade(node, "usage.total", f"total of {usage.total} tokens", "this API's total is the sum of both counts")
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -235,7 +246,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     extra = own(completion.metadata)
     if completion.metadata is not None and FAMILY in completion.metadata:
         return _encode_native(completion, extra, log)
-    if completion.id is None or completion.model is None:
+    if not completion.id or completion.model is None:
         completion = _identified(completion, log)
     status, reason = encode_finish(completion.finish, None, log, completion)
     for message in completion.messages[1:]:
@@ -243,6 +254,8 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     seed = completion.id or ""
     items = MessageEncoder(log, to_client=True, seed=seed).encode(completion.messages[:1])
     usage = None if completion.usage is None else encode_usage(completion.usage)
+    if completion.usage is not None:
+        report_usage(completion.usage, completion, log)
     return Encoded(encode_json(answer_object(completion, status, reason, items, usage)))
 
 
@@ -286,7 +299,7 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
         completion, id=completion.id or f"resp_{invent_id('answer', 0)}", model=completion.model or ""
     )
     log.replaced(named, completion)
-    if completion.id is None:
+    if not completion.id:
         log.invent(completion, "id", "id of the answer", "an answer of this API has one")
     if completion.model is None:
         log.invent(completion, "model", "empty model name", "an answer of this API names its model")

@@ -22,7 +22,7 @@ from dragoman.codecs.openai_responses.items import encode_pair, is_outcome_of
 from dragoman.codecs.openai_responses.messages import ID, MessageEncoder
 from dragoman.codecs.openai_responses.parts import own, write_annotation
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.response import answer_object, encode_finish, encode_usage
+from dragoman.codecs.openai_responses.response import answer_object, encode_finish, encode_usage, report_usage
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
     AnyEvent,
@@ -151,6 +151,8 @@ class EventEncoder:
         out += self._end_pair() + self._end_message()
         said = Completion((Message("assistant", tuple(self._seen)),))
         status, reason = encode_finish(event.finish, None, self._log, said)
+        if self._usage is not None:
+            report_usage(self._usage, said, self._log)
         response = self._response(status, reason)
         return [*out, self._event(f"response.{status}", response=response)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
+
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.ids import invent_id, is_invented
@@ -12,6 +14,7 @@ NO_ID = "~no_id"
 """Note: the record has no key for the id. A note `~id` holds what it says instead of an id."""
 
 UNKNOWN_TOOL = "unknown"
+ANY = ""
 
 
 class Pairing:
@@ -19,44 +22,46 @@ class Pairing:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._waiting: list[str] = []
-        self._nameless: set[str] = set()
+        self._answered: set[str] = set()
+        # (only calls that had no id, name of the tool) -> their ids in order; answered ones leave when they come first
+        self._waiting: defaultdict[tuple[bool, str], deque[str]] = defaultdict(deque)
 
     def call(self, given: str | None | UnsetType, name: str, seed: str, notes: Extra) -> tuple[str, bool]:
         """The id of a call, and whether we made it."""
-        call_id, invented = given, False
-        if given is UNSET or not given:
-            note_id(given, notes)
-            call_id, invented = invent_id(seed.partition("[")[2], 0), True  # the same in a list and in an object
-            self._nameless.add(call_id)
-        assert isinstance(call_id, str)  # noqa: S101  narrowing for type checkers
+        if isinstance(given, str) and given:
+            self._wait(given, name, nameless=False)
+            return given, is_invented(given)
+        note_id(given, notes)
+        call_id = invent_id(seed.partition("[")[2], 0)  # the same in a list and in an object
+        self._wait(call_id, name, nameless=True)
+        return call_id, True
+
+    def _wait(self, call_id: str, name: str, *, nameless: bool) -> None:
         self._names[call_id] = name
-        self._waiting.append(call_id)
-        return call_id, invented or is_invented(call_id)
+        self._answered.discard(call_id)
+        for kind in (False, True) if nameless else (False,):
+            self._waiting[kind, name].append(call_id)
+            self._waiting[kind, ANY].append(call_id)
 
     def result(self, given: str | None | UnsetType, name: str | None, notes: Extra) -> tuple[str, str]:
         """Id and name of the call that a result answers: by id where it has one, else the next one that waits."""
         call_id = given if isinstance(given, str) and given in self._names else self._next(given, name)
-        if call_id is None:
-            if given is UNSET or not given:
-                note_id(given, notes)
-            return given or "", name or ""
-        if call_id != given:
+        if not given or (call_id is not None and call_id != given):
             note_id(given, notes)
-        if call_id in self._waiting:
-            self._waiting.remove(call_id)
+        if call_id is None:
+            return given or "", name or ""
+        self._answered.add(call_id)
         return call_id, name or self._names[call_id]
 
     def _next(self, given: str | None | UnsetType, name: str | None) -> str | None:
         """Old loops answered a call without id by the tool's name, or by "unknown"."""
-        waiting = self._waiting
-        if isinstance(given, str) and given:
-            if given not in {name, UNKNOWN_TOOL}:
-                return None
-            waiting = [call_id for call_id in waiting if call_id in self._nameless]
-        same = [call_id for call_id in waiting if name is None or self._names[call_id] == name]
-        candidates = same or (waiting if not name else [])
-        return candidates[0] if candidates else None
+        nameless = isinstance(given, str) and bool(given)
+        if nameless and given not in {name, UNKNOWN_TOOL}:
+            return None
+        queue = self._waiting[nameless, name or ANY]
+        while queue and queue[0] in self._answered:
+            queue.popleft()
+        return queue[0] if queue else None
 
 
 def note_id(given: str | None | UnsetType, notes: Extra) -> None:

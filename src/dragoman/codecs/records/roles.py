@@ -64,6 +64,7 @@ class RoleDecoder:
         self.family = style.family
         self.pairing = Pairing()
         self.messages: list[Message] = []
+        self._bare: dict[int, list[ToolCall]] = {}
         self.peeker = Peeker(style.family)
 
     def decode(self, records: Sequence[Raw], path: str) -> tuple[Message, ...]:
@@ -79,6 +80,8 @@ class RoleDecoder:
                 self.add_message(ROLES[role], raw, place)
             else:
                 self.add_rare(role, raw, place)
+        for index, calls in self._bare.items():
+            self.messages[index] = Message("assistant", tuple(calls), None, {self.family: {BARE: TRUE}})
         return tuple(self.messages)
 
     def decode_result(self, raw: Raw, place: str) -> ToolResult:
@@ -101,11 +104,12 @@ class RoleDecoder:
     def add_bare_call(self, wire: CallRecord, place: str) -> None:
         """Calls that follow one another were made in one turn."""
         call = decode_call(wire, self.style.calls, self.pairing, place)
-        last = self.messages[-1] if self.messages else None
-        if last is not None and note(last.metadata, self.family, BARE) is not UNSET:
-            self.messages[-1] = Message("assistant", (*last.parts, call), None, last.metadata)
+        last = len(self.messages) - 1
+        if last in self._bare:
+            self._bare[last].append(call)
         else:
-            self.messages.append(Message("assistant", (call,), None, {self.family: {BARE: TRUE}}))
+            self._bare[last + 1] = [call]
+            self.messages.append(Message("assistant", ()))
 
     def decode_message(self, role: Role, wire: MessageWire, place: str, notes: Extra | None = None) -> Message:
         notes = dict(wire.extra or {}) if notes is None else notes
@@ -216,9 +220,8 @@ class RoleEncoder:
 
 
 def count_records(message: Message, style: RoleStyle) -> int:
-    if note(message.metadata, style.family, BARE) is not UNSET:
-        return len(message.tool_calls)
-    return 1
+    metadata = message.metadata
+    return len(message.parts) if metadata is not None and BARE in metadata.get(style.family, ()) else 1
 
 
 def place_of(message: Message, part_index: int, field: str, style: RoleStyle) -> tuple[int, str]:

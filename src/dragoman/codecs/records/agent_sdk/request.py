@@ -10,6 +10,7 @@ from dragoman.codecs.records.reading import CONTENT
 from dragoman.codecs.records.roles import place_of
 from dragoman.codecs.records.tools import ToolStyle
 from dragoman.ir import Message, Reasoning, Refusal, Request
+from dragoman.ir.messages import content_held
 from dragoman.losses import LossLog
 
 HISTORY = History(
@@ -33,12 +34,15 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
 
 
 def _thoughts(message: Message) -> int:
-    return sum(isinstance(part, Reasoning) for part in message.parts)
+    content = content_held(message)
+    if type(content) is str or message.role != "assistant":
+        return 0
+    return sum([type(part) is Reasoning for part in content])
 
 
 def _span(message: Message) -> int:
-    alone = OPEN in (message.metadata or {}).get(FAMILY, {})
-    return _thoughts(message) + (not alone)
+    thoughts = _thoughts(message)
+    return thoughts if thoughts and OPEN in (message.metadata or {}).get(FAMILY, {}) else thoughts + 1
 
 
 def place(message: Message, part_index: int, field: str) -> tuple[int, str]:
