@@ -25,6 +25,7 @@ NOT_DECODED: tuple[Accepted, ...] = (
 
 _NOTHING_SAID = "its only message is an empty text, which no other vendor takes"
 _MODEL_LOADED = "no messages at all: it loads the model of a server, or unloads it, and asks nothing"
+_STORED = "all that it says is a stored prompt, or results of calls that only the vendor's own state holds"
 _RECURSION = "a recursive schema for structured output, which the target's grammar cannot hold"
 
 # Requests that we refuse instead of sending.
@@ -38,11 +39,33 @@ REFUSED: tuple[Accepted, ...] = (
     Accepted("a6348f3670a4", _MODEL_LOADED),
     Accepted("dd310902e246", _RECURSION),
     Accepted("76857f3b4313", _RECURSION),
+    Accepted("0e4c35c02d07", _STORED),
+    Accepted("17a8521ef2d7", _STORED),
+    Accepted("6a43ce8b6835", _STORED),
+    Accepted("764c2ce5d82a", _STORED),
+    Accepted("8e645ef18cb3", _STORED),
+    Accepted("8fc22a4d2a52", _STORED),
+    Accepted("973e400759b7", _STORED),
+    Accepted("9de1582e3b74", _STORED),
+    Accepted("9e44364cb0cc", _STORED),
+    Accepted("51cf6af96431", _STORED),
+    Accepted("86b87c10794f", _STORED),
+    Accepted("8fad7e472fff", _STORED),
+    Accepted("979e2a6239c8", _STORED),
+    Accepted("bdec26c0014f", _STORED),
+    Accepted("4200af1e3951", _NOTHING_SAID),
+    Accepted("d0f8153e1d7c", _NOTHING_SAID),
+    Accepted("d890972ad845", _NOTHING_SAID),
 )
+
+_UINT = "a strict schema with `format: uint8`, which the same vendor took when this was recorded"
 
 # Requests that cross, and that the judge of the target still refuses.
 ILLEGAL: tuple[Accepted, ...] = (
     Accepted("157e016b118e", "a top_p of -1, which only its own service overlooks; a number we do not correct"),
+    Accepted("3d1698344fce", _UINT),
+    Accepted("4f40bd3b0da1", _UINT),
+    Accepted("8a6e754b83d3", _UINT),
 )
 
 _NO_SUM = "a trimmed fixture whose total is not the sum of its counts; what was reported is passed on"
@@ -59,4 +82,5 @@ ODD_ANSWERS: tuple[Accepted, ...] = (
     Accepted("01b1acc3bfbe", _FIXTURE),
     Accepted("79d6ad4fc757", _FIXTURE),
     Accepted("57e0f526b25c", _FIXTURE),
+    Accepted("1342b1627906", "a trimmed fixture that counts fewer than no tokens; what was reported is passed on"),
 )

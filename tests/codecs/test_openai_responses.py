@@ -1,0 +1,494 @@
+"""The openai-responses codec: items and turns, the two ids, state, tools, and what crosses to and from it."""
+
+import json
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import ir
+from dragoman.errors import DecodeError
+from tests.support.formats import FORMATS, MODELS
+from tests.support.promises import promise
+from tests.support.trees import difference
+
+NAME = "openai-responses"
+FAMILY = "openai-responses"
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+SEALED = "gAAAAABnc2VhbGVk"
+
+USER: dict[str, Any] = {"role": "user", "content": "go"}
+CALL = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": '{"a": 1}'}
+OUTPUT = {"type": "function_call_output", "call_id": "call_1", "output": "ok"}
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SEALED}
+TOOL = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False}
+
+
+def asked(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"model": "gpt-5.1", "input": list(items), **fields}
+
+
+def read(*items: dict[str, Any], **fields: Any) -> ir.Request:
+    return dragoman.decode_request(asked(*items, **fields), NAME)
+
+
+def written(*messages: ir.Message, **fields: Any) -> dict[str, Any]:
+    """A conversation that came from nowhere, as this API gets it."""
+    return dragoman.encode_request(ir.Request("gpt-5.1", messages, **fields), NAME).body
+
+
+def returns(body: dict[str, Any]) -> str | None:
+    again = dragoman.encode_request(dragoman.decode_request(body, NAME), NAME)
+    return difference(body, json.loads(again.json()))
+
+
+def paths(encoded: dragoman.Encoded) -> set[str]:
+    return {loss.path for loss in encoded.losses}
+
+
+# ── identity of what is spelled in more than one way ──────────────────────────────────────────────────────────
+
+SPELLINGS: dict[str, dict[str, Any]] = {
+    "a text": {"model": "m", "input": "hi"},
+    "no input at all": {"model": "m", "prompt": {"id": "pmpt_1"}},
+    "an input that is null": {"model": "m", "input": None, "prompt": {"id": "pmpt_1"}},
+    "an empty list": {"model": "m", "input": []},
+    "instructions and a system message": asked({"role": "system", "content": "b"}, USER, instructions="a"),
+    "empty instructions": asked(USER, instructions=""),
+    "typed and untyped messages": asked({"type": "message", **USER}, USER),
+    "assistants one after the other": asked(
+        {"role": "assistant", "content": "a"},
+        {"role": "assistant", "content": "b"},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "c"}, {"type": "refusal", "refusal": "d"}]},
+        {"type": "message", "role": "assistant", "content": "e"},
+        {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "f"}]},
+        {"role": "assistant", "content": "g", "phase": "commentary"},
+    ),
+    "an assistant that says nothing": asked({"role": "assistant", "content": []}, USER),
+    "parts where they do not belong": asked(
+        {"role": "user", "content": [{"type": "output_text", "text": "a", "annotations": []}]},
+        {"role": "assistant", "content": [{"type": "input_text", "text": "b"}]},
+    ),
+    "reasoning of every kind": asked(
+        USER,
+        REASONING,
+        {"type": "reasoning", "id": "rs_2", "summary": [{"type": "summary_text", "text": "a"}]},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": t} for t in "ab"], "content": []},
+        {
+            "type": "reasoning",
+            "summary": [],
+            "content": [{"type": "reasoning_text", "text": "raw"}],
+            "status": "completed",
+        },
+        {"type": "reasoning", "id": "rs_3", "summary": [], "encrypted_content": None},
+    ),
+    "calls of every kind": asked(
+        CALL,
+        {**CALL, "id": "fc_1", "status": "completed", "namespace": "n", "caller": {"type": "direct"}},
+        {"type": "custom_tool_call", "id": "ctc_1", "call_id": "c", "name": "sql", "input": "x"},
+        {"type": "function_call", "name": "f", "arguments": {"a": 1.0}, "call_id": "d"},
+        {"type": "function_call", "name": "f", "arguments": ""},
+    ),
+    "outputs of every kind": asked(
+        CALL,
+        {**OUTPUT, "status": "completed", "name": "f", "id": "fco_1"},
+        {"type": "function_call_output", "output": "no id"},
+        {"type": "custom_tool_call_output", "call_id": "call_1", "output": [{"type": "input_text", "text": "x"}]},
+        {"type": "function_call_output", "call_id": "call_1", "output": []},
+    ),
+    "items of the provider": asked(
+        {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "t", "arguments": "{}", "output": "x"},
+        {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "s", "tools": []},
+        {"type": "image_generation_call", "id": "ig_1"},
+        {"type": "tool_search_call", "arguments": {"q": 1}, "call_id": None, "execution": "server"},
+        {"type": "tool_search_output", "call_id": None, "execution": "server", "tools": [TOOL]},
+        {"type": "computer_call", "id": "cu_1", "call_id": "c", "pending_safety_checks": [], "status": "completed"},
+        {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}},
+        {"type": "local_shell_call_output", "id": "call_2", "output": "{}"},
+        {"type": "program", "id": "cm_1", "call_id": "p", "code": "x", "fingerprint": "y"},
+        {"type": "program_output", "id": "cmo_1", "call_id": "p", "result": "z", "status": "completed"},
+        {"type": "additional_tools", "role": "developer", "tools": [TOOL]},
+        {"type": "item_reference", "id": "msg_9"},
+        {"id": "msg_10"},
+        {"type": "something_new", "x": {"y": [1.0]}},
+        {"type": "compaction", "id": "cmp_1", "encrypted_content": SEALED},
+        {"type": "compaction_trigger"},
+    ),
+    "every choice": asked(USER, tool_choice={"type": "mcp", "server_label": "s", "name": "t"}),
+    "a hosted tool chosen": asked(USER, tool_choice={"type": "web_search_preview"}),
+    "several allowed": asked(
+        USER,
+        tool_choice={"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]},
+    ),
+    "settings that are null": asked(USER, store=None, reasoning={"effort": None, "summary": None}, text=None, tools=[]),
+    "a format and its verbosity": asked(USER, text={"format": {"type": "text"}, "verbosity": "low"}),
+    "a schema without a name": asked(USER, text={"format": {"type": "json_schema", "schema": {"type": "object"}}}),
+}
+
+
+@promise("law:1-identity")
+@pytest.mark.parametrize("body", SPELLINGS.values(), ids=SPELLINGS.keys())
+def test_a_body_comes_back_as_it_was(body: dict[str, Any]) -> None:
+    assert returns(body) is None
+
+
+# ── turns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_the_model_said_in_one_turn_is_one_message_in_order() -> None:
+    message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}
+    request = read(USER, REASONING, message, CALL, {**CALL, "call_id": "call_2"}, OUTPUT, USER)
+    assert [said.role for said in request.messages] == ["user", "assistant", "tool", "user"]
+    kinds = [type(part) for part in request.messages[1].parts]
+    assert kinds == [ir.Reasoning, ir.Text, ir.ToolCall, ir.ToolCall]
+
+
+def test_instructions_are_the_first_system_message() -> None:
+    request = read({"role": "system", "content": "second"}, USER, instructions="first")
+    assert [(said.role, said.text) for said in request.messages[:2]] == [("system", "first"), ("system", "second")]
+
+
+def test_a_result_takes_the_name_of_its_call_and_errors_are_errors() -> None:
+    request = read(USER, CALL, {**OUTPUT, "output": '{"error":"no"}'})
+    assert request.messages[2].tool_results[0] == ir.ToolResult("call_1", "f", "error", "no")
+
+
+@promise("report:56")
+def test_images_and_files_stay_in_the_output() -> None:
+    parts = [{"type": "input_text", "text": "see"}, {"type": "input_image", "image_url": PIXEL, "detail": "auto"}]
+    (result,) = read(USER, CALL, {**OUTPUT, "output": parts}).messages[2].tool_results
+    assert [type(part) for part in result.parts] == [ir.Text, ir.Image]
+    there = dragoman.translate_request(
+        asked(USER, CALL, {**OUTPUT, "output": parts}, tools=[TOOL]), source=NAME, target="anthropic-messages"
+    ).body
+    assert [block["type"] for block in there["messages"][2]["content"][0]["content"]] == ["text", "image"]
+
+
+# ── the two ids ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@promise("report:61")
+@pytest.mark.parametrize("target", [name for name in FORMATS if name != NAME])
+def test_the_id_of_an_item_is_never_the_id_of_a_call(target: str) -> None:
+    body = asked(USER, {**CALL, "id": "fc_1"}, OUTPUT, tools=[TOOL])
+    there = dragoman.translate_request(body, source=NAME, target=target, model=MODELS[target])
+    assert "fc_1" not in there.json().decode()
+    request = dragoman.decode_request(body, NAME)
+    assert request.messages[1].tool_calls[0].id == request.messages[2].tool_results[0].tool_call_id == "call_1"
+
+
+@promise("report:61")
+def test_a_client_gets_both_ids_with_the_prefix_of_their_kind() -> None:
+    parts = (ir.Reasoning("hm"), ir.Text("hi"), ir.ToolCall("toolu_1", "f", {}), ir.ToolCall("toolu_2", "g", {}))
+    completion = ir.Completion((ir.Message("assistant", parts),), ir.Finish("tool_calls"), None, "answer_1", "m", 1)
+    items = dragoman.encode_response(completion, NAME).body["output"]
+    assert [item["id"].partition("_")[0] for item in items] == ["rs", "msg", "fc", "fc"]
+    assert len({item["id"] for item in items}) == 4
+    assert [item["call_id"] for item in items[2:]] == ["toolu_1", "toolu_2"]
+
+
+@promise("report:84")
+def test_without_stored_state_ids_are_left_out_and_encrypted_reasoning_stays() -> None:
+    answer = {
+        "id": "resp_1",
+        "object": "response",
+        "status": "completed",
+        "model": "m",
+        "output": [
+            REASONING,
+            {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "phase": "commentary",
+                "content": [{"type": "output_text", "text": "Let me see.", "annotations": []}],
+            },
+            {**CALL, "id": "fc_1", "status": "completed", "namespace": "n"},
+        ],
+    }
+    said = dragoman.decode_response(answer, NAME).messages[0]
+    result = ir.Message("tool", (ir.ToolResult("call_1", "f", "text", "ok"),))
+    body = written(ir.Message("user", "go"), said, result)
+    assert body["store"] is False
+    assert body["include"] == ["reasoning.encrypted_content"]
+    reasoning, message, call, _ = body["input"][1:]
+    assert reasoning == REASONING
+    assert "id" not in message
+    assert message["phase"] == "commentary"
+    assert call == {**CALL, "namespace": "n"}
+
+
+def test_reasoning_that_nothing_follows_is_not_sent() -> None:
+    thought = ir.Reasoning("", ir.Signature(FAMILY, SEALED, "rs_1"))
+    request = ir.Request("gpt-5.1", (ir.Message("user", "go"), ir.Message("assistant", (ir.Text("a"), thought))))
+    encoded = dragoman.encode_request(request, NAME)
+    assert [item.get("type") for item in encoded.body["input"]] == [None, None]
+    assert "$.messages[1].parts[1]" in paths(encoded)
+
+
+# ── state and defaults ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("target", [name for name in FORMATS if name != NAME])
+@pytest.mark.parametrize("state", [{"previous_response_id": "resp_1"}, {"conversation": {"id": "c"}}, {"store": True}])
+def test_state_that_the_target_does_not_keep_is_told(target: str, state: dict[str, Any]) -> None:
+    encoded = dragoman.translate_request(asked(USER, **state), source=NAME, target=target, model=MODELS[target])
+    assert f"$.{next(iter(state))}" in paths(encoded)
+
+
+def test_not_storing_is_no_loss() -> None:
+    body = asked(USER, store=False, include=["reasoning.encrypted_content"])
+    encoded = dragoman.translate_request(body, source=NAME, target="openai-chat", model="gpt-4.1")
+    assert encoded.losses == ()
+
+
+def test_defaults_that_differ_from_chat_are_written() -> None:
+    chat = {
+        "model": "gpt-4.1",
+        "messages": [{"role": "user", "content": "go"}],
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+    }
+    body = dragoman.translate_request(chat, source="openai-chat", target=NAME).body
+    assert body["store"] is False
+    assert body["tools"] == [
+        {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False}
+    ]
+    assert "include" not in body  # a model that does not reason refuses to be asked for it
+
+
+@promise("report:73")
+@pytest.mark.parametrize("source", [name for name in FORMATS if name != NAME])
+def test_tools_are_flat(source: str) -> None:
+    request = ir.Request(MODELS[source], (ir.Message("user", "go"),), (ir.ToolDefinition("f", "does f"),))
+    body = dragoman.encode_request(request, source).json()
+    (tool,) = dragoman.translate_request(body, source=source, target=NAME).body["tools"]
+    assert (tool["type"], tool["name"], tool["description"]) == ("function", "f", "does f")
+    assert "function" not in tool
+
+
+@promise("report:85")
+def test_stop_sequences_and_other_settings_it_lacks_are_told() -> None:
+    request = ir.Request(
+        "gpt-4.1", (ir.Message("user", "go"),), stop=("END",), seed=1, top_k=2, presence_penalty=0.1, candidates=2
+    )
+    encoded = dragoman.encode_request(request, NAME)
+    assert {"$.stop", "$.seed", "$.top_k", "$.presence_penalty", "$.candidates"} <= paths(encoded)
+
+
+@promise("report:42")
+def test_whoever_asks_for_thinking_gets_to_see_it() -> None:
+    claude = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 4000,
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+        "messages": [{"role": "user", "content": "go"}],
+    }
+    body = dragoman.translate_request(claude, source="anthropic-messages", target=NAME, model="gpt-5.1").body
+    assert body["reasoning"] == {"effort": "low", "summary": "auto"}
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "sent"),
+    [("gpt-5", "none", "minimal"), ("gpt-5.1", "max", "high"), ("o3", "minimal", "low"), ("some-model", "max", "max")],
+)
+def test_an_effort_that_the_model_lacks_becomes_the_nearest(model: str, effort: str, sent: str) -> None:
+    settings = ir.ReasoningSettings(effort=effort)
+    encoded = dragoman.encode_request(ir.Request(model, (ir.Message("user", "go"),), reasoning=settings), NAME)
+    assert encoded.body["reasoning"] == {"effort": sent}
+    assert ("$.reasoning.effort" in paths(encoded)) == (sent != effort)
+
+
+def test_json_mode_needs_the_word_in_a_message_not_in_the_instructions() -> None:
+    output = ir.StructuredOutput("json")
+    body = written(ir.Message("system", "Speak JSON."), ir.Message("user", "go"), output=output)
+    assert "instructions" not in body
+    assert body["input"][0] == {"role": "system", "content": "Speak JSON."}
+    assert written(ir.Message("user", "go"), output=output)["input"][0]["content"] == "Answer in JSON."
+
+
+# ── custom tools ──────────────────────────────────────────────────────────────────────────────────────────────
+
+CUSTOM = {
+    "type": "custom",
+    "name": "sql",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"},
+}
+
+
+def test_a_grammar_is_flat_here_and_nested_in_chat() -> None:
+    chat = dragoman.translate_request(asked(USER, tools=[CUSTOM]), source=NAME, target="openai-chat").body
+    grammar = {"syntax": "lark", "definition": "start: /.+/"}
+    assert chat["tools"][0]["custom"]["format"] == {"type": "grammar", "grammar": grammar}
+    assert dragoman.translate_request(chat, source="openai-chat", target=NAME).body["tools"][0] == CUSTOM
+
+
+@promise("report:20")
+@pytest.mark.parametrize("target", [name for name in FORMATS if name != NAME])
+def test_a_custom_tool_crosses_and_comes_back_as_one(target: str) -> None:
+    request = read(USER, tools=[CUSTOM])
+    call = ir.ToolCall("call_1", "sql", {"input": "SELECT 1"})
+    custom = ir.ToolCall("call_1", "sql", {"input": "SELECT 1"}, "SELECT 1", custom=True)
+    said = custom if target == "openai-chat" else call
+    completion = ir.Completion((ir.Message("assistant", (said,)),), ir.Finish("tool_calls"), ir.Usage(), "r", "m", 1)
+    answer = dragoman.encode_response(completion, target).json()
+    (item,) = dragoman.translate_response(answer, source=target, target=NAME, request=request).body["output"]
+    assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "sql", "SELECT 1")
+    history = asked(USER, item, {"type": "custom_tool_call_output", "call_id": item["call_id"], "output": "1"})
+    there = dragoman.translate_request(
+        {**history, "tools": [CUSTOM]}, source=NAME, target=target, model=MODELS[target]
+    ).json()
+    back = dragoman.translate_request(there, source=target, target=NAME, model="gpt-5.1").body
+    kinds = [item["type"] for item in back["input"][1:]]
+    assert kinds in (
+        ["custom_tool_call", "custom_tool_call_output"],
+        ["function_call", "function_call_output"],
+    )
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answered(*output: dict[str, Any], **fields: Any) -> ir.Completion:
+    body = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": list(output), **fields}
+    return dragoman.decode_response(body, NAME)
+
+
+TEXT = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
+REFUSED = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
+
+
+@promise("report:79")
+@pytest.mark.parametrize(
+    ("output", "fields", "reason"),
+    [
+        ([TEXT], {}, "stop"),
+        ([TEXT, CALL], {}, "tool_calls"),
+        ([{"type": "computer_call", "id": "cu_1", "call_id": "c"}], {}, "pause"),
+        ([{"type": "web_search_call", "id": "ws_1"}, TEXT], {}, "stop"),
+        ([REFUSED], {}, "refusal"),
+        ([TEXT], {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length"),
+        ([TEXT], {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "content_filter"),
+        ([TEXT], {"status": "incomplete", "incomplete_details": {"reason": "new"}}, "unknown"),
+        ([], {"status": "failed", "error": {"code": "server_error", "message": "no"}}, "error"),
+        ([], {"status": "queued"}, None),
+    ],
+)
+def test_how_an_answer_ended_is_told_by_status_and_items(
+    output: list[dict[str, Any]], fields: dict[str, Any], reason: str | None
+) -> None:
+    assert answered(*output, **fields).finish_reason == reason
+
+
+def test_a_call_that_was_cut_is_incomplete() -> None:
+    early = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    (call,) = answered({**CALL, "arguments": '{"a', "status": "incomplete"}, **early).tool_calls
+    assert call.incomplete
+
+
+def test_a_tool_of_the_provider_is_a_call_and_its_result() -> None:
+    item = {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "t", "arguments": "{}", "output": "x"}
+    call, result = answered(item).messages[0].parts
+    assert isinstance(call, ir.ServerToolCall)
+    assert isinstance(result, ir.ServerToolResult)
+    assert (call.id, call.name, result.tool_call_id, result.block) == ("mcp_1", "t", "mcp_1", {"output": "x"})
+
+
+@promise("report:82")
+def test_citations_keep_their_places() -> None:
+    annotation = {"type": "url_citation", "start_index": 0, "end_index": 2, "url": "https://example.org", "title": "E"}
+    text = {"type": "output_text", "text": "hi there", "annotations": [annotation]}
+    completion = answered({**TEXT, "content": [text]})
+    (part,) = completion.messages[0].parts
+    assert isinstance(part, ir.Text)
+    (citation,) = part.citations
+    assert (citation.url, citation.title, citation.start, citation.end) == ("https://example.org", "E", 0, 2)
+    foreign = ir.Text("hi there", (ir.Citation("https://example.org", "E", start=0, end=2),))
+    body = dragoman.encode_response(
+        ir.Completion((ir.Message("assistant", (foreign,)),), ir.Finish("stop"), None, "r", "m", 1), NAME
+    ).body
+    assert body["output"][0]["content"][0]["annotations"] == [annotation]
+
+
+@promise("law:6-owed-back", "report:38")
+@pytest.mark.parametrize(
+    "part",
+    [
+        ir.Reasoning("hm", ir.Signature("anthropic", "a:b%3A")),
+        ir.Reasoning("", ir.Signature("anthropic", "c2ln"), redacted=True),
+        ir.ToolCall("call_1", "f", {}, signature=ir.Signature("google", "c2ln")),
+        ir.Text("hi", signature=ir.Signature("google", "c2ln")),
+        ir.Text("", signature=ir.Signature("google", "c2ln")),
+    ],
+    ids=repr,
+)
+def test_data_of_others_is_carried_by_the_client(part: Any) -> None:
+    message = ir.Message("assistant", (ir.Text("before"), part, ir.Text("after")))
+    completion = ir.Completion((message,), ir.Finish("stop"), None, "r", "m", 1)
+    items = dragoman.encode_response(completion, NAME).body["output"]
+    again: Any = dragoman.decode_request(asked(USER, *items, USER), NAME).messages[1].parts[1]
+    assert type(again) is type(part)
+    assert again.signature == part.signature
+    assert getattr(again, "redacted", False) == getattr(part, "redacted", False)
+    assert returns(asked(USER, *items, USER)) is None
+
+
+# ── what is wrong ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (asked({"role": "tool", "content": "x"}), "$.input[0].role"),
+        (asked(USER, {"role": "user"}), "$.input[1].content"),
+        (asked({"type": "function_call_output", "call_id": "c"}), "$.input[0].output"),
+        (asked(USER, {**CALL, "name": 3}), "$.input[1].name"),
+        (asked({}), "$.input[0]"),
+        (asked(3), "$.input[0]"),  # type: ignore[arg-type]
+        (asked(USER, tool_choice="any"), "$.tool_choice"),
+        ({"model": 3, "input": "x"}, "$.model"),
+    ],
+)
+def test_an_error_names_the_place(body: dict[str, Any], path: str) -> None:
+    with pytest.raises(DecodeError) as raised:
+        dragoman.decode_request(body, NAME)
+    assert raised.value.path == path
+
+
+def test_losses_are_told_where_they_stood() -> None:
+    body = asked(
+        {"type": "message", "role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]},
+        REASONING,
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        {**CALL, "namespace": "n"},
+        OUTPUT,
+        USER,
+        instructions="a",
+        tools=[TOOL, {"type": "web_search"}],
+    )
+    encoded = dragoman.translate_request(body, source=NAME, target="gemini", model="gemini-2.5-flash")
+    expected = {"$.input[0].content[0]", "$.input[1]", "$.input[2]", "$.input[3].namespace", "$.tools[1]"}
+    assert expected <= {path.partition(".file")[0] for path in paths(encoded)}
+
+
+def test_errors_are_those_of_chat() -> None:
+    body = {
+        "error": {
+            "message": "No such model",
+            "type": "invalid_request_error",
+            "param": "model",
+            "code": "model_not_found",
+        }
+    }
+    failure = dragoman.decode_error(body, NAME, status=400)
+    assert (failure.kind, failure.parameter) == ("not_found", "model")
+    assert dragoman.encode_error(failure, NAME).body == body
+    assert dragoman.translate_error(body, source=NAME, target="openai-chat", status=400).body == body
+
+
+def test_exact_json_stays_exact() -> None:
+    tool = b'{"type":"function","name":"f","parameters":{"type":"object","x":1e400,"y":[1.0]},"strict":null}'
+    body = b'{"model":"m","input":[{"role":"user","content":"hi"}],"tools":[' + tool + b"]}"
+    again = dragoman.encode_request(dragoman.decode_request(body, NAME), NAME).json()
+    assert b'{"type":"object","x":1e400,"y":[1.0]}' in again
