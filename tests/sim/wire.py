@@ -103,7 +103,7 @@ def _gemini_tool(text: str) -> Body:
 
 
 def _texts(parts: list[Body]) -> str:
-    return "".join(part.get("text", "") for part in parts)
+    return "".join(part.get("text", "") for part in parts if part.get("thought") is not True)
 
 
 def _predict(text: str) -> Body:
@@ -155,7 +155,7 @@ DOORS: dict[str, Door] = {
             "tools": [{"type": "function", "strict": False, **_function()}],
         },
         message_of=lambda body: body["error"]["message"],
-        text_of=lambda body: _texts(body["output"][-1]["content"]),
+        text_of=lambda body: _texts([part for item in body["output"] for part in item.get("content", [])]),
         streams={"stream": True},
     ),
     "anthropic-messages": Door(
