@@ -272,7 +272,8 @@ class PayloadDecoder:
         if index in self._blocks or index in self._stopped:
             said = f"contentBlockStart of block {index}"
             raise IllegalEvent(event=said, state="after that block has begun", source=SOURCE)
-        self._start_block(index, event.start)
+        if event.start:  # one that says nothing is recorded: then the first delta tells what it is
+            self._start_block(index, event.start)
 
     def _start_block(self, index: int, start: dict[str, Raw]) -> None:
         self._release()
