@@ -1,0 +1,481 @@
+"""Responses streams: what servers really send, what strict clients accept, and every fault we know."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Citation,
+    Completion,
+    CustomTool,
+    Finish,
+    Finished,
+    Message,
+    Opaque,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Refusal,
+    Request,
+    ServerToolCall,
+    ServerToolResult,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+from tests.support.formats import FORMATS
+from tests.support.promises import promise
+
+FORMAT = "openai-responses"
+SEALED = "gAAAAABnc2VhbGVk"
+USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+
+
+def event(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}", **fields}
+
+
+def created() -> dict[str, Any]:
+    response = {"id": "resp_1", "object": "response", "created_at": 7, "model": "m", "status": "in_progress"}
+    return event("created", response={**response, "output": []})
+
+
+def ended(*output: dict[str, Any], status: str = "completed", **fields: Any) -> dict[str, Any]:
+    response = {"id": "resp_1", "object": "response", "created_at": 7, "model": "m", "status": status}
+    return event(status, response={**response, "output": list(output), "usage": USAGE, **fields})
+
+
+def added(index: int, **item: Any) -> dict[str, Any]:
+    return event("output_item.added", output_index=index, item=item)
+
+
+def done(index: int, **item: Any) -> dict[str, Any]:
+    return event("output_item.done", output_index=index, item=item)
+
+
+def function(**fields: Any) -> dict[str, Any]:
+    return {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "", **fields}
+
+
+def message(*content: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"type": "message", "id": "msg_1", "role": "assistant", "content": list(content), **fields}
+
+
+def said(text: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], **fields}
+
+
+def wire(*payloads: dict[str, Any]) -> bytes:
+    return b"".join(
+        f"event: {payload['type']}\ndata: {json.dumps({**payload, 'sequence_number': number})}\n\n".encode()
+        for number, payload in enumerate(payloads)
+    )
+
+
+def decoded(data: bytes) -> list[AnyEvent]:
+    decoder = dragoman.StreamDecoder(FORMAT)
+    whole = [*decoder.feed(data), *decoder.close()]
+    decoder = dragoman.StreamDecoder(FORMAT)
+    cut = [found for start in range(0, len(data), 7) for found in decoder.feed(data[start : start + 7])]
+    assert [*cut, *decoder.close()] == whole
+    return whole
+
+
+def told(*payloads: dict[str, Any]) -> Completion:
+    return dragoman.accumulate(decoded(wire(*payloads)))
+
+
+def failure_of(*payloads: dict[str, Any]) -> Any:
+    last = decoded(wire(*payloads))[-1]
+    assert isinstance(last, StreamFailed)
+    return last.failure
+
+
+ARGUMENTS = '{"a": 1}'
+DELTAS = [
+    event("function_call_arguments.delta", output_index=0, delta=ARGUMENTS[:4]),
+    event("function_call_arguments.delta", output_index=0, delta=ARGUMENTS[4:]),
+]
+
+# ── the answer is the same, streamed or not ───────────────────────────────────────────────────────────────────
+
+OUTPUTS: dict[str, list[dict[str, Any]]] = {
+    "text": [message(said("Hi"), status="completed")],
+    "two texts and a refusal": [message(said("a"), said("b"), {"type": "refusal", "refusal": "c"}), message(said("d"))],
+    "reasoning, encrypted": [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SEALED}],
+    "reasoning, in parts": [
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": text} for text in "ab"]}
+    ],
+    "calls": [function(arguments=ARGUMENTS), function(id="fc_2", call_id="call_2", arguments="{}", status="completed")],
+    "a custom call": [{"type": "custom_tool_call", "id": "ctc_1", "call_id": "c", "name": "sql", "input": "x"}],
+    "a search": [{"type": "web_search_call", "id": "ws_1", "status": "completed"}, message(said("found"))],
+    "code and its output": [
+        {"type": "code_interpreter_call", "id": "ci_1", "code": "x", "outputs": [{"type": "logs", "logs": "1"}]}
+    ],
+    "something new": [{"type": "something_new", "id": "x_1", "payload": [1]}],
+    "a message that says nothing": [message()],
+}
+
+
+@promise("law:5-streams-tell-the-same-story", "report:13")
+@pytest.mark.parametrize("announced", [True, False])
+@pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS.keys())
+def test_items_that_come_whole_are_the_answer(output: list[dict[str, Any]], *, announced: bool) -> None:
+    """Without a delta, and without the announcement, `output_item.done` says everything."""
+    events = [created()]
+    for index, item in enumerate(output):
+        events += [added(index, **{**item, "encrypted_content": "provisional"})] if announced else []
+        events.append(done(index, **item))
+    whole = dragoman.decode_response(json.dumps(ended(*output)["response"]), FORMAT)
+    assert told(*events, ended(*output)) == whole
+    # The last event repeats the items; gateways leave them out, or leave out that an item is done.
+    assert told(*events, ended()).messages == whole.messages
+    assert told(events[0], *events[1:-1], ended(*output)).messages == whole.messages
+
+
+def test_text_flows_as_it_comes() -> None:
+    events = decoded(
+        wire(
+            created(),
+            event("in_progress", response={}),
+            added(0, **message()),
+            event("content_part.added", output_index=0, content_index=0, part=said("")),
+            event("output_text.delta", output_index=0, content_index=0, delta="Hel"),
+            event("output_text.delta", output_index=0, content_index=0, delta="lo", obfuscation="x"),
+            event("output_text.done", output_index=0, content_index=0, text="Hello"),
+            event("content_part.done", output_index=0, content_index=0, part=said("Hello")),
+            done(0, **message(said("Hello"))),
+            ended(message(said("Hello"))),
+        )
+    )
+    assert events[0] == StreamStart("resp_1", "m", 7)
+    assert events[1:4] == [PartStart(0, Text("")), PartDelta(0, "Hel"), PartDelta(0, "lo")]
+    assert [type(found) for found in events[4:]] == [PartEnd, UsageUpdate, Finished]
+
+
+@promise("report:21", "report:61")
+def test_calls_that_overlap_are_told_apart_by_their_place() -> None:
+    """Proxies make a new id for every event; the place of the item is what counts."""
+    completion = told(
+        created(),
+        added(0, **function(id="a")),
+        added(1, **function(id="b", call_id="call_2", name="g")),
+        event("function_call_arguments.delta", output_index=1, item_id="c", delta='{"b"'),
+        event("function_call_arguments.delta", output_index=0, item_id="d", delta=ARGUMENTS),
+        event("function_call_arguments.delta", output_index=1, item_id="e", delta=":2}"),
+        done(1, **function(id="f", call_id="call_2", name="g", arguments='{"b":2}')),
+        done(0, **function(id="g", arguments=ARGUMENTS)),
+        ended(),
+    )
+    calls = [(call.id, call.name, call.arguments) for call in completion.tool_calls]
+    assert calls == [("call_1", "f", {"a": 1}), ("call_2", "g", {"b": 2})]
+
+
+@promise("report:12")
+@pytest.mark.parametrize("delta", [{"a": 1}, None])
+def test_arguments_that_are_an_object_are_arguments(delta: Any) -> None:
+    completion = told(
+        created(),
+        added(0, **function()),
+        event("function_call_arguments.delta", output_index=0, delta=delta),
+        event("function_call_arguments.done", output_index=0, arguments={"a": 1}),
+        done(0, **function(arguments={"a": 1})),
+        ended(),
+    )
+    assert completion.tool_calls[0].arguments == {"a": 1}
+    assert completion.finish_reason == "tool_calls"
+
+
+@promise("report:13")
+def test_a_call_nobody_announced_starts_when_its_name_is_known() -> None:
+    completion = told(created(), *DELTAS, done(0, **function(arguments=ARGUMENTS)), ended())
+    assert completion.tool_calls[0].arguments_text == ARGUMENTS
+    only_done = event("function_call_arguments.done", output_index=0, arguments=ARGUMENTS)
+    assert told(created(), added(0, **function()), only_done, ended()).tool_calls[0].arguments == {"a": 1}
+
+
+@promise("report:21")
+def test_a_call_that_was_never_done_ends_with_the_answer() -> None:
+    completion = told(created(), added(0, **function()), *DELTAS, ended())
+    assert completion.tool_calls[0].arguments == {"a": 1}
+    assert not completion.tool_calls[0].incomplete
+
+
+def test_a_call_that_ran_into_the_limit_is_incomplete() -> None:
+    early: dict[str, Any] = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    for status in ("incomplete", "completed"):
+        item = function(arguments='{"a', status=status)
+        completion = told(created(), added(0, **function()), DELTAS[0], done(0, **item), ended(item, **early))
+        assert completion.finish_reason == "length"
+        assert completion.tool_calls[0].incomplete
+
+
+def test_reasoning_takes_its_encrypted_form_from_the_end() -> None:
+    item = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": text} for text in "ab"]}
+    completion = told(
+        created(),
+        added(0, type="reasoning", id="rs_1", summary=[], encrypted_content="provisional"),
+        event("reasoning_summary_part.added", output_index=0, summary_index=0, part={}),
+        event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="a"),
+        event("reasoning_summary_text.delta", output_index=0, summary_index=1, delta="b"),
+        done(0, **item, encrypted_content=SEALED),
+        ended(),
+    )
+    (part,) = completion.messages[0].parts
+    assert isinstance(part, Reasoning)
+    assert (part.text, part.signature) == ("a\n\nb", Signature(FORMAT, SEALED, "rs_1"))
+
+
+def test_items_keep_their_order_when_they_are_done_in_another() -> None:
+    searches = [{"type": "web_search_call", "id": f"ws_{number}"} for number in range(3)]
+    announced = [added(number, **item) for number, item in enumerate(searches)]
+    completion = told(created(), *announced, *(done(n, **searches[n]) for n in (2, 0, 1)), ended(*searches))
+    assert [part.id for part in completion.messages[0].parts if isinstance(part, ServerToolCall)] == [
+        "ws_0",
+        "ws_1",
+        "ws_2",
+    ]
+
+
+@pytest.mark.parametrize("name", ["output_text.annotation.added", "output_text_annotation.added"])
+def test_a_citation_is_told_once(name: str) -> None:
+    annotation = {"type": "url_citation", "url": "https://example.org", "title": "E", "start_index": 0, "end_index": 2}
+    text = said("hi") | {"annotations": [annotation]}
+    completion = told(
+        created(),
+        added(0, **message()),
+        event("output_text.delta", output_index=0, content_index=0, delta="hi"),
+        event(name, output_index=0, content_index=0, annotation_index=0, annotation=annotation),
+        done(0, **message(text)),
+        ended(),
+    )
+    (part,) = completion.messages[0].parts
+    assert isinstance(part, Text)
+    assert [citation.url for citation in part.citations] == ["https://example.org"]
+
+
+def test_unknown_events_are_no_faults_and_a_resumed_stream_has_no_beginning() -> None:
+    completion = told(
+        event("something.new", x=1),
+        {"type": "keepalive"},
+        event("output_text.delta", output_index=0, content_index=0, delta="on"),
+        event("apply_patch_call_operation_diff.delta", output_index=1, delta="-"),
+        ended(message(said("on"))),
+    )
+    assert completion.text == "on"
+
+
+# ── failures stay failures ────────────────────────────────────────────────────────────────────────────────────
+
+ERROR = {"type": "rate_limit_error", "code": "rate_limit_exceeded", "message": "slow down", "param": None}
+
+
+@promise("report:21")
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"type": "error", "error": ERROR},
+        {"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": None},
+        ended(status="failed", error={"code": "rate_limit_exceeded", "message": "slow down"}),
+    ],
+    ids=["nested", "flat", "failed"],
+)
+def test_an_error_is_an_error_in_every_shape(last: dict[str, Any]) -> None:
+    failure = failure_of(created(), added(0, **function()), DELTAS[0], last, ended(status="failed"))
+    assert (failure.kind, failure.code, failure.message) == ("rate_limit", "rate_limit_exceeded", "slow down")
+
+
+@promise("report:16", "report:21")
+def test_a_stream_without_its_last_event_is_truncated() -> None:
+    payloads = [created(), added(0, **function()), *DELTAS]
+    with pytest.raises(dragoman.TruncatedStream) as caught:
+        told(*payloads)
+    assert caught.value.partial.tool_calls[0].incomplete
+    with pytest.raises(dragoman.TruncatedStream):
+        dragoman.accumulate(decoded(wire(*payloads) + b"data: [DONE]\n\n"))
+
+
+def test_done_after_the_last_event_is_nobodys_business() -> None:
+    assert isinstance(decoded(wire(created(), ended(message(said("x")))) + b"data: [DONE]\n\n")[-1], Finished)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"nope",
+        b'{"x":1}',
+        b'{"type":"response.completed"}',
+        b'{"type":"response.output_text.delta","output_index":"x","delta":"y"}',
+    ],
+)
+def test_what_is_no_event_breaks_the_stream(payload: bytes) -> None:
+    last = decoded(wire(created()) + b"data: " + payload + b"\n\n")[-1]
+    assert isinstance(last, StreamFailed)
+    assert last.failure.kind == "server"
+
+
+def test_more_of_an_item_that_was_done_is_an_illegal_move() -> None:
+    failure = failure_of(created(), done(0, **function(arguments="{}")), DELTAS[0], ended())
+    assert "after the item was done" in failure.message
+    assert "function_call_arguments.delta" in failure.message
+
+
+# ── what we write ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def payloads_of(events: list[AnyEvent]) -> list[dict[str, Any]]:
+    encoder = dragoman.StreamEncoder(FORMAT)
+    data = (encoder.encode(events) + encoder.close()).decode()
+    found = []
+    for block in data.split("\n\n")[:-1]:
+        name, payload = block.split("\n")
+        found.append(json.loads(payload.removeprefix("data: ")))
+        assert name == f"event: {found[-1]['type']}"
+    assert [payload["sequence_number"] for payload in found] == list(range(len(found)))
+    return found
+
+
+FINISHED = Finished(Finish("stop"))
+
+
+def test_a_text_has_every_event_of_its_life() -> None:
+    found = payloads_of([StreamStart("r", "m", 1), PartStart(0, Text("")), PartDelta(0, "hi"), PartEnd(0), FINISHED])
+    assert [payload["type"].removeprefix("response.") for payload in found] == [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
+    assert found[-1]["response"]["output"] == [found[-2]["item"]]
+    assert found[-2]["item"]["status"] == "completed"
+
+
+def test_texts_that_follow_each_other_share_an_item() -> None:
+    texts: list[AnyEvent] = [PartStart(0, Text("a")), PartEnd(0), PartStart(1, Refusal("b")), PartEnd(1)]
+    call: list[AnyEvent] = [PartStart(2, ToolCall("c", "f")), PartEnd(2)]
+    items = payloads_of([StreamStart("r", "m", 1), *texts, *call, FINISHED])[-1]["response"]["output"]
+    assert [item["type"] for item in items] == ["message", "function_call"]
+    assert [part["type"] for part in items[0]["content"]] == ["output_text", "refusal"]
+    assert items[1]["arguments"] == "{}"
+
+
+def test_a_failure_leaves_open_what_was_open() -> None:
+    cut: list[AnyEvent] = [PartStart(0, ToolCall("c", "f")), PartDelta(0, '{"a'), PartEnd(0, incomplete=True)]
+    found = payloads_of([StreamStart("r", "m", 1), *cut, StreamFailed(dragoman.ir.Failure("overloaded", "busy"))])
+    assert [payload["type"] for payload in found[-2:]] == ["error", "response.failed"]
+    assert found[-2]["error"]["message"] == found[-1]["response"]["error"]["message"] == "busy"
+    assert "response.output_item.done" not in {payload["type"] for payload in found}
+    early = payloads_of([StreamStart("r", "m", 1), *cut, Finished(Finish("length"))])
+    assert early[-1]["type"] == "response.incomplete"
+    assert early[-1]["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert early[-2]["item"]["status"] == "incomplete"
+
+
+PARTS: dict[str, list[AnyEvent]] = {
+    "reasoning of another family": [
+        PartStart(0, Reasoning("")),
+        PartDelta(0, "hm"),
+        PartEnd(0, Signature("anthropic", "c2ln")),
+    ],
+    "redacted reasoning": [PartStart(0, Reasoning("", Signature("anthropic", "c2ln"), redacted=True)), PartEnd(0)],
+    "reasoning of our own, under its own id": [
+        PartStart(0, Reasoning("")),
+        PartEnd(0, Signature(FORMAT, SEALED, "rs_9")),
+    ],
+    "a signature known at once": [PartStart(0, ToolCall("c", "f", signature=Signature("google", "s"))), PartEnd(0)],
+    "a signature told last": [PartStart(0, Text("")), PartDelta(0, "hi"), PartEnd(0, Signature("google", "s"))],
+    "a call signed last": [PartStart(0, ToolCall("c", "f")), PartEnd(0, Signature("google", "s"))],
+    "an empty text that is signed": [PartStart(0, Text("")), PartEnd(0, Signature("google", "s"))],
+}
+
+
+@promise("law:6-owed-back")
+@pytest.mark.parametrize("events", PARTS.values(), ids=PARTS.keys())
+def test_signatures_come_back_on_their_own_part(events: list[AnyEvent]) -> None:
+    stream = [StreamStart("r", "m", 1), *events, FINISHED]
+    encoder = dragoman.StreamEncoder(FORMAT)
+    again = dragoman.accumulate(decoded(encoder.encode(stream) + encoder.close())).messages[0].parts
+    wanted = dragoman.accumulate(stream).messages[0].parts
+    assert [(type(part), getattr(part, "signature", None)) for part in again] == [
+        (type(part), getattr(part, "signature", None)) for part in wanted
+    ]
+
+
+def test_items_of_our_own_pass_and_those_of_others_are_told() -> None:
+    call = ServerToolCall("mcp_1", "t", FORMAT, {"type": "mcp_call", "id": "mcp_1", "name": "t"})
+    result = ServerToolResult("mcp_1", "t", FORMAT, {"output": "x"})
+    other = Opaque("anthropic", "new", {"type": "new"})
+    parts: tuple[AnyPart, ...] = (call, result, other)
+    stream: list[AnyEvent] = [StreamStart("r", "m", 1)]
+    for index, part in enumerate(parts):
+        stream += [PartStart(index, part), PartEnd(index)]
+    encoder = dragoman.StreamEncoder(FORMAT)
+    completion = dragoman.accumulate(decoded(encoder.encode([*stream, FINISHED]) + encoder.close()))
+    assert completion.messages[0].parts == (call, result)
+    assert [loss.severity for loss in encoder.losses] == ["dropped"]
+
+
+def test_citations_and_usage_arrive() -> None:
+    cited = PartDelta(0, "", Citation("https://example.org", "E", start=0, end=2))
+    found = payloads_of(
+        [StreamStart("r", "m", 1), PartStart(0, Text("hi")), cited, PartEnd(0), UsageUpdate(Usage(3, 4, 1)), FINISHED]
+    )
+    response = found[-1]["response"]
+    assert [annotation["url"] for annotation in response["output"][0]["content"][0]["annotations"]] == [
+        "https://example.org"
+    ]
+    assert response["usage"]["input_tokens_details"]["cached_tokens"] == 1
+    assert response["usage"]["total_tokens"] == 7
+
+
+# ── custom tools ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@promise("report:20")
+@pytest.mark.parametrize("source", [name for name in FORMATS if name not in {FORMAT, "openai-chat"}])
+def test_a_custom_tool_that_crossed_as_a_function_streams_back_as_custom(source: str) -> None:
+    call: list[AnyEvent] = [
+        PartStart(0, ToolCall("call_1", "sql")),
+        PartDelta(0, '{"input":'),
+        PartDelta(0, '"SELECT 1"}'),
+        PartEnd(0),
+    ]
+    encoder = dragoman.StreamEncoder(source)
+    data = encoder.encode([StreamStart("r", "m", 1), *call, Finished(Finish("tool_calls"))]) + encoder.close()
+    request = Request("m", (Message("user", "go"),), (CustomTool("sql"),))
+    translator = dragoman.StreamTranslator(source=source, target=FORMAT, request=request)
+    arrived = dragoman.accumulate(decoded(translator.feed(data) + translator.close()))
+    (again,) = arrived.tool_calls
+    assert (again.custom, again.name, again.arguments_text) == (True, "sql", "SELECT 1")
+
+
+def test_a_custom_tool_whose_arguments_are_not_one_text_stays_a_function() -> None:
+    stream: list[AnyEvent] = [
+        StreamStart("r", "m", 1),
+        PartStart(0, ToolCall("call_1", "sql")),
+        PartDelta(0, '{"query":"x"}'),
+        PartEnd(0),
+        Finished(Finish("tool_calls")),
+    ]
+    encoder = dragoman.StreamEncoder("anthropic-messages")
+    request = Request("m", (Message("user", "go"),), (CustomTool("sql"),))
+    translator = dragoman.StreamTranslator(source="anthropic-messages", target=FORMAT, request=request)
+    translator.feed(encoder.encode(stream) + encoder.close())
+    (call,) = translator.completion.tool_calls
+    assert (call.custom, call.arguments) == (False, {"query": "x"})
