@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.ir import Completion, Message
+from dragoman.ir import Completion, Finish, Message
 from dragoman.losses import LossLog
 
 _OF_AN_ANSWER = {"id": "id of the answer", "model": "model name", "created": "date", "usage": "token counts"}
@@ -24,3 +24,10 @@ def only_message(completion: Completion, log: LossLog, *, holds: frozenset[str] 
         if finish.stop_sequence is not None:
             log.drop(completion, "finish.stop_sequence", "matched stop sequence", why)
     return completion.messages[0] if completion.messages else Message("assistant", ())
+
+
+def finish_with(message: Message, finish: Finish | None = None) -> Finish | None:
+    """Calls tell that the answer waits for their results, whatever word the record has for its end, or none."""
+    if message.tool_calls and (finish is None or finish.reason in {"stop", "unknown"}):
+        return Finish("tool_calls", None if finish is None else finish.raw)
+    return finish

@@ -11,7 +11,7 @@ from dragoman.codecs.reading import WireReader, keep, spliced
 from dragoman.codecs.records.agent_sdk.messages import FAMILY, MessageDecoder, MessageEncoder
 from dragoman.codecs.records.agent_sdk.request import place
 from dragoman.codecs.records.agent_sdk.wire import CompletionRecord, UsageRecord
-from dragoman.codecs.records.answers import only_message
+from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.reading import as_json
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Usage
@@ -119,9 +119,10 @@ def decode_response(body: bytes) -> Completion:
             got = f"a message of role {message.role}"
             raise DecodeError(path="$.messages", expected="the assistant's messages only", got=got, source=FAMILY)
     usage = None if wire.usage is UNSET else decode_usage(wire.usage)
+    message = _joined(messages, wire.messages)
     return Completion(
-        (_joined(messages, wire.messages),) if messages else (),
-        None if wire.stop_reason is UNSET else decode_finish(wire.stop_reason),
+        (message,),
+        finish_with(message, None if wire.stop_reason is UNSET else decode_finish(wire.stop_reason)),
         usage,
         model=None if wire.usage is UNSET else wire.usage.model,
         metadata={FAMILY: extra},
@@ -133,7 +134,8 @@ def _joined(messages: tuple[Message, ...], records: list[Raw]) -> Message:
     if len(messages) == 1:
         return messages[0]
     parts: tuple[AnyPart, ...] = tuple(part for message in messages for part in message.parts)
-    return Message("assistant", parts, messages[0].name, {FAMILY: {RECORDS: Raw(encode_json(records))}})
+    name = messages[0].name if messages else None
+    return Message("assistant", parts, name, {FAMILY: {RECORDS: Raw(encode_json(records))}})
 
 
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
@@ -147,7 +149,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     fields: dict[str, Any] = {"messages": records}
     if completion.usage is not None:
         fields["usage"] = encode_usage(completion.usage, completion, log, native=native)
-    if completion.finish is not None:
+    if completion.finish is not None and not (native and completion.finish.raw is None):
         fields["stop_reason"] = encode_finish(completion.finish, completion, log, native=native)
     return Encoded(bytes(spliced(as_json(fields), (completion.metadata or {}).get(FAMILY, {}))))
 

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import WireReader, keep, spliced
-from dragoman.codecs.records.answers import only_message
+from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.modular_prompt.messages import FAMILY, MessageDecoder, MessageEncoder
 from dragoman.codecs.records.modular_prompt.request import place
 from dragoman.codecs.records.modular_prompt.wire import QueryResult, TokenCounts
@@ -79,9 +79,10 @@ def decode_response(body: bytes) -> Completion:
     wire = read_record(_reader, as_json(entries), "$", FAMILY)
     decoder = MessageDecoder()
     decoder.add_message("assistant", as_json({"role": "assistant", **record}), "$")
+    (message,) = decoder.messages
     return Completion(
-        tuple(decoder.messages),
-        None if wire.finish_reason is UNSET else decode_finish(wire.finish_reason),
+        (message,),
+        finish_with(message, None if wire.finish_reason is UNSET else decode_finish(wire.finish_reason)),
         None if wire.usage is UNSET else decode_usage(wire.usage),
         metadata={FAMILY: {} if wire.extra is UNSET else wire.extra},
     )
@@ -95,7 +96,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     del fields["role"]
     if "content" in fields and bytes(fields["content"]) == b"null" and not native:
         fields["content"] = ""  # a result always has text, if empty
-    if completion.finish is not None:
+    if completion.finish is not None and not (native and completion.finish.raw is None):
         fields["finishReason"] = encode_finish(completion.finish, completion, log, native=native)
     if completion.usage is not None:
         fields["usage"] = encode_usage(completion.usage, completion, log)

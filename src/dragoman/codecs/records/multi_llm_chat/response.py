@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Raw
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.records.answers import only_message
+from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.multi_llm_chat.messages import FAMILY, MessageDecoder, MessageEncoder
 from dragoman.codecs.records.multi_llm_chat.request import locate as locate_request
 from dragoman.errors import DecodeError
@@ -18,7 +18,7 @@ def decode_response(body: bytes) -> Completion:
     if len(messages) != 1 or messages[0].role != "assistant":
         got = messages[0].role if len(messages) == 1 else "results among its parts"
         raise DecodeError(path="$.role", expected="the entry of a model", got=got, source=FAMILY)
-    return Completion(tuple(messages), metadata={FAMILY: {}})
+    return Completion(tuple(messages), finish_with(messages[0]), metadata={FAMILY: {}})
 
 
 def encode_response(completion: Completion, log: LossLog) -> Encoded:

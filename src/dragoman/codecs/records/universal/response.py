@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import WireReader
-from dragoman.codecs.records.answers import only_message
+from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.roles import place_of
 from dragoman.codecs.records.universal.messages import FAMILY, STYLE, MessageDecoder, MessageEncoder
 from dragoman.codecs.records.universal.wire import MessageRecord
@@ -23,7 +23,8 @@ def decode_response(body: bytes) -> Completion:
         raise DecodeError(path="$.role", expected="assistant", got=repr(role), source=FAMILY)
     decoder = MessageDecoder()
     decoder.add_message("assistant", Raw(body), "$")
-    return Completion(tuple(decoder.messages), metadata={FAMILY: {}})
+    (message,) = decoder.messages
+    return Completion((message,), finish_with(message), metadata={FAMILY: {}})
 
 
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
