@@ -2,6 +2,7 @@
 
 from dragoman.drivers.base import (
     CallMetadata,
+    Defaults,
     Driver,
     FinishReason,
     QueryResult,
@@ -14,6 +15,7 @@ from dragoman.drivers.scripted import EchoDriver, Scripted, ScriptedDriver
 
 __all__ = [
     "CallMetadata",
+    "Defaults",
     "Driver",
     "EchoDriver",
     "FinishReason",

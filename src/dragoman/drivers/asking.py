@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
-from dragoman.drivers.base import Choice, HasDefinition, Prompt, Settings, Tool
+from dragoman.drivers.base import Choice, Defaults, HasDefinition, Prompt, Settings, Tool
 from dragoman.ir import (
     AnyTool,
     CustomTool,
@@ -33,12 +33,14 @@ def build_request(
     tools: Sequence[Tool] | None = None,
     tool_choice: Choice = None,
     messages: Sequence[Message] = (),
-    settings: Settings,
+    settings: Defaults,
 ) -> Request:
     """The request that one call means. `settings` are the driver's defaults and the call's own, already merged."""
-    unknown = settings.keys() - Settings.__annotations__.keys()
+    unknown = settings.keys() - Defaults.__annotations__.keys()
     if unknown:
         raise TypeError(f"unknown settings: {', '.join(sorted(unknown))}; known: {', '.join(Settings.__annotations__)}")
+    tools = settings.get("tools") if tools is None else tools
+    tool_choice = settings.get("tool_choice") if tool_choice is None else tool_choice
     system = settings.get("system")
     spoken = (*_opening(prompt), *messages)
     if not spoken:

@@ -95,6 +95,13 @@ class Settings(TypedDict, total=False):
     """Keep the bytes of both directions in the result."""
 
 
+class Defaults(Settings, total=False):
+    """What a driver may be given once, for all its calls."""
+
+    tools: Sequence[Tool]
+    tool_choice: Choice
+
+
 class CallMetadata(Struct, frozen=True, kw_only=True):
     """How a call went."""
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import structs
 
 from dragoman.codecs.registry import Codec, codec, folder_of
-from dragoman.drivers.base import Settings
+from dragoman.drivers.base import Defaults
 from dragoman.drivers.credentials import (
     AmazonSignature,
     ApiKey,
@@ -60,7 +60,7 @@ class Options(TypedDict, total=False):
     """An address, or "" for none at all; left out, the environment tells."""
     tls: Tls | None
     transport: Transport | None
-    defaults: Settings
+    defaults: Defaults
     environment: Environment
     """Instead of that of the process."""
 

@@ -19,6 +19,7 @@ from dragoman.drivers.asking import build_request
 from dragoman.drivers.base import (
     CallMetadata,
     Choice,
+    Defaults,
     Prompt,
     QueryResult,
     RawExchange,
@@ -89,7 +90,7 @@ class Call(Struct, kw_only=True):
 class RemoteDriver:
     """A model of a provider. Made by `dragoman.connect`."""
 
-    def __init__(self, channel: Channel, model: str, defaults: Settings) -> None:
+    def __init__(self, channel: Channel, model: str, defaults: Defaults) -> None:
         self.channel = channel
         self.model = model
         self.defaults = defaults
@@ -110,7 +111,7 @@ class RemoteDriver:
         messages: Sequence[Message] = (),
         **settings: Unpack[Settings],
     ) -> QueryResult:
-        merged: Settings = {**self.defaults, **settings}
+        merged: Defaults = {**self.defaults, **settings}
         request = build_request(prompt, tools=tools, tool_choice=tool_choice, messages=messages, settings=merged)
         call = self.prepare(request, merged, stream=False)
         try:
@@ -129,7 +130,7 @@ class RemoteDriver:
         messages: Sequence[Message] = (),
         **settings: Unpack[Settings],
     ) -> StreamResult:
-        merged: Settings = {**self.defaults, **settings}
+        merged: Defaults = {**self.defaults, **settings}
         request = build_request(prompt, tools=tools, tool_choice=tool_choice, messages=messages, settings=merged)
         call = self.prepare(request, merged, stream=True)
 

@@ -14,6 +14,7 @@ from dragoman.drivers.asking import build_request
 from dragoman.drivers.base import (
     CallMetadata,
     Choice,
+    Defaults,
     FinishReason,
     Prompt,
     QueryResult,
@@ -73,13 +74,13 @@ class ScriptedDriver:
     'tool_calls'
     """
 
-    def __init__(self, script: Script, *, name: str = "scripted/test", defaults: Settings | None = None) -> None:
+    def __init__(self, script: Script, *, name: str = "scripted/test", defaults: Defaults | None = None) -> None:
         self.name = name
         self.requests: list[Request] = []
         self.closed = False
         self._ask = script if callable(script) else None
         self._queue: deque[Line] = deque() if callable(script) else deque(script)
-        self._defaults: Settings = defaults or {}
+        self._defaults: Defaults = defaults or {}
         self._calls = 0
 
     async def query(
@@ -103,7 +104,7 @@ class ScriptedDriver:
         messages: Sequence[Message] = (),
         **settings: Unpack[Settings],
     ) -> StreamResult:
-        merged: Settings = {**self._defaults, **settings}
+        merged: Defaults = {**self._defaults, **settings}
         request = build_request(prompt, tools=tools, tool_choice=tool_choice, messages=messages, settings=merged)
         source = _ScriptedSource(lambda: self._next(request))
 
@@ -155,7 +156,7 @@ class ScriptedDriver:
 class EchoDriver(ScriptedDriver):
     """Says the newest text of the user again."""
 
-    def __init__(self, *, name: str = "echo/test", defaults: Settings | None = None) -> None:
+    def __init__(self, *, name: str = "echo/test", defaults: Defaults | None = None) -> None:
         super().__init__(_echo, name=name, defaults=defaults)
 
 
