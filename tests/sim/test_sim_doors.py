@@ -16,7 +16,7 @@ from dragoman.sim.rules import (
 )
 from dragoman.sim.server import Simulator
 from dragoman.sim.service import APIS, HIDDEN, Settings
-from tests.sim.wire import DOORS, Answer, ask, send
+from tests.sim.wire import DOORS, Answer, Body, ask, send
 
 QUESTION = "What is the weather in Paris and in Oslo?"
 CHECKS: dict[str, Any] = {
@@ -299,3 +299,20 @@ def test_gemini_without_sse_streams_an_array(dragoman_sim: Simulator) -> None:
     assert "".join(chunk["candidates"][0]["content"]["parts"][0]["text"] for chunk in whole).startswith("1 2 3")
     refused = send(dragoman_sim, path, {"contents": []}, door.headers)
     assert refused.json[0]["error"]["code"] == 400
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "beta"),
+    [
+        ("context_management", {"edits": []}, "context-management-2025-06-27"),
+        ("thread", {"type": "create"}, "message-threads-2026-08-12"),
+        ("output_config", {"task_budget": {"type": "tokens", "total": 9}}, "task-budgets-2026-03-13"),
+        ("thinking", {"type": "adaptive", "display": "updates"}, "thinking-display-updates-2026-08-18"),
+    ],
+)
+def test_fields_in_beta_need_their_beta(dragoman_sim: Simulator, field: str, value: Body, beta: str) -> None:
+    door = DOORS["anthropic-messages"]
+    body = {**door.ask("hi"), field: value}
+    refused = ask(dragoman_sim, door, body)
+    assert "Extra inputs are not permitted" in door.message_of(refused.json)
+    assert ask(dragoman_sim, door, body, anthropic_beta=f"other-2025-01-01, {beta}").status == 200

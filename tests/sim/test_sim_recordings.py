@@ -14,6 +14,7 @@ from dragoman.sim.instances import Hints, arguments_for
 from dragoman.sim.service import Service, Settings
 from dragoman.sim.view import Asked
 from tests.sim.test_sim_doors import CHECKS
+from tests.sim.test_sim_rules import BETAS
 from tests.sim.validity import faults
 from tests.sim.wire import DOORS
 from tests.support.recordings import Record
@@ -35,7 +36,7 @@ ANSWERED_AT_LEAST = 0.85
 
 def exchange_of(record: Record, api: str, path: str) -> Exchange:
     address = urlsplit(record.endpoint)
-    headers = {**DOORS[api].headers, "anthropic-version": "2023-06-01"}
+    headers = {**DOORS[api].headers, "anthropic-version": "2023-06-01", "anthropic-beta": BETAS}
     body = json.dumps(record.request).encode()
     return Exchange("POST", path or address.path, dict(parse_qsl(address.query)), headers, body)
 

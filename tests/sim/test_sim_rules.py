@@ -38,6 +38,24 @@ GOOD: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
 }
 
 
+# The tables speak of what is in beta, too.
+BETAS = ",".join(
+    f"{name}-2026-09-04"
+    for name in (
+        "context-management",
+        "compact",
+        "mcp-client",
+        "server-side-fallback",
+        "fallback-credit",
+        "message-threads",
+        "task-budgets",
+        "thinking-binding-controls",
+        "thinking-display-updates",
+        "mid-conversation-tool-changes",
+    )
+)
+
+
 @pytest.fixture(scope="module")
 def simulator() -> Iterator[Simulator]:
     """The tables speak of models and signatures that never were; what they break is something else."""
@@ -53,7 +71,8 @@ def address(api: str, beside: dict[str, Any]) -> tuple[str, dict[str, str]]:
         owner = "/projects/p/locations/global/publishers/google" if api == "vertex" else ""
         return f"/{version}{owner}/models/{model}:generateContent", door.headers
     if api == "anthropic-messages":
-        return door.path, {**door.headers, "anthropic-version": beside.get("version", "2026-10-21")}
+        version = beside.get("version", "2026-10-21")
+        return door.path, {**door.headers, "anthropic-version": version, "anthropic-beta": BETAS}
     if api == "bedrock-converse":
         model = quote(beside.get("model", "amazon.nova-lite-v1:0"), safe="")
         return f"/model/{model}/converse", door.headers

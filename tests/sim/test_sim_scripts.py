@@ -173,3 +173,25 @@ def test_a_mistaken_turn_is_told_at_once(dragoman_sim: Simulator) -> None:
     with pytest.raises(msgspec.ValidationError, match="nam"):
         dragoman_sim.play(turn)
     assert json.loads("{}") == {}
+
+
+# How each API tells why it ended; Responses has no word for it but that of an answer left incomplete.
+WORDS: dict[str, Any] = {
+    "openai-chat": lambda body: body["choices"][0]["finish_reason"],
+    "azure-openai": lambda body: body["choices"][0]["finish_reason"],
+    "openai-responses": lambda body: body["incomplete_details"]["reason"],
+    "anthropic-messages": lambda body: body["stop_reason"],
+    "anthropic-vertex": lambda body: body["stop_reason"],
+    "gemini": lambda body: body["candidates"][0]["finishReason"],
+    "vertex": lambda body: body["candidates"][0]["finishReason"],
+    "ollama-chat": lambda body: body["done_reason"],
+    "bedrock-converse": lambda body: body["stopReason"],
+}
+
+
+@EVERY
+def test_an_end_that_nobody_knows(dragoman_sim: Simulator, api: str) -> None:
+    door = DOORS[api]
+    dragoman_sim.play({"text": "So", "finish_word": "tired", "times": 2})
+    assert WORDS[api](ask(dragoman_sim, door, door.ask("hi")).json) == "tired"
+    assert b'"tired"' in ask(dragoman_sim, door, door.ask("hi"), stream=True).body

@@ -77,6 +77,8 @@ class ScriptedTurn(Fault, frozen=True, kw_only=True, forbid_unknown_fields=True)
     text: str | None = None
     calls: tuple[ScriptedCall, ...] = ()
     finish: Finish | None = None
+    # The word of the wire for it: `pause_turn`, `MALFORMED_FUNCTION_CALL`, or one that nobody knows.
+    finish_word: str | None = None
     usage: ScriptedUsage | None = None
     # Characters of each piece of a stream.
     chunk: int | None = None
@@ -87,6 +89,7 @@ class ScriptedTurn(Fault, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def answer(self, asked: Asked) -> Answer:
         answer = limited(asked, self._parts(asked), counts=Counts(input=count_asked(asked)), finish=self.finish)
+        answer = replace(answer, word=self.finish_word)
         if self.usage is None:
             return answer
         given = {name: value for name, value in msgspec.structs.asdict(self.usage).items() if value is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -123,7 +124,9 @@ async def _write(response: web.StreamResponse, event: bytes, drip: float) -> Non
 
 
 @asynccontextmanager
-async def serving(service: Service, *, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
+async def serving(
+    service: Service, *, host: str = LOOPBACK, port: int = 0, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
     """Serves until the block is left; gives the URL. Port 0 takes any that is free."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", Door(service).handle)
@@ -132,9 +135,9 @@ async def serving(service: Service, *, host: str = LOOPBACK, port: int = 0) -> A
     await runner.setup()
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-        await web.SockSite(runner, listening).start()
+        await web.SockSite(runner, listening, ssl_context=tls).start()
         address = listening.getsockname()
-        yield f"http://{f'[{host}]' if ':' in host else host}:{address[1]}"
+        yield f"http{'s' if tls else ''}://{f'[{host}]' if ':' in host else host}:{address[1]}"
     finally:
         await runner.cleanup()
 
@@ -142,10 +145,18 @@ async def serving(service: Service, *, host: str = LOOPBACK, port: int = 0) -> A
 class Simulator:
     """The simulators in a thread of their own: `with Simulator() as simulator: ... simulator.url ...`."""
 
-    def __init__(self, settings: Settings | None = None, *, host: str = LOOPBACK, port: int = 0) -> None:
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        host: str = LOOPBACK,
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.service = Service(settings or Settings())
         self.host = host
         self.port = port
+        self.tls = tls
         self.url = ""
         self._failure: BaseException | None = None
         self._ready = threading.Event()
@@ -180,7 +191,7 @@ class Simulator:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with serving(self.service, host=self.host, port=self.port) as url:
+        async with serving(self.service, host=self.host, port=self.port, tls=self.tls) as url:
             self.url = url
             self._ready.set()
             await self._stop.wait()

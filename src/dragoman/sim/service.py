@@ -87,7 +87,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     binds_thinking: bool = False
     script: Script = Script()
     # How many requests are remembered.
-    remembered: int = 10_000
+    remembered: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,8 @@ class Answer:
     finish: Finish
     counts: Counts
     stop_sequence: str | None = None
+    # The wire's own word for the end, where a script wants another than the usual.
+    word: str | None = None
 
     @property
     def text(self) -> str:

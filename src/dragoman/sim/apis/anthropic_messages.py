@@ -10,8 +10,8 @@ from dataclasses import replace
 import msgspec
 
 from dragoman.sim import caching, catalogue, tokens
+from dragoman.sim.apis import anthropic_betas, google
 from dragoman.sim.apis import anthropic_thinking as thinking
-from dragoman.sim.apis import google
 from dragoman.sim.exchange import (
     Answered,
     Api,
@@ -79,7 +79,6 @@ _FINISH: Mapping[Finish, str] = {
     "calls": "tool_use",
     "refusal": "refusal",
 }
-_BETA = re.compile(r"[a-z0-9-]+-\d{4}-\d{2}-\d{2}")
 # Thinking is on unless switched off, and its text withheld unless asked for: see the table in the wire notes.
 _THINKS_UNASKED = re.compile(r"claude-(?:(?:fable|mythos|opus|sonnet|haiku)-5|mythos-preview)")
 _SHOWS_NO_THOUGHTS = re.compile(r"claude-(?:(?:fable|mythos|opus|sonnet|haiku)-5|mythos-preview|opus-4-[78])")
@@ -303,7 +302,7 @@ class Writer:
             "role": "assistant",
             "model": self.model,
             "content": [self._block(part, index) for index, part in enumerate(answer.parts)],
-            "stop_reason": _FINISH[answer.finish],
+            "stop_reason": answer.word or _FINISH[answer.finish],
             "stop_sequence": answer.stop_sequence,
             "stop_details": _stop_details(answer),
             "usage": usage_of(answer),
@@ -368,10 +367,7 @@ class Writer:
 
 
 def _checked(visit: Visit, body: JsonObject, version: str) -> None:
-    betas = [beta.strip() for beta in visit.exchange.headers.get("anthropic-beta", "").split(",") if beta.strip()]
-    if unknown := [beta for beta in betas if not _BETA.fullmatch(beta)]:
-        values = ", ".join(f"`{beta}`" for beta in unknown)
-        raise Refused(Problem("invalid", f"Unexpected value(s) {values} for the `anthropic-beta` header."))
+    anthropic_betas.check(body, visit.exchange.headers.get("anthropic-beta", ""))
     if violations := rules.check_request(body, version=version):
         raise refused_by(violations)
     if not visit.any_seal:

@@ -270,7 +270,7 @@ class Writer:
         return f"tooluse_{self.visit.exchange.mark('call', index)[:22]}"
 
     def _ending(self, answer: Answer) -> dict[str, object]:
-        ending: dict[str, object] = {"stopReason": _FINISH[answer.finish]}
+        ending: dict[str, object] = {"stopReason": answer.word or _FINISH[answer.finish]}
         if "/stop_sequence" in self.paths:
             ending["additionalModelResponseFields"] = {"stop_sequence": answer.stop_sequence}
         return ending

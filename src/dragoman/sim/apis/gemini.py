@@ -253,7 +253,7 @@ class Writer:
     def whole(self, answers: list[Answer]) -> JsonObject:
         candidates = []
         for index, answer in enumerate(answers):
-            more: dict[str, object] = {"finishReason": _FINISH[answer.finish]}
+            more: dict[str, object] = {"finishReason": answer.word or _FINISH[answer.finish]}
             if answer.finish == "calls" and not self.vertex:
                 more["finishMessage"] = "Model generated function call(s)."
             candidates.append(self._candidate(self._parts(answer), index, **more))
@@ -268,7 +268,7 @@ class Writer:
             if signature is not None and "functionCall" not in part:
                 # The signature of a text comes on an empty part after it, with the finish reason.
                 last = [{"text": "", "thoughtSignature": signature}]
-        yield self._chunk(last, answer, finishReason=_FINISH[answer.finish])
+        yield self._chunk(last, answer, finishReason=answer.word or _FINISH[answer.finish])
 
     def _chunk(self, parts: list[dict[str, object]], answer: Answer, **more: object) -> JsonObject:
         return {"candidates": [self._candidate(parts, 0, **more)], "usageMetadata": usage_of(answer), **self._tail}

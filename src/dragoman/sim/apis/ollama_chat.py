@@ -169,7 +169,7 @@ class Writer:
             "eval_count": counts.output,
             "eval_duration": generated,
         }
-        reason = "length" if answer.finish == "length" else "stop"
+        reason = answer.word or ("length" if answer.finish == "length" else "stop")
         return {"done": True, "done_reason": reason, **{name: value for name, value in metrics.items() if value}}
 
     def _calls(self, answer: Answer) -> list[JsonObject]:

@@ -185,7 +185,8 @@ class Writer:
         return f"call_{self.visit.exchange.mark('call', choice, index)[:24]}"
 
     def _finish(self, answer: Answer) -> str:
-        return "function_call" if self.legacy and answer.finish == "calls" else _FINISH[answer.finish]
+        usual = "function_call" if self.legacy and answer.finish == "calls" else _FINISH[answer.finish]
+        return answer.word or usual
 
     # whole
 

@@ -212,7 +212,8 @@ class Writer:
 
     def response(self, answer: Answer | None) -> dict[str, object]:
         """The whole response; without an answer, what it looks like while it is being made."""
-        cut = answer is not None and answer.finish == "length"
+        cut = answer is not None and (answer.finish == "length" or answer.word is not None)
+        reason = (answer.word if answer else None) or "max_output_tokens"
         echo = {key: self.body.get(key, usual) for key, usual in _ECHO.items()}
         form = object_at(self.body, "text", "format") or {"type": "text"}
         reasoning = {"effort": None, "summary": None, **object_at(self.body, "reasoning")}
@@ -224,7 +225,7 @@ class Writer:
             "status": "in_progress" if answer is None else "incomplete" if cut else "completed",
             "background": False,
             "error": None,
-            "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+            "incomplete_details": {"reason": reason} if cut else None,
             "model": text_at(self.body, "model"),
             "output": [] if answer is None else self.items(answer),
             "reasoning": reasoning,
