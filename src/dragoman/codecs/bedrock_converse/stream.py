@@ -16,6 +16,7 @@ from dragoman.codecs.arguments import UNPARSED_KEY, unwrap_arguments
 from dragoman.codecs.bedrock_converse import carriers
 from dragoman.codecs.bedrock_converse.errors import ERROR_TYPE, decode_error
 from dragoman.codecs.bedrock_converse.event_encoder import EventEncoder
+from dragoman.codecs.bedrock_converse.frames import EventFrames
 from dragoman.codecs.bedrock_converse.messages import SERVER_CALL, TYPED, decode_blocks
 from dragoman.codecs.bedrock_converse.parts import decode_citation, decode_part, own
 from dragoman.codecs.bedrock_converse.profile import FAMILY
@@ -30,7 +31,7 @@ from dragoman.codecs.bedrock_converse.stream_wire import (
     WireEvent,
 )
 from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, ReasoningText
-from dragoman.codecs.framing import AwsEventStream, Limits
+from dragoman.codecs.framing import Limits
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireReader
 from dragoman.errors import DecodeError, IllegalEvent
@@ -137,8 +138,8 @@ class PayloadDecoder:
         self._flow_part = -1
 
     @staticmethod
-    def framing(limits: Limits) -> AwsEventStream:
-        return AwsEventStream(limits, SOURCE)
+    def framing(limits: Limits) -> EventFrames:
+        return EventFrames(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         if self._state is ENDED:
