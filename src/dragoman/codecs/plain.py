@@ -17,7 +17,7 @@ from dragoman.codecs.reading import WireValue
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, AnyTool, Request, Text, ToolDefinition
 from dragoman.ir.notes import Spelling
-from dragoman.ir.values import Metadata, encode_json
+from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
@@ -46,12 +46,6 @@ def has_rare_settings(request: Request) -> bool:
 
 class PlainWire(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What ordinary requests say and nothing else: whatever fits is read without a look at all that could be there."""
-
-
-def has_own_notes(node: Any, family: str) -> bool:
-    """Whether the target's own family has something to say about this node: then the long way knows how."""
-    metadata: Metadata | None = node.metadata
-    return metadata is not None and family in metadata
 
 
 def is_object(data: bytes) -> bool:

@@ -13,7 +13,7 @@ from dragoman.codecs.anthropic_messages.plain_request import PlainText
 from dragoman.codecs.anthropic_messages.response import decode_finish, encode_usage, message_id, usage_of
 from dragoman.codecs.anthropic_messages.wire import MessageResponse, TextBlock, ToolUseBlock, UsageWire
 from dragoman.codecs.ids import INVENTED_PREFIX
-from dragoman.codecs.plain import PlainWire, has_own_notes, is_object
+from dragoman.codecs.plain import PlainWire, is_object
 from dragoman.codecs.reading import MaybeStr, WireValue
 from dragoman.ir import AnyPart, Completion, Message, Text, ToolCall
 from dragoman.ir.messages import content_held
@@ -87,7 +87,11 @@ def encode_plain_response(completion: Completion) -> bytes | None:
     if len(messages) != 1 or finish is None or finish.stop_sequence is not None or usage is None:
         return None
     word = _FINISHES.get(finish.reason)
-    if word is None or has_own_notes(completion, FAMILY) or has_own_notes(usage, FAMILY):
+    if (
+        word is None
+        or (completion.metadata is not None and FAMILY in completion.metadata)
+        or (usage.metadata is not None and FAMILY in usage.metadata)
+    ):
         return None
     blocks = _blocks(messages[0])
     if blocks is None:
@@ -117,7 +121,12 @@ def _blocks(message: Message) -> list[WireValue] | None:
     called = False
     for part in content:
         if type(part) is Text and not called:
-            if part.citations or part.signature is not None or part.cache is not None or has_own_notes(part, FAMILY):
+            if (
+                part.citations
+                or part.signature is not None
+                or part.cache is not None
+                or (part.metadata is not None and FAMILY in part.metadata)
+            ):
                 return None
             blocks.append(TextBlock(part.text))
         elif type(part) is ToolCall:
@@ -127,7 +136,7 @@ def _blocks(message: Message) -> list[WireValue] | None:
                 or part.incomplete
                 or part.signature is not None
                 or part.cache is not None
-                or has_own_notes(part, FAMILY)
+                or (part.metadata is not None and FAMILY in part.metadata)
             ):
                 return None
             called = True

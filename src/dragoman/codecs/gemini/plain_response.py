@@ -22,7 +22,7 @@ from dragoman.codecs.gemini.wire import (
     UsageMetadata,
 )
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id
-from dragoman.codecs.plain import PlainWire, has_own_notes, is_object
+from dragoman.codecs.plain import PlainWire, is_object
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import AnyPart, Completion, Message, Signature, Text, ToolCall, Usage
 from dragoman.ir.messages import content_held
@@ -106,11 +106,16 @@ _FINISHES = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP"}
 
 def encode_plain_response(completion: Completion, profile: GeminiProfile = PROFILE) -> bytes | None:  # noqa: ARG001
     messages, finish, usage = completion.messages, completion.finish, completion.usage
-    if len(messages) != 1 or finish is None or usage is None or has_own_notes(completion, FAMILY):
+    if (
+        len(messages) != 1
+        or finish is None
+        or usage is None
+        or (completion.metadata is not None and FAMILY in completion.metadata)
+    ):
         return None
     word = _FINISHES.get(finish.reason)
     counts = _usage(usage)
-    if word is None or counts is None or has_own_notes(finish, FAMILY):
+    if word is None or counts is None or (finish.metadata is not None and FAMILY in finish.metadata):
         return None
     parts = _wire_parts(messages[0])
     if not parts:
@@ -129,7 +134,12 @@ def encode_plain_response(completion: Completion, profile: GeminiProfile = PROFI
 
 def _usage(usage: Usage) -> WireValue:
     thoughts, cached, read, written = usage.reasoning, usage.cached, usage.input, usage.output
-    if usage.image or has_own_notes(usage, FAMILY) or (thoughts or 0) > written or (cached or 0) > read:
+    if (
+        usage.image
+        or (usage.metadata is not None and FAMILY in usage.metadata)
+        or (thoughts or 0) > written
+        or (cached or 0) > read
+    ):
         return None
     return UsageMetadata(
         read,
@@ -142,14 +152,19 @@ def _usage(usage: Usage) -> WireValue:
 
 def _wire_parts(message: Message) -> list[WireValue] | None:
     content: Any = content_held(message)
-    if message.name is not None or has_own_notes(message, FAMILY):
+    if message.name is not None or (message.metadata is not None and FAMILY in message.metadata):
         return None
     if type(content) is str:
         return [TextOut(content)]
     wires: list[WireValue] = []
     for part in content:
         if type(part) is Text:
-            if part.citations or part.signature is not None or part.cache is not None or has_own_notes(part, FAMILY):
+            if (
+                part.citations
+                or part.signature is not None
+                or part.cache is not None
+                or (part.metadata is not None and FAMILY in part.metadata)
+            ):
                 return None
             wires.append(TextOut(part.text))
         elif type(part) is ToolCall:
@@ -158,7 +173,7 @@ def _wire_parts(message: Message) -> list[WireValue] | None:
                 type(held) is not Raw
                 or part.signature is not None
                 or part.cache is not None
-                or has_own_notes(part, FAMILY)
+                or (part.metadata is not None and FAMILY in part.metadata)
             ):
                 return None
             sent: str | UnsetType = UNSET if part.invented_id or call_id[:4] == INVENTED_PREFIX else call_id

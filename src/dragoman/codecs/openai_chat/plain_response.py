@@ -28,7 +28,7 @@ from dragoman.codecs.openai_chat.wire import (
     Function,
     UsageWire,
 )
-from dragoman.codecs.plain import PlainWire, has_own_notes
+from dragoman.codecs.plain import PlainWire
 from dragoman.codecs.reading import MaybeInt, MaybeStr, WireValue
 from dragoman.ir import Completion, Message, Text, ToolCall
 from dragoman.ir.messages import content_held
@@ -135,7 +135,11 @@ def encode_plain_response(completion: Completion, profile: ChatProfile = PROFILE
     ):
         return None
     word = _FINISHES.get(finish.reason)
-    if word is None or has_own_notes(completion, FAMILY) or has_own_notes(usage, FAMILY):
+    if (
+        word is None
+        or (completion.metadata is not None and FAMILY in completion.metadata)
+        or (usage.metadata is not None and FAMILY in usage.metadata)
+    ):
         return None
     answer = _answer(messages[0])
     if answer is None:
@@ -156,11 +160,11 @@ def _answer(message: Message) -> WireValue:
     calls: list[WireValue] = []
     for part in content:
         if type(part) is ToolCall:
-            if part.custom or part.signature is not None or has_own_notes(part, FAMILY):
+            if part.custom or part.signature is not None or (part.metadata is not None and FAMILY in part.metadata):
                 return None
             calls.append(Call(part.id, Function(part.name, arguments_as_text(part)), "function"))
         elif type(part) is Text and text is None and not calls:
-            if part.citations or part.signature is not None or has_own_notes(part, FAMILY):
+            if part.citations or part.signature is not None or (part.metadata is not None and FAMILY in part.metadata):
                 return None
             text = part.text
         else:
