@@ -102,6 +102,16 @@ def test_results_and_errors_are_told() -> None:
     assert "1 attachment)" in respond(after(Result("screenshot", "here", media=1))).text
 
 
+def test_words_after_results_are_a_remark_on_them() -> None:
+    done = after(Result("get_weather", "wet"))
+    beside = replace(done, turns=(*done.turns, Turn("user", "[a picture]", media=("image",))))
+    assert respond(beside).text == "get_weather says: wet."
+    more = replace(done, turns=(*done.turns, Turn("user", "And what is 2 + 2?")))
+    assert respond(more).text == "get_weather says: wet. 2 + 2 = 4"
+    answered = replace(more, turns=(*more.turns, Turn("assistant", "4"), Turn("user", "Say: bye")))
+    assert respond(answered).text == "bye"
+
+
 def test_steps_are_taken_one_after_the_other() -> None:
     text = "Check the weather in Paris, then send an email to ann@example.org with subject: Rain"
     assert [call.name for call in respond(asked(text)).calls] == ["get_weather"]

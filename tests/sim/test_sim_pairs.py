@@ -175,3 +175,68 @@ def test_a_tool_conversation_crosses(dragoman_sim: Simulator, source: str, targe
     following = NEXT[source](body, called)
     told = exchange(dragoman_sim, following, source, target, streamed=streamed)
     assert DOORS[source].text_of(told) == TOLD
+
+
+# --- an error and a picture among the results ---------------------------------------------------------------------
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+FAILED = "no station there"
+
+
+def _rich_messages(body: Body, answer: Any) -> Body:
+    following = _messages_next(body, answer)
+    first_result, second_result = following["messages"][-1]["content"]
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+    first_result["content"] = [{"type": "text", "text": "see the picture"}, picture]
+    second_result |= {"content": FAILED, "is_error": True}
+    return following
+
+
+def _rich_gemini(body: Body, answer: Any) -> Body:
+    following = _gemini_next(body, answer)
+    first_result, second_result = following["contents"][-1]["parts"]
+    picture = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
+    first_result["functionResponse"] |= {"response": {"output": "see the picture"}, "parts": [picture]}
+    second_result["functionResponse"]["response"] = {"error": FAILED}
+    return following
+
+
+def _rich_responses(body: Body, answer: Any) -> Body:
+    following = _responses_next(body, answer)
+    picture = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}", "detail": "auto"}
+    following["input"][-2]["output"] = [{"type": "input_text", "text": "see the picture"}, picture]
+    following["input"][-1]["output"] = json.dumps({"error": FAILED})
+    return following
+
+
+def _rich_converse(body: Body, answer: Any) -> Body:
+    following = _converse_next(body, answer)
+    first_result, second_result = (block["toolResult"] for block in following["messages"][-1]["content"])
+    first_result["content"] = [
+        {"text": "see the picture"},
+        {"image": {"format": "png", "source": {"bytes": PIXEL}}},
+    ]
+    second_result |= {"content": [{"text": FAILED}], "status": "error"}
+    return following
+
+
+RICH: dict[str, Callable[[Body, Any], Body]] = {
+    "anthropic-messages": _rich_messages,
+    "gemini": _rich_gemini,
+    "vertex": _rich_gemini,
+    "openai-responses": _rich_responses,
+    "bedrock-converse": _rich_converse,
+}
+
+
+@promise("law:3-legality", "law:6-owed-back")
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("source", RICH)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_error_and_a_picture_cross(dragoman_sim: Simulator, source: str, target: str, *, streamed: bool) -> None:
+    body = first(source)
+    following = RICH[source](body, exchange(dragoman_sim, body, source, target, streamed=streamed))
+    told = DOORS[source].text_of(exchange(dragoman_sim, following, source, target, streamed=streamed))
+    assert "see the picture" in told
+    assert FAILED in told
+    assert PIXEL in dragoman_sim.requests[-1].body.decode()

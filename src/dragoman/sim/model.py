@@ -53,19 +53,34 @@ class Situation:
     asked: Asked
     question: str
     media: tuple[str, ...]
-    # How often tools were called since the question, and what the last calls brought.
+    # How often tools were called since the question, and what the calls brought.
     rounds: int
     results: tuple[Result, ...]
+    # What the user said beside or right after results that nobody has answered yet.
+    remark: str = ""
 
 
 def situation_of(asked: Asked) -> Situation:
-    newest = next((index for index in reversed(range(len(asked.turns))) if _asks(asked.turns[index])), None)
-    if newest is None:
-        return Situation(asked, "", (), _rounds(asked.turns), _last_results(asked.turns))
-    question, after = asked.turns[newest], asked.turns[newest + 1 :]
-    # Text beside results is a remark on them (some clients send it so), not a new question.
-    results = _last_results(after) or question.results
-    return Situation(asked, question.text, question.media, _rounds(after) + bool(question.results), results)
+    turns = asked.turns
+    asking = [index for index, turn in enumerate(turns) if _asks(turn)]
+    questions = [index for index in asking if not _comments(turns, index)]
+    start = questions[-1] if questions else -1
+    after = turns[start + 1 :]
+    remarks = [turns[index] for index in asking if index > start]
+    return Situation(
+        asked,
+        question=turns[start].text if questions else "\n".join(turn.text for turn in remarks),
+        media=tuple(kind for turn in (*turns[max(start, 0) : start + 1], *remarks) for kind in turn.media),
+        rounds=_rounds(after),
+        results=_last_results(after),
+        remark="\n".join(turn.text for turn in remarks),
+    )
+
+
+def _comments(turns: Sequence[Turn], index: int) -> bool:
+    """Words beside results, or right after them, are no new question: some clients put pictures there."""
+    before = turns[index - 1] if index else None
+    return bool(turns[index].results or (before and before.role == "user" and before.results))
 
 
 def _asks(turn: Turn) -> bool:
@@ -125,12 +140,16 @@ def _with_results(situation: Situation) -> str:
 
 
 def _prose(situation: Situation) -> str:
-    if situation.results:
-        return _told(situation)
+    if not situation.results:
+        return _by_skill(situation, situation.question) or _small_talk(situation)
+    return " ".join(filter(None, (_told(situation), _by_skill(situation, situation.remark))))
+
+
+def _by_skill(situation: Situation, text: str) -> str:
     for pattern, skill in SKILLS:
-        if found := pattern.search(situation.question):
+        if found := pattern.search(text):
             return skill(found, situation)
-    return _small_talk(situation)
+    return ""
 
 
 def _told(situation: Situation) -> str:
