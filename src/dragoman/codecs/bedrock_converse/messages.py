@@ -314,8 +314,8 @@ class MessageEncoder(PartEncoder):
                 self._join_user(message, turn)
                 turn = None
             else:
-                turn = None
                 self._encode_message(message, wires, notes)
+                turn = turn if len(wires) == before else None  # nothing of it is sent: the turn goes on
             if notes and len(wires) > before:
                 noted.append((len(wires) - 1, notes))
             elif notes:
