@@ -148,4 +148,4 @@ def test_wire_and_record_formats_are_told_apart() -> None:
     assert set(dragoman.formats()) == set(FORMATS)
     assert dragoman.formats("wire") == dragoman.formats()
     assert dragoman.formats("record") == ("universal", "modular-prompt", "agent-sdk", "multi-llm-chat")
-    assert dragoman.formats(None) == dragoman.formats("wire") + dragoman.formats("record")
+    assert dragoman.formats(None) == sum((dragoman.formats(kind) for kind in ("wire", "compatible", "record")), ())

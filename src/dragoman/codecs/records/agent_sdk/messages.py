@@ -146,7 +146,10 @@ class MessageEncoder(RoleEncoder):
         run: list[AnyPart] = []
         for part in message.parts:
             if isinstance(part, Reasoning):
-                if run:
+                if any(isinstance(said, ToolCall) for said in run):
+                    # Between a call and its result there is no place for another message.
+                    self.log.degrade(part, "", "place of reasoning", "it is stored before the calls of its turn")
+                elif run:
                     records.append(self._assistant(message, run, first=not records))
                     run = []
                 records.append(self._reasoning(part))
