@@ -12,7 +12,7 @@ from msgspec import structs
 from dragoman.codecs.assembly import Accumulator
 from dragoman.codecs.framing import Framing, Limits
 from dragoman.codecs.registry import codec, folder_of
-from dragoman.codecs.templates import Templates
+from dragoman.codecs.templates import Ring, Templates
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import AnyEvent, Completion, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed, Text
 from dragoman.losses import Loss, LossLog, intermediate_path
@@ -66,51 +66,69 @@ class StreamDecoder:
         _lend(account, decoder)
         self._decoder: PayloadDecoder = decoder
         self._framing = self._decoder.framing(limits or Limits())
-        self._templates: Templates = getattr(decoder, "templates", None) or Templates()
-        self.known = self._templates.framed
+        self._frame = self._framing.feed
         self._decode = self._decoder.decode
+        self._templates: Templates | None = getattr(decoder, "templates", None)
+        self.known = Ring() if self._templates is None else self._templates.framed
         self._restore = _restorer(request)
         self._account = account
+        self._is_heard = account is not None or self._restore is not None
         self._failed = False
 
     def feed(self, data: bytes) -> list[AnyEvent]:
+        if self._templates is None:
+            return self.feed_unknown(data)
         known = self.known
         text = known.read(data)
         if text is None:
             return self.feed_unknown(data)
         events: list[AnyEvent] = [PartDelta(known.last.index, text)] if text else []
-        if self._account is not None:
-            self._account.add(events)
-        return events
+        return self.heard(events) if self._is_heard else events
 
     def feed_unknown(self, data: bytes) -> list[AnyEvent]:
         """What is not like anything before."""
         if self._failed:
             return []
-        framing = self._framing
-        framing.total += self.known.passed
+        if self._templates is not None:
+            return self._feed_and_learn(data, self._templates)
+        events: list[AnyEvent] = []
+        try:
+            payloads = self._frame(data)
+            if len(payloads) == 1:
+                events = self._decode(payloads[0])
+                return self.heard(events) if self._is_heard else events
+            for payload in payloads:
+                events += self.heard(self._decode(payload))
+        except DecodeError as error:
+            events += self._broken_off(error)
+        return events
+
+    def _feed_and_learn(self, data: bytes, templates: Templates) -> list[AnyEvent]:
+        framing, known = self._framing, self.known
+        framing.total += known.passed
         clean = framing.clean
         events: list[AnyEvent] = []
         try:
             payloads = framing.feed(data)
             for payload in payloads:
                 events += self._told(payload)
-            if self._templates.news is not None and clean and framing.clean and len(payloads) == 1:
-                self._templates.learn_frame(data, payloads[0])
+            if templates.news is not None and clean and framing.clean and len(payloads) == 1:
+                templates.learn_frame(data, payloads[0])
         except DecodeError as error:
             events += self._broken_off(error)
         # Only what begins where an event begins can be known, and only within the limits.
-        self.known.passed = 0
-        self.known.room = framing.small - framing.total if framing.clean else -1
+        known.passed = 0
+        known.room = framing.small - framing.total if framing.clean else -1
         return events
 
     def _told(self, payload: bytes) -> list[AnyEvent]:
         """What one payload says. It is heard before the next one is read, which may look back at it."""
-        known = self._templates.payloads
-        text = known.read(payload)
-        if text is None:
-            return self._heard(self._decode(payload))
-        return self._heard([PartDelta(known.last.index, text)] if text else [])
+        if self._templates is not None:
+            known = self._templates.payloads
+            text = known.read(payload)
+            if text is not None:
+                return self.heard([PartDelta(known.last.index, text)] if text else [])
+        return self.heard(self._decode(payload))
 
     def close(self) -> list[AnyEvent]:
         """The bytes have ended."""
@@ -128,12 +146,12 @@ class StreamDecoder:
             # What no end of an event followed, and does not read, was cut.
             return events + self._broken_off(error, "truncated")
         try:
-            events += self._heard(self._decoder.close())
+            events += self.heard(self._decoder.close())
         except DecodeError as error:
             events += self._broken_off(error)
         return events
 
-    def _heard(self, events: list[AnyEvent]) -> list[AnyEvent]:
+    def heard(self, events: list[AnyEvent]) -> list[AnyEvent]:
         if self._restore is not None:
             events = self._restore(events)
         if self._account is not None:
@@ -143,14 +161,14 @@ class StreamDecoder:
     def _broken_off(self, error: DecodeError, kind: FailureKind = "server") -> list[AnyEvent]:
         """The parts that were open or waiting come to an end, then our own word on what went wrong."""
         self._failed = True
-        self._templates.forget()
+        self.known.clear()
         kind = "too_large" if isinstance(error, LimitExceeded) else kind
         ends = [
             structs.replace(event, signature=None, incomplete=True) if isinstance(event, PartEnd) else event
             for event in self._decoder.close()
             if isinstance(event, PartStart | PartDelta | PartEnd)
         ]
-        return self._heard([*ends, StreamFailed(Failure(kind, str(error), raw_type=type(error).__name__))])
+        return self.heard([*ends, StreamFailed(Failure(kind, str(error), raw_type=type(error).__name__))])
 
 
 class StreamEncoder:
@@ -163,18 +181,18 @@ class StreamEncoder:
         self._log = LossLog()
         encoder = _stream_module(target).EventEncoder(self._log, **options)
         _lend(account, encoder)
-        self._encoder: EventEncoder = encoder
+        self.inner: EventEncoder = encoder
         self.fragment: Callable[[int, str], bytes] = getattr(encoder, "fragment", self._delta)
         """The bytes of one delta without citation, told without an event."""
 
     def _delta(self, index: int, text: str) -> bytes:
-        return self._encoder.encode([PartDelta(index, text)])
+        return self.inner.encode([PartDelta(index, text)])
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
-        return self._encoder.encode(events)
+        return self.inner.encode(events)
 
     def close(self) -> bytes:
-        return self._encoder.close()
+        return self.inner.close()
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -201,6 +219,7 @@ class StreamTranslator:
         self._decoder = StreamDecoder(source, request=request, limits=limits, account=account)
         self._encoder = None if source == target else StreamEncoder(target, account=account, **options)
         self._known = self._decoder.known
+        self._decode = self._decoder.feed_unknown
         self._texts = account.texts
         self._fragment = None if self._encoder is None else self._encoder.fragment
 
@@ -208,11 +227,16 @@ class StreamTranslator:
         known = self._known
         text = known.read(data)
         if text is None:
-            events = self._decoder.feed_unknown(data)
-            return data if self._encoder is None else self._encoder.encode(events)
+            return self._pass_on(self._decode(data), data)
         index = known.last.index
-        self._texts[index].append(text)
+        pieces = self._texts.get(index)
+        if pieces is None:  # a call that is held back until it is whole
+            return self._pass_on(self._decoder.heard([PartDelta(index, text)]), data)
+        pieces.append(text)
         return data if self._fragment is None else self._fragment(index, text)
+
+    def _pass_on(self, events: list[AnyEvent], data: bytes) -> bytes:
+        return data if self._encoder is None else self._encoder.inner.encode(events)
 
     def close(self) -> bytes:
         events = self._decoder.close()

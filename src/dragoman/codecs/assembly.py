@@ -6,7 +6,7 @@ answer does; never because what has come so far happens to parse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import structs
@@ -59,6 +59,11 @@ class Assembler:
         """The events since the last time."""
         events, self.events = self.events, []
         return events
+
+    def said(self, index: int, texts: Mapping[int, list[str]]) -> str:
+        """The text of a part: what was heard of it, and what has not been taken yet."""
+        new = [event.text for event in self.events if type(event) is PartDelta and event.index == index]
+        return "".join([*texts.get(index, ()), *new])
 
     def end_all(self, *, incomplete: bool = False) -> None:
         """End what is open. Cut short: calls are incomplete, and reasoning that never ended has no signature."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -54,20 +55,21 @@ class _Run:
 
     def __init__(self, place: int) -> None:
         self.place = place
-        self.texts: list[str] = []
+        self.parts: list[_Outgoing] = []
         self.length = 0
         self.citations: list[Citation] = []
 
-    def add(self, text: str, citations: Iterable[Citation]) -> None:
-        for citation in citations:
+    def add(self, part: _Outgoing) -> None:
+        length = sum(map(len, part.said()))
+        for citation in part.citations:
             start = self.length + (citation.start or 0)
-            end = self.length + (len(text) if citation.end is None else citation.end)
+            end = self.length + (length if citation.end is None else citation.end)
             self.citations.append(structs.replace(citation, start=start, end=end))
-        self.texts.append(text)
-        self.length += len(text)
+        self.parts.append(part)
+        self.length += length
 
     def part(self) -> Text:
-        return Text("".join(self.texts), tuple(self.citations))
+        return Text("".join(chain.from_iterable(part.said() for part in self.parts)), tuple(self.citations))
 
 
 class _Answer:
@@ -97,22 +99,35 @@ class _Answer:
 class _Outgoing:
     """One part on its way out: the bytes around each of its pieces, if it flows."""
 
-    __slots__ = ("answer", "citations", "end", "flows", "head", "pieces", "start", "tail")
+    __slots__ = ("answer", "citations", "end", "flows", "head", "keeps", "pieces", "start", "tail")
 
-    def __init__(self, answer: _Answer, start: PartStart) -> None:
+    def __init__(self, answer: _Answer, start: PartStart, pieces: list[str] | None) -> None:
         self.answer = answer
         self.start = start
         self.flows = False
         self.head = b""
         self.tail = b""
-        self.pieces: list[str] = []
+        self.keeps = pieces is None
+        self.pieces: list[str] = [] if pieces is None else pieces
+        """What its deltas said. Citations count its bytes, and are sent last."""
         self.citations: list[Citation] = []
         self.end = PartEnd(start.index, incomplete=True)
 
-    def whole(self) -> AnyPart:
+    def said(self) -> Iterator[str]:
+        first = self.start.part
+        if isinstance(first, Text | Reasoning | Refusal):
+            yield first.text
+        yield from self.pieces
+
+    def has_said(self) -> bool:
+        return any(self.said())
+
+    def whole(self, pieces: Sequence[str]) -> AnyPart:
+        """The part with so much of its text."""
         told: list[AnyEvent] = [structs.replace(self.start, candidate=0), self.end]
-        if self.pieces:
-            told.insert(1, PartDelta(self.start.index, "".join(self.pieces)))
+        text = "".join(pieces)
+        if text:
+            told.insert(1, PartDelta(self.start.index, text))
         return accumulate(told).messages[0].parts[0]
 
 
@@ -135,29 +150,34 @@ class EventEncoder:
         self._parts: dict[int, _Outgoing] = {}
         self._usage: Usage | None = None
         self._out: list[bytes] = []
+        self.texts: Mapping[int, list[str]] | None = None
+        """Where somebody keeps what was said; otherwise the parts do."""
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
         out = self._out
         for event in events:
-            if type(event) is PartDelta:
-                part = self._parts[event.index]
-                text = event.text
-                if event.citation is not None:
-                    part.citations.append(event.citation)
-                elif text:
-                    part.pieces.append(text)
-                    if part.head:
-                        out.append(part.head + encode_json(text) + part.tail)
-                    elif part.flows:
-                        self._carry(part, text)
-            else:
+            if type(event) is not PartDelta:
                 _HANDLERS[type(event)](self, event)
+            elif event.citation is None:
+                out.append(self._piece(event.index, event.text))
+            else:
+                self._parts[event.index].citations.append(event.citation)
         data = b"".join(out)
         out.clear()
-        if not data.isascii():
-            for mark, escape in _LINE_ENDS:
-                data = data.replace(mark, escape)
         return self._bracketed(data) if self._array else data
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        data = self._piece(index, text)
+        return self._bracketed(data) if self._array else data
+
+    def _piece(self, index: int, text: str) -> bytes:
+        part = self._parts[index]
+        if part.keeps:
+            part.pieces.append(text)
+        if not part.flows or not text:
+            return b""
+        return part.head + _one_line(text) + part.tail if part.head else self._carry(part, text)
 
     def close(self) -> bytes:
         if not self._array:
@@ -171,7 +191,10 @@ class EventEncoder:
         return b"[" + data.removeprefix(self._lead)
 
     def _write(self, answer: _Answer, wire: WireValue) -> None:
-        self._out.append(answer.head + bytes(single_line(Raw(encode_json(wire)))) + answer.tail)
+        self._out.append(self._written(answer, wire))
+
+    def _written(self, answer: _Answer, wire: WireValue) -> bytes:
+        return answer.head + _without_line_ends(bytes(single_line(Raw(encode_json(wire))))) + answer.tail
 
     def _on_start(self, event: StreamStart) -> None:
         if self._started:
@@ -187,7 +210,7 @@ class EventEncoder:
             fields["createTime"] = created
         if event.id is not None:
             fields["responseId"] = event.id
-        said = bytes(single_line(spliced(Raw(encode_json(fields)), notes)))
+        said = _without_line_ends(bytes(single_line(spliced(Raw(encode_json(fields)), notes))))
         self._fields = b"}" if said == b"{}" else b"," + said[1:]
         self._notes = {} if feedback is None else {_FEEDBACK: feedback}
 
@@ -207,7 +230,8 @@ class EventEncoder:
     def _on_part_start(self, event: PartStart) -> None:
         answer = self._answer(event.candidate)
         part = event.part
-        outgoing = self._parts[event.index] = _Outgoing(answer, event)
+        pieces = None if self.texts is None else self.texts[event.index]
+        outgoing = self._parts[event.index] = _Outgoing(answer, event, pieces)
         if isinstance(part, Refusal):
             self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
         elif not isinstance(part, Text | Reasoning) or _has_notes(part):
@@ -223,17 +247,14 @@ class EventEncoder:
         elif not answer.encoder.carried:
             outgoing.head, outgoing.tail = answer.head + b'{"text":', b"}" + answer.tail
         if part.text:
-            outgoing.pieces.append(part.text)
-            if outgoing.head:
-                self._out.append(outgoing.head + encode_json(part.text) + outgoing.tail)
-            else:
-                self._carry(outgoing, part.text)
+            out = outgoing.head + _one_line(part.text) + outgoing.tail
+            self._out.append(out if outgoing.head else self._carry(outgoing, part.text))
 
-    def _carry(self, part: _Outgoing, text: str) -> None:
+    def _carry(self, part: _Outgoing, text: str) -> bytes:
         """Reasoning that came before rides on the first piece of the text, as it would on the whole."""
         answer = part.answer
-        self._write(answer, answer.encoder.encode(Text(text)))
         part.head, part.tail = answer.head + b'{"text":', b"}" + answer.tail
+        return self._written(answer, answer.encoder.encode(Text(text)))
 
     def _on_part_end(self, event: PartEnd) -> None:
         part = self._parts.pop(event.index)
@@ -247,11 +268,11 @@ class EventEncoder:
 
     def _end_text(self, part: _Outgoing) -> None:
         answer, end, start = part.answer, part.end, part.start.part
-        if part.pieces or part.citations:
+        if part.citations or part.has_said():
             if answer.run is None or answer.last is not Text:
                 answer.leave(Text)
                 answer.run = _Run(answer.places - 1)
-            answer.run.add("".join(part.pieces), part.citations)
+            answer.run.add(part)
         signature = end.signature or getattr(start, "signature", None)
         if signature is not None and not end.incomplete:
             self._write(answer, answer.encoder.encode(Text(self._called_back(part), signature=signature)))
@@ -259,29 +280,32 @@ class EventEncoder:
 
     def _end_reasoning(self, part: _Outgoing) -> None:
         answer = part.answer
-        whole = part.whole()
-        if part.pieces:
+        known: Any = part.whole(())
+        if part.has_said():
             answer.leave(Reasoning)
-        if not isinstance(whole, Reasoning) or not carriers.is_native_thought(whole):
-            answer.encoder.carried.append(carriers.carried_form(whole))  # type: ignore[arg-type]
-        elif whole.signature is not None and not part.end.incomplete:
-            signed = Reasoning(self._called_back(part), whole.signature, metadata=carriers.NATIVE_THOUGHT)
+        if not carriers.is_native_thought(known):
+            whole: Any = part.whole(part.pieces)
+            answer.encoder.carried.append(carriers.carried_form(whole))
+        elif known.signature is not None and not part.end.incomplete:
+            signed = Reasoning(self._called_back(part), known.signature, metadata=carriers.NATIVE_THOUGHT)
             self._write(answer, answer.encoder.encode(signed))
             answer.leave(None)
 
     def _called_back(self, part: _Outgoing) -> str:
         """The last piece of a part, if it has not left yet: then its signature can stand beside it, where it was."""
         out = self._out
-        if part.pieces and out and out[-1] == part.head + encode_json(part.pieces[-1]) + part.tail:
+        last = part.pieces[-1] if part.pieces else getattr(part.start.part, "text", "")
+        if last and out and out[-1] == part.head + _one_line(last) + part.tail:
             out.pop()
-            return part.pieces[-1]
+            return last
         return ""
 
     def _settle(self, answer: _Answer, *, all_of_them: bool = False) -> None:
         """Send the parts that are complete, up to the first that is not: calls leave in the order they began in."""
         queue = answer.queue
         while queue and (all_of_them or not queue[0].end.incomplete):
-            part = queue.popleft().whole()
+            outgoing = queue.popleft()
+            part = outgoing.whole(outgoing.pieces)
             if isinstance(part, ToolCall) and part.incomplete:
                 part = _unfinished(part)
             wire = answer.encoder.encode(part)
@@ -307,7 +331,7 @@ class EventEncoder:
         if self._usage is not None:
             usage = encode_usage(self._usage, self._log, Completion(()))
         chunk = overlaid(GenerateContentResponse(candidates, usage_metadata=usage), notes)
-        body = bytes(single_line(chunk))[:-1]
+        body = _without_line_ends(bytes(single_line(chunk)))[:-1]
         fields = self._fields if body != b"{" else self._fields.removeprefix(b",")
         self._out.append(self._lead + body + fields + self._stop)
 
@@ -335,7 +359,18 @@ class EventEncoder:
         content = encode_error(event.failure).content.strip()
         if content[:1] == b"[":
             content = content[1:-1]
-        self._out.append(self._lead + bytes(single_line(Raw(content))) + self._stop)
+        self._out.append(self._lead + _without_line_ends(bytes(single_line(Raw(content)))) + self._stop)
+
+
+def _without_line_ends(data: bytes) -> bytes:
+    if not data.isascii():
+        for mark, escape in _LINE_ENDS:
+            data = data.replace(mark, escape)
+    return data
+
+
+def _one_line(text: str) -> bytes:
+    return encode_json(text) if text.isascii() else _without_line_ends(encode_json(text))
 
 
 def _has_notes(part: Text | Reasoning) -> bool:

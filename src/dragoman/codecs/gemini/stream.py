@@ -13,7 +13,7 @@ other families signed rides on the next part, as in answers that are not streame
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -248,8 +248,10 @@ class _Answer:
         self.lane = lane
         self.seed = f"{seed} {number}" if number else seed
         self.decoder = PartDecoder(self.seed, f"$.candidates[{number}].content", marks_ids=True)
+        self.length = 0
+        """Of the running thought so far: carried reasoning is known by it."""
         self.pieces: list[str] = []
-        """The running text or thought so far: citations count its bytes, carried reasoning is known by its length."""
+        """The running text so far, if nobody else keeps it: citations count its bytes."""
         self.shown: list[tuple[int, int]] = []
         """Thoughts (part index, length) that ended without a signature, while the next part may still bring it."""
         self.queue: list[_Call | AnyPart] = []
@@ -279,6 +281,8 @@ class PayloadDecoder:
         self._told_usage: Raw | UnsetType = UNSET
         self._blocked: Finish | None = None
         self._late: Extra = {}
+        self.texts: Mapping[int, list[str]] | None = None
+        """Where somebody keeps what was said."""
 
     @staticmethod
     def framing(limits: Limits) -> SniffedJson:
@@ -304,7 +308,10 @@ class PayloadDecoder:
                     kind = Reasoning if part.thought else Text
                     if answer is not None and answer.lane.flow_kind is kind and not candidate.index:
                         self._usage = chunk.usage_metadata or self._usage
-                        answer.pieces.append(text)
+                        if kind is Reasoning:
+                            answer.length += len(text)
+                        elif self.texts is None:
+                            answer.pieces.append(text)
                         return [PartDelta(answer.lane.flow_index, text)]
         return self._take(candidates, chunk.usage_metadata, chunk.error, payload)
 
@@ -540,7 +547,8 @@ class PayloadDecoder:
                 self._leave(answer)
                 self._flush(answer)
             lane.flow(TEXT, text)
-            answer.pieces.append(text)
+            if self.texts is None:
+                answer.pieces.append(text)
         if signature is None:
             return
         if text or (bundle is not None and lane.flow_kind is Text):
@@ -561,7 +569,7 @@ class PayloadDecoder:
             if lane.flow_kind is None:
                 self._flush(answer)
             lane.flow(NATIVE, text)
-            answer.pieces.append(text)
+            answer.length += len(text)
         if bundle is not None and bundle.last:
             self._restore(answer, bundle.reasoning)
         elif signature is not None:
@@ -573,8 +581,8 @@ class PayloadDecoder:
                 lane.whole(Reasoning("", signature, metadata=NATIVE_THOUGHT))
         elif not text and bundle is None and lane.flow_kind is Reasoning:
             # An empty thought parts two thoughts. What comes next may bring the signatures of both.
-            answer.shown.append((lane.flow_index, sum(map(len, answer.pieces))))
-            answer.pieces = []
+            answer.shown.append((lane.flow_index, answer.length))
+            answer.length = 0
             lane.flow_kind = None
 
     def _restore(self, answer: _Answer, carried: Sequence[Reasoning]) -> None:
@@ -586,8 +594,8 @@ class PayloadDecoder:
             length = len(reasoning.text)
             if length and shown and shown[0][1] == length:
                 index, _ = shown.pop(0)
-            elif length and not shown and lane.flow_kind is Reasoning and sum(map(len, answer.pieces)) == length:
-                index, lane.flow_kind, answer.pieces = lane.flow_index, None, []
+            elif length and not shown and lane.flow_kind is Reasoning and answer.length == length:
+                index, lane.flow_kind, answer.length = lane.flow_index, None, 0
             else:
                 unseen.append(reasoning)
                 continue
@@ -607,16 +615,22 @@ class PayloadDecoder:
         if answer.grounding is not None and lane.flow_kind is Text:
             self._cite(answer, answer.grounding)
         lane.end_flow(signature)
+        answer.length = 0
         answer.pieces = []
 
     def _cite(self, answer: _Answer, grounding: Raw) -> None:
         """The service sends grounding with the last chunk, and means the text before it."""
-        cited, complete = carriers.read_grounding(grounding, [Text("".join(answer.pieces))])
+        cited, complete = carriers.read_grounding(grounding, [Text(self._running_text(answer))])
         answer.grounding = None
         if complete:
             answer.extra[MODELLED + "groundingMetadata"] = answer.extra.pop("groundingMetadata")
         for citation in cited[0].citations:  # type: ignore[union-attr]
             answer.lane.cite(citation)
+
+    def _running_text(self, answer: _Answer) -> str:
+        if self.texts is None:
+            return "".join(answer.pieces)
+        return self._book.said(answer.lane.flow_index, self.texts)
 
     # ── calls ──
 

@@ -173,6 +173,8 @@ class PayloadDecoder:
         self._finishes: dict[int, str] = {}
         self._refused: set[int] = set()
         self._thought: list[str] = []
+        self.texts: Mapping[int, list[str]] | None = None
+        """Where somebody keeps what was said; otherwise this does, of reasoning that may come once more."""
         self.templates = Templates(self._look)
 
     @staticmethod
@@ -371,7 +373,7 @@ class PayloadDecoder:
                 lane.whole(part)
                 continue
             # The text may come fragment by fragment, beside plain `reasoning`, or once more as a whole at the end.
-            if part.text and not text and not (lane.flow_kind is Reasoning and part.text == "".join(self._thought)):
+            if part.text and not text and not (lane.flow_kind is Reasoning and part.text == self._thought_so_far(lane)):
                 self._think(lane, part.text)
             if part.signature is not None:
                 if lane.flow_kind is Reasoning:
@@ -382,8 +384,14 @@ class PayloadDecoder:
     def _think(self, lane: Lane, text: str) -> None:
         if lane.flow_kind is not Reasoning:
             self._thought = []
-        self._thought.append(text)
+        if self.texts is None:
+            self._thought.append(text)
         lane.flow(REASONING, text)
+
+    def _thought_so_far(self, lane: Lane) -> str:
+        if self.texts is None:
+            return "".join(self._thought)
+        return self._book.said(lane.flow_index, self.texts)
 
     def _sign_text(self, lane: Lane, signature: Signature | None) -> None:
         if signature is not None:
