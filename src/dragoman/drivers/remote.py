@@ -44,6 +44,8 @@ from dragoman.translate import encode_request_for
 _FIRST_ERROR = 300
 """Redirects are not followed: a key goes where it was meant to go."""
 _SHOWN = 300
+_GENERAL = frozenset({"invalid_request", "server"})
+"""Where the body's own word is no more than this, the status is more exact: some call a time-out a server error."""
 AGENT = f"dragoman/{dragoman.__version__}"
 
 
@@ -289,6 +291,8 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
     except DecodeError:
         failure = _unread(body, response.status)
     changes: dict[str, Any] = {}
+    if failure.kind in _GENERAL:
+        changes["kind"] = kind_of_status(response.status)
     if failure.request_id is None:
         changes["request_id"] = _request_id(channel.provider, headers)
     if failure.retry_after is None and "retry-after" in headers:
