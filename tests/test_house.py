@@ -64,6 +64,8 @@ for source in dragoman.formats():
             "model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
         if source == "bedrock-converse":
             request = {"messages": [{"role": "user", "content": [{"text": "hi"}]}]}
+        if source == "openai-responses":
+            request = {"model": "m", "input": [{"role": "user", "content": "hi"}]}
         dragoman.translate_request(request, source=source, target=target)
 """
     assert forbidden_in(loaded_by(work)) - forbidden_in(loaded_by("import msgspec")) == set()

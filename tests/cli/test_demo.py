@@ -21,7 +21,7 @@ def test_the_demo_shows_every_format_and_what_to_do_next(capsysbinary: Captured)
     assert re.search(r"^openai-chat  the same JSON again$", text, re.MULTILINE)
     for target in set(dragoman.formats()) - {"openai-chat"}:
         assert re.search(rf"^{target}  .*\d dropped", text, re.MULTILINE), target
-        losses = dragoman.translate_request(transcript(), source="openai-chat", target=target).losses
+        losses = dragoman.translate_request(transcript(), source="openai-chat", target=target, model="MODEL").losses
         for loss in losses:
             assert loss.path in text
     for severity in ("dropped", "degraded", "invented"):

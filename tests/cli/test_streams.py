@@ -385,7 +385,7 @@ BEGINNINGS: dict[str, tuple[bytes, str | None, str | None]] = {
     "a chunk without its kind": (b'{"choices": [{"delta": {}}]}', "openai-chat", "openai-chat"),
     "a message": (b'{"type": "message", "content": []}', None, None),
     "a request": (b'{"messages": []}', None, None),
-    "Responses": (RESPONSES + OVERLOADED, None, None),
+    "Responses": (RESPONSES + OVERLOADED, "openai-responses", "openai-responses"),
     "a comment": (b": hello\n\n", None, None),
     "an event not yet whole": (CHAT[:60], None, None),
     "half a character": (b'data: {"choices": [], "x": "\xc3\n\n', None, None),

@@ -266,16 +266,3 @@ class ChatResponse(Wire, frozen=True, omit_defaults=True):
     usage: Raw | UnsetType = UNSET
     service_tier: Raw | UnsetType = UNSET
     system_fingerprint: Raw | UnsetType = UNSET
-
-
-class ErrorBody(Wire, frozen=True):
-    message: str | UnsetType = UNSET
-    type: str | None | UnsetType = UNSET
-    param: str | None | UnsetType = UNSET
-    # Groq, OpenRouter and vLLM give a number.
-    code: str | int | None | UnsetType = UNSET
-
-
-class ErrorResponse(Wire, frozen=True):
-    # Mistral and some gateways leave the envelope out.
-    error: ErrorBody | str | UnsetType = UNSET

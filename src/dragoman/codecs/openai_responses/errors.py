@@ -1,7 +1,7 @@
 """Responses errors, both ways.
 
-The two APIs of this vendor answer a refused request with one and the same body, so it is read and written in one place.
-What is different here is the error within an answer or a stream: `response.error`, with words of its own.
+A refused request is answered with the body of all OpenAI APIs. What is different here is the error within an answer or
+a stream: `response.error`, with words of its own.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.error_bodies import ErrorBodies
 from dragoman.codecs.failures import kind_of_status
-from dragoman.codecs.openai_chat.errors import decode_error as decode_chat_error
-from dragoman.codecs.openai_chat.errors import encode_error
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.errors import DecodeError
 from dragoman.ir import Failure, FailureKind
 from dragoman.ir.values import compact_text, parse_json
 
-__all__ = ["decode_error", "decode_failure", "encode_error", "encode_failure"]
+_bodies = ErrorBodies(FAMILY, "openai-responses error")
 
 _KIND_OF_CODE: dict[str, FailureKind] = {
     "server_error": "server",
@@ -62,11 +61,11 @@ _errors = msgspec.json.Decoder(ErrorWire)
 
 
 def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
-    try:
-        return decode_chat_error(body, status, headers)
-    except DecodeError as error:
-        source = "openai-responses error"
-        raise type(error)(path=error.path, expected=error.expected, got=error.got, source=source) from error
+    return _bodies.decode(body, status, headers)
+
+
+def encode_error(failure: Failure) -> Encoded:
+    return _bodies.encode(failure)
 
 
 def decode_failure(held: Raw, status: int | None = None) -> Failure:

@@ -1,0 +1,159 @@
+"""The error body that OpenAI's APIs and all who speak like them answer with, both ways.
+
+One shape for several formats; each keeps what it says beyond that under the name of its own family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
+from dragoman.codecs.reading import Wire, WireReader, check_text, keep, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import Failure, FailureKind
+from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json
+
+
+class ErrorBody(Wire, frozen=True):
+    message: str | UnsetType = UNSET
+    type: str | None | UnsetType = UNSET
+    param: str | None | UnsetType = UNSET
+    # Groq, OpenRouter and vLLM give a number.
+    code: str | int | None | UnsetType = UNSET
+
+
+class ErrorResponse(Wire, frozen=True):
+    # Mistral and some gateways leave the envelope out.
+    error: ErrorBody | str | UnsetType = UNSET
+
+
+_TYPE_OF: dict[FailureKind, str] = {
+    "invalid_request": "invalid_request_error",
+    "authentication": "invalid_request_error",
+    "billing": "insufficient_quota",
+    "permission": "invalid_request_error",
+    "not_found": "invalid_request_error",
+    "conflict": "invalid_request_error",
+    "too_large": "invalid_request_error",
+    "rate_limit": "rate_limit_error",
+    "server": "server_error",
+    "overloaded": "server_error",
+    "timeout": "server_error",
+    "cancelled": "invalid_request_error",
+    "truncated": "server_error",
+}
+_KIND_OF_WORD: dict[str, FailureKind] = {
+    "insufficient_quota": "billing",
+    "rate_limit_error": "rate_limit",
+    "rate_limit_exceeded": "rate_limit",
+    "tokens": "rate_limit",
+    "requests": "rate_limit",
+    "model_not_found": "not_found",
+    "invalid_api_key": "authentication",
+    "authentication_error": "authentication",
+    "server_error": "server",
+}
+
+
+class ErrorBodies:
+    """The error bodies of one format."""
+
+    def __init__(self, family: str, source: str) -> None:
+        self._family = family
+        self._source = source
+        self._reader = WireReader(ErrorResponse, source)
+        self._bare_reader = WireReader(ErrorBody, source)
+
+    def decode(self, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
+        check_text(body, self._source)
+        try:
+            wire = self._reader.read(body)
+            if wire.error is UNSET:
+                bare = self._bare_reader.read(body)
+                extra = (keep(self._family, bare.extra) or {self._family: {}})[self._family]
+                return self._failure(bare, extra | {"~bare": Raw(b"true")}, status, headers or {})
+        except DecodeError:
+            held = exact_object(body)
+            if held is None:
+                raise
+            return self._unknown_failure(held, status, headers or {})
+        error = wire.error if isinstance(wire.error, ErrorBody) else ErrorBody(wire.error)
+        extra = (keep(self._family, wire.extra, error=error.extra) or {self._family: {}})[self._family]
+        if isinstance(wire.error, str):
+            extra["~string"] = Raw(b"true")
+        return self._failure(error, extra, status, headers or {})
+
+    def _failure(self, error: ErrorBody, extra: Extra, status: int | None, headers: Mapping[str, str]) -> Failure:
+        code = None if error.code is UNSET or error.code is None else str(error.code)
+        raw_type = error.type if isinstance(error.type, str) else None
+        notes: Extra = {"~code": Raw(encode_json(error.code))} if isinstance(error.code, int) else {}
+        for key in ("message", "type", "param", "code"):
+            if getattr(error, key) is UNSET:
+                notes["~absent:" + key] = Raw(b"true")
+        detail = extra.get("detail")
+        return Failure(
+            _KIND_OF_WORD.get(code or "")
+            or _KIND_OF_WORD.get(raw_type or "")
+            or kind_of_status(_status(status, error)),
+            error.message if error.message is not UNSET else "" if detail is None else _said(detail),
+            _status(status, error),
+            code,
+            error.param if isinstance(error.param, str) else None,
+            retry_after_of(headers),
+            headers.get("x-request-id"),
+            raw_type,
+            metadata={self._family: notes | extra},
+        )
+
+    def _unknown_failure(self, held: Raw, status: int | None, headers: Mapping[str, str]) -> Failure:
+        """An object that is no error we know: its text is the message."""
+        return Failure(
+            kind_of_status(status),
+            _said(held),
+            status,
+            retry_after=retry_after_of(headers),
+            request_id=headers.get("x-request-id"),
+            metadata={self._family: {"~body": held}},
+        )
+
+    def encode(self, failure: Failure) -> Encoded:
+        notes = (failure.metadata or {}).get(self._family, {})
+        status = failure.status or status_of_kind(failure.kind)
+        headers = {} if failure.request_id is None else {"x-request-id": failure.request_id}
+        if failure.retry_after is not None:
+            headers["retry-after"] = f"{failure.retry_after:g}"
+        if "~body" in notes:
+            return Encoded(bytes(notes["~body"]), (), "", headers, status)
+        if "~string" in notes:
+            return Encoded(bytes(spliced(ErrorResponse(failure.message), notes)), (), "", headers, status)
+        native = self._family in (failure.metadata or {})
+        body: dict[str, Any] = {
+            "message": failure.message,
+            "type": failure.raw_type if native else _TYPE_OF[failure.kind],
+            "param": failure.parameter,
+            "code": notes.get("~code", failure.code),
+        }
+        for key in list(body):
+            if "~absent:" + key in notes:
+                del body[key]
+        if "~bare" in notes:
+            return Encoded(bytes(spliced(Raw(encode_json(body)), notes)), (), "", headers, status)
+        inner = spliced(Raw(encode_json(body)), inner_extra(notes, "error") or {})
+        return Encoded(bytes(spliced(ErrorResponse(inner), notes)), (), "", headers, status)  # type: ignore[arg-type]
+
+
+def _said(held: Raw) -> str:
+    value = parse_json(held)
+    return value if isinstance(value, str) else compact_text(held)
+
+
+def _status(status: int | None, error: ErrorBody) -> int | None:
+    # OpenRouter and vLLM repeat the HTTP status as the code.
+    if status is None and isinstance(error.code, int) and 400 <= error.code <= 599:  # noqa: PLR2004
+        return error.code
+    return status
