@@ -8,6 +8,8 @@ from dragoman.profile import Profile
 
 FAMILY = "ollama"
 
+PATH = "/api/chat"
+
 PROFILE = Profile(name="ollama-chat", family=FAMILY)
 
 PLAIN_MODELS = re.compile(

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ollama_chat.messages import MessageEncoder, decode_messages
 from dragoman.codecs.ollama_chat.places import locate_request
-from dragoman.codecs.ollama_chat.profile import FAMILY
+from dragoman.codecs.ollama_chat.profile import FAMILY, PATH
 from dragoman.codecs.ollama_chat.thinking import decode_thinking, encode_thinking
 from dragoman.codecs.ollama_chat.tools import decode_output, decode_tools, encode_output, encode_tools
 from dragoman.codecs.ollama_chat.wire import ALIASES, ChatRequest, Options
@@ -21,8 +21,6 @@ from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(ChatRequest, "ollama-chat request", aliases=ALIASES)
-
-PATH = "/api/chat"
 
 STREAM = "~stream"
 """Note: `stream` was not said. This API streams unless it is told not to."""
@@ -43,8 +41,9 @@ def decode_request(body: bytes) -> Request:
         notes[STREAM] = Raw(b"null")
     if not wire.messages:
         notes["~messages"] = Raw(b"null") if wire.messages is UNSET else Raw(b"[]")
-    if wire.tools == []:
-        notes[MODELLED + "tools"] = Raw(b"[]")
+    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
+    if wire.tools is not UNSET and not tools:
+        notes[MODELLED + "tools"] = wire.tools
     options = _NO_OPTIONS if wire.options is UNSET else wire.options
     said: Extra = {} if options.extra is UNSET else dict(options.extra)
     maximum = _whole(options.num_predict, "num_predict", said)
@@ -56,7 +55,7 @@ def decode_request(body: bytes) -> Request:
     return Request(
         wire.model,
         decode_messages(wire.messages) if wire.messages else (),
-        decode_tools(wire.tools) if wire.tools else (),
+        tools,
         None,
         None,
         maximum,
@@ -109,7 +108,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         # An empty list would load the model and answer nothing.
         raise EncodeError(path="$.messages", reason="no message says anything this API can hold", target="ollama-chat")
     _report_unsaid(request, log)
-    tools = encode_tools(request, log) if request.tools else []
+    tools: WireValue = encode_tools(request, log) if request.tools else []
     if not native and request.tool_choice is not None and not request.tools:
         encode_tools(request, log)
     stream = request.stream

@@ -12,9 +12,9 @@ from typing import Any, cast
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.ollama_chat.profile import DECORATION, FAMILY, READ_KEYWORDS
-from dragoman.codecs.ollama_chat.wire import FunctionDefinition
+from dragoman.codecs.ollama_chat.wire import ALIASES, FunctionDefinition
 from dragoman.codecs.ollama_chat.wire import Tool as ToolWire
-from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -29,8 +29,8 @@ from dragoman.schema import SchemaDialect, SchemaError, adapt_schema
 TYPE = "~type"
 
 
-def decode_tools(wires: Sequence[ToolWire]) -> tuple[Tool, ...]:
-    return tuple([_decode_tool(wire) for wire in wires])
+def _decode_tools(wires: Sequence[ToolWire] | None) -> tuple[Tool, ...]:
+    return tuple([_decode_tool(wire) for wire in wires or ()])
 
 
 def _decode_tool(wire: ToolWire) -> Tool:
@@ -53,6 +53,16 @@ def _decode_tool(wire: ToolWire) -> Tool:
         None,
         metadata,
     )
+
+
+_reader: WireReader[list[ToolWire] | None] = WireReader(
+    list[ToolWire] | None,  # type: ignore[arg-type]
+    "ollama-chat request",
+    aliases=ALIASES,
+    path="$.tools",
+    lone_elements=False,
+)
+decode_tools = RememberingReader(_reader, _decode_tools).read
 
 
 def encode_tools(request: Request, log: LossLog) -> list[WireValue]:

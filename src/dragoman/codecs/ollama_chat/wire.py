@@ -85,7 +85,7 @@ class Options(Wire, frozen=True, omit_defaults=True):
 class ChatRequest(Wire, frozen=True, omit_defaults=True):
     model: MaybeStr = None
     messages: list[AnyMessage] | UnsetType = UNSET
-    tools: list[Tool] | UnsetType = UNSET
+    tools: Raw | UnsetType = UNSET
     stream: MaybeBool = None
     think: bool | str | UnsetType = UNSET
     format: Raw | UnsetType = UNSET
