@@ -1,6 +1,6 @@
 """What a stream in flight holds: the peak while a short and a long text pass from one format to another.
 
-The two halves of a translator, without the completion it builds on the way: that one grows with the answer, as it must.
+A translator, less the completion it builds on the way: that one grows with the answer, as it must.
 """
 
 import tracemalloc
@@ -39,16 +39,23 @@ def measure() -> list[MemoryUse]:
 
 
 def _peak(source: Format, target: Format, count: int) -> int:
-    from dragoman import StreamDecoder, StreamEncoder  # noqa: PLC0415 - its import is measured too
+    from dragoman import StreamDecoder, StreamTranslator  # noqa: PLC0415 - its import is measured too
+    from dragoman.codecs.assembly import Accumulator  # noqa: PLC0415
 
     chunks = streams.chunks(conversations.spoken(count), source, count)
     tracemalloc.start()
     try:
-        decoder, encoder = StreamDecoder(source), StreamEncoder(target)
+        translator = StreamTranslator(source=source, target=target)
         for chunk in chunks:
-            encoder.encode(decoder.feed(chunk))
-        encoder.encode(decoder.close())
-        encoder.close()
-        return tracemalloc.get_traced_memory()[1]
+            translator.feed(chunk)
+        translator.close()
+        whole = tracemalloc.get_traced_memory()[1]
+        del translator
+        before = tracemalloc.get_traced_memory()[0]
+        decoder, answer = StreamDecoder(source), Accumulator()
+        for chunk in chunks:
+            answer.add(decoder.feed(chunk))
+        del decoder
+        return whole - (tracemalloc.get_traced_memory()[0] - before)
     finally:
         tracemalloc.stop()

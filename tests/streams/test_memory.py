@@ -38,7 +38,6 @@ def held(work: Callable[[], object]) -> int:
     tracemalloc.start()
     try:
         result = work()
-        gc.collect()
         size, _ = tracemalloc.get_traced_memory()
         del result
         return size

@@ -1,0 +1,120 @@
+"""An event like an earlier one is read by its text alone: never with another result than reading it in full."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dragoman
+from dragoman.codecs.framing import Limits
+from dragoman.ir import AnyEvent, PartDelta, StreamFailed
+
+START = (
+    b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","model":"x","content":[]}}\n\n'
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
+    b'"content_block":{"type":"text","text":""}}\n\n'
+)
+HEAD = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":'
+TAIL = b"}}\n\n"
+
+
+def delta(text: str) -> bytes:
+    return HEAD + json.dumps(text).encode() + TAIL
+
+
+def told(chunks: list[bytes]) -> list[AnyEvent]:
+    decoder = dragoman.StreamDecoder("anthropic-messages")
+    return [event for chunk in [START, *chunks] for event in decoder.feed(chunk)]
+
+
+def read_in_full(chunks: list[bytes]) -> list[AnyEvent]:
+    """Byte by byte nothing is ever known."""
+    decoder = dragoman.StreamDecoder("anthropic-messages")
+    data = START + b"".join(chunks)
+    return [event for place in range(len(data)) for event in decoder.feed(data[place : place + 1])]
+
+
+ODD = [
+    b'"a"}}\n\n' + HEAD + b'"b"',  # two events in one read
+    b'"a"}},"more":{"x":{"y":"z"',  # the tail stands inside too
+    b'"a","text":"b"',
+    b'"a","type":"thinking_delta"',
+    b'\n"a"',
+    b'"a"\r\n',
+    b' "a" ',
+    b'"a\nb"',
+    b'"a',
+    b'"',
+    b"",
+    b"null",
+    b"7",
+    b'"\xff"',
+    rb'"\u00e9\ud83d\ude00\n\""',
+    rb'"\ud83d"',
+    rb'"\"}}"',
+    '"é \u2028"'.encode(),
+    b'""',
+]
+
+
+@pytest.mark.parametrize("middle", ODD)
+def test_what_stands_between_the_known_bytes_is_one_string_or_is_read_in_full(middle: bytes) -> None:
+    chunks = [delta("one"), delta("two"), HEAD + middle + TAIL, delta("three")]
+    assert told(chunks) == read_in_full(chunks)
+
+
+@given(st.lists(st.text(), min_size=3, max_size=12))
+def test_any_text_is_told_as_it_came(texts: list[str]) -> None:
+    texts = [text.encode("utf-8", "ignore").decode() for text in texts]
+    said = [event.text for event in told([delta(text) for text in texts]) if isinstance(event, PartDelta)]
+    assert said == [text for text in texts if text]
+
+
+@pytest.mark.parametrize("text", ["index", "text", "text_delta", ",", ":", "~dragoman~probe~"])
+def test_a_text_that_stands_elsewhere_too_teaches_nothing_wrong(text: str) -> None:
+    chunks = [delta(text), delta(text), delta("other"), delta("more")]
+    assert told(chunks) == read_in_full(chunks)
+
+
+def test_a_block_that_was_stopped_is_not_known_any_more() -> None:
+    stop = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
+    chunks = [delta("one"), delta("two"), delta("three"), stop, delta("four")]
+    assert told(chunks) == read_in_full(chunks)
+    assert isinstance(told(chunks)[-1], StreamFailed)
+
+
+def test_limits_hold_for_what_is_known() -> None:
+    decoder = dragoman.StreamDecoder("anthropic-messages", limits=Limits(stream_bytes=len(START) + 4 * len(delta("x"))))
+    events = [event for chunk in [START, *[delta("x")] * 5] for event in decoder.feed(chunk)]
+    assert sum(isinstance(event, PartDelta) for event in events) == 4
+    assert isinstance(events[-1], StreamFailed)
+    assert events[-1].failure.kind == "too_large"
+
+
+def test_calls_in_turns_keep_their_fragments_apart() -> None:
+    def chunk(delta: dict[str, object]) -> bytes:
+        return b"data: " + json.dumps({"id": "c", "choices": [{"index": 0, "delta": delta}]}).encode() + b"\n\n"
+
+    def call(index: int, **fields: object) -> bytes:
+        return chunk({"tool_calls": [{"index": index, **fields}]})
+
+    calls = [f'{{"n": [{", ".join(map(str, range(start, start + 9)))}]}}' for start in (1, 20, 11)]
+    chunks = [call(index, id=f"c{index}", function={"name": "f", "arguments": ""}) for index in range(3)]
+    places = [(index, place) for place in range(60) for index in ((0, 1, 2) if place % 7 else (2, 0, 0, 1))]
+    seen = [0, 0, 0]
+    for index, _ in places:
+        piece = calls[index][seen[index] : seen[index] + 1]
+        seen[index] += 1
+        chunks.append(call(index, function={"arguments": piece}))
+    chunks.append(
+        b'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}\n\ndata: [DONE]\n\n'
+    )
+    translator = dragoman.StreamTranslator(source="openai-chat", target="anthropic-messages")
+    out = b"".join(translator.feed(data) for data in chunks) + translator.close()
+    again = dragoman.StreamDecoder("anthropic-messages")
+    arrived = dragoman.accumulate([*again.feed(out), *again.close()])
+    for completion in (translator.completion, arrived):
+        assert [held.arguments for held in completion.tool_calls] == [json.loads(text) for text in calls]
