@@ -368,11 +368,15 @@ def _responses_response(answer: Assistant) -> Json:
     }
 
 
-def _ollama_assistant(turn: Assistant, ids: _Identifiers) -> Json:
+def _ollama_assistant(turn: Assistant, ids: _Identifiers, *, answer: bool = False) -> Json:
+    """Servers number the calls of an answer; clients send them back without the numbers."""
     message: Json = {"role": "assistant", "content": turn.text or ""}
     if turn.calls:
         message["tool_calls"] = [
-            {"id": id, "function": {"index": index, "name": call.name, "arguments": call.arguments}}
+            {
+                "id": id,
+                "function": {**({"index": index} if answer else {}), "name": call.name, "arguments": call.arguments},
+            }
             for index, (id, call) in enumerate(zip(ids.give(turn), turn.calls, strict=True))
         ]
     return message
@@ -424,7 +428,7 @@ def _ollama_response(answer: Assistant) -> Json:
     return {
         "model": MODELS["ollama-chat"],
         "created_at": "2026-11-15T08:00:00.123456789Z",
-        "message": _ollama_assistant(answer, _Identifiers("call_", 8)),
+        "message": _ollama_assistant(answer, _Identifiers("call_", 8), answer=True),
         "done": True,
         "done_reason": "stop",
         "total_duration": 4883583458,
