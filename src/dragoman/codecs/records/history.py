@@ -65,7 +65,7 @@ def decode_history(body: bytes, history: History) -> Request:
         extra["tools"] = Raw(b"[]")
     return Request(
         wire.model,
-        history.decoder().decode(wire.messages, f"$.{messages_key(extra)}"),
+        history.decoder().decode(wire.messages, f"$.{_spelled_key(extra, 'messages')}"),
         () if wire.tools is UNSET else decode_tools(wire.tools, history.tools),
         None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice, history.tools),
         metadata={family: extra} if extra else None,
@@ -73,9 +73,9 @@ def decode_history(body: bytes, history: History) -> Request:
     )
 
 
-def messages_key(extra: Extra) -> str:
-    renamed = extra.get(f"{RENAMED}messages")
-    return "messages" if renamed is None else str(parse_json(renamed))
+def _spelled_key(extra: Extra, key: str) -> str:
+    renamed = extra.get(RENAMED + key)
+    return key if renamed is None else str(parse_json(renamed))
 
 
 def encode_history(request: Request, history: History, log: LossLog) -> Encoded:
@@ -143,7 +143,11 @@ class Places(NamedTuple):
         extra: Extra = (request.metadata or {}).get(self.history.family, {})
         if message_index is None:
             return _locate_setting(request, part_index, field, self.history)
-        path = "$" if note(request.metadata, self.history.family, LIST) is not UNSET else f"$.{messages_key(extra)}"
+        path = (
+            "$"
+            if note(request.metadata, self.history.family, LIST) is not UNSET
+            else f"$.{_spelled_key(extra, 'messages')}"
+        )
         message = request.messages[message_index]
         start = sum(self.span(before) for before in request.messages[:message_index])
         span = self.span(message)
@@ -164,7 +168,8 @@ def _locate_setting(request: Request, part_index: int | None, field: str, histor
     head, _, rest = field.partition(".")
     if head == "tool_choice":
         inner = "" if not rest or rest in ToolChoice.__struct_fields__ else f".{rest}"
-        return f"$.{history.tools.choice_key}{inner}"
+        extra: Extra = (request.metadata or {}).get(family, {})
+        return f"$.{_spelled_key(extra, history.tools.choice_key)}{inner}"
     return f"$.{field}" if field else "$"
 
 

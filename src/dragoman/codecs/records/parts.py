@@ -354,6 +354,8 @@ _ENCODE_PART: dict[type[AnyPart], Callable[[Any, PartStyle, LossLog], dict[str, 
 }
 
 EVERY_PART: frozenset[type[AnyPart]] = frozenset(_ENCODE_PART) - {ToolCall, ToolResult}
+RESULT_PARTS: frozenset[type[AnyPart]] = frozenset({Text, Image, Document, Audio, Opaque})
+"""What a result may be made of."""
 
 
 def is_plain(part: AnyPart) -> bool:

@@ -14,7 +14,7 @@ from dragoman.codecs.reading import WireReader, spliced
 from dragoman.codecs.records.agent_sdk.carriers import item_of, read_item
 from dragoman.codecs.records.agent_sdk.wire import MessageRecord, ReasoningRecord, ResultRecord
 from dragoman.codecs.records.calls import CallStyle
-from dragoman.codecs.records.parts import EVERY_PART, PartStyle, decode_parts, encode_parts
+from dragoman.codecs.records.parts import EVERY_PART, RESULT_PARTS, PartStyle, decode_parts, encode_parts
 from dragoman.codecs.records.reading import CONTENT, NULL, TRUE, as_json, read_record, spelled_id
 from dragoman.codecs.records.results import PARTS, in_parts, read_value, report_result, spelled_value
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle
@@ -28,6 +28,7 @@ from dragoman.losses import LossLog
 FAMILY = "agent-sdk"
 BAG = "provider_meta"
 STYLE = RoleStyle(PartStyle(FAMILY, BAG, EVERY_PART - {Reasoning, Refusal}), CallStyle(FAMILY, BAG, nested=True))
+IN_RESULTS = PartStyle(FAMILY, BAG, RESULT_PARTS)
 
 OPEN = "~open"
 """Note: no assistant message followed this reasoning."""
@@ -106,7 +107,7 @@ class MessageDecoder(RoleDecoder):
             notes["~raw:is_error"] = Raw(b"false")
         content = wire.content
         if isinstance(content, list):
-            parts: Any = decode_parts(content, STYLE.parts)
+            parts: Any = decode_parts(content, IN_RESULTS)
             if wire.kind is not UNSET:
                 notes["kind"] = as_json(wire.kind)
             if is_error and not parts:
@@ -199,7 +200,7 @@ class MessageEncoder(RoleEncoder):
         if "~name" not in notes:
             fields["tool_name"] = result.name
         if in_parts(result, notes):
-            fields["content"] = encode_parts(result.parts, STYLE.parts, self.log)
+            fields["content"] = encode_parts(result.parts, IN_RESULTS, self.log)
         else:
             fields["content"], marker = spelled_value(result, notes, objects=False)
             if marker is not UNSET:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import WireReader, spliced
 from dragoman.codecs.records.history import History, Places, decode_history, encode_history
-from dragoman.codecs.records.multi_llm_chat.messages import BAG, FAMILY, GOES_ON, MessageDecoder, MessageEncoder
+from dragoman.codecs.records.multi_llm_chat.messages import BAG, FAMILY, GOES_ON, ROLE, MessageDecoder, MessageEncoder
 from dragoman.codecs.records.multi_llm_chat.wire import StoredChat
 from dragoman.codecs.records.reading import CONTENT, TRUE, as_json, is_list
 from dragoman.codecs.records.roles import within_part
@@ -58,7 +58,14 @@ def locate(request: Request, message_index: int | None, part_index: int | None, 
         part_index += _parts_before(request.messages, message_index)
         request = structs.replace(request, messages=_entry_of(request.messages, message_index))
         return _places(request, first, part_index, field)
+    if field == "name" and message_index is not None and _is_model(request.messages[message_index]):
+        field = "role"
     return _places(request, message_index, part_index, field)
+
+
+def _is_model(message: Message) -> bool:
+    """Whether the entry names its speaker by its role."""
+    return message.role == "assistant" and note(message.metadata, FAMILY, ROLE) is UNSET
 
 
 def _first_of(messages: Sequence[Message], index: int) -> int:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.reading import WireReader, spliced
 from dragoman.codecs.records.calls import CallRecord, CallStyle
-from dragoman.codecs.records.parts import EVERY_PART, PartStyle, decode_parts, encode_parts, is_plain
+from dragoman.codecs.records.parts import EVERY_PART, RESULT_PARTS, PartStyle, decode_parts, encode_parts, is_plain
 from dragoman.codecs.records.reading import NULL, TRUE, as_json, read_record, spelled_id
 from dragoman.codecs.records.results import PARTS, in_parts, read_value, report_result, spelled_value
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle
@@ -26,6 +26,7 @@ from dragoman.losses import LossLog
 FAMILY = "universal"
 BAG = "raw_context"
 STYLE = RoleStyle(PartStyle(FAMILY, BAG, EVERY_PART), CallStyle(FAMILY, BAG))
+IN_RESULTS = PartStyle(FAMILY, BAG, RESULT_PARTS)
 
 _message = WireReader(MessageRecord, FAMILY)
 _call = WireReader(CallRecord, FAMILY)
@@ -63,7 +64,7 @@ class MessageDecoder(RoleDecoder):
             notes["~name"] = TRUE
         is_error = wire.is_error is True
         if wire.multimodal_parts is not UNSET:
-            parts: Any = _with_text(wire.result, decode_parts(wire.multimodal_parts, STYLE.parts), notes)
+            parts: Any = _with_text(wire.result, decode_parts(wire.multimodal_parts, IN_RESULTS), notes)
             if wire.kind is not UNSET:
                 notes["kind"] = as_json(wire.kind)
             if is_error and not parts:
@@ -134,4 +135,4 @@ class MessageEncoder(RoleEncoder):
             parts = parts[1:]
             held = given if given is not None else first.text
         fields = {} if held is UNSET else {"result": held}
-        return {**fields, "multimodal_parts": encode_parts(parts, STYLE.parts, self.log)}
+        return {**fields, "multimodal_parts": encode_parts(parts, IN_RESULTS, self.log)}
