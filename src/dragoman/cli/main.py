@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import ModuleType
 from typing import NoReturn
 
-from dragoman.cli import convert, demo, formats, inspect, schema, sim
+from dragoman.cli import convert, demo, fidelity, formats, inspect, schema, sim
 from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, CommandError, system_reason
 
 # Command modules import nothing of dragoman until they run, so that --help costs no more than argparse.
@@ -19,6 +19,7 @@ COMMANDS: dict[str, ModuleType] = {
     "inspect": inspect,
     "formats": formats,
     "schema": schema,
+    "fidelity": fidelity,
     "sim": sim,
     "demo": demo,
 }

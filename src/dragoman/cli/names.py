@@ -11,15 +11,15 @@ ALL = "all"
 
 def source_format(name: str) -> str | None:
     """The format to read, or None for `auto`."""
-    return None if name == AUTO else _known(name, (AUTO, *formats(None)))
+    return None if name == AUTO else known_format(name, (AUTO, *formats(None)))
 
 
 def target_formats(name: str) -> tuple[str, ...]:
     """The formats to write; `all` stands for every one that an API speaks."""
-    return formats() if name == ALL else (_known(name, (ALL, *formats(None))),)
+    return formats() if name == ALL else (known_format(name, (ALL, *formats(None))),)
 
 
-def _known(name: str, allowed: tuple[str, ...]) -> str:
+def known_format(name: str, allowed: tuple[str, ...]) -> str:
     if name in allowed:
         return name
     raise CommandError(f"unknown format {name!r}{_suggestion(name, allowed)} (known: {', '.join(allowed)})")

@@ -1,0 +1,113 @@
+"""The features, and for each the examples that have it."""
+
+from __future__ import annotations
+
+from dragoman.fidelity.cases import Case, Feature, Kind
+from dragoman.fidelity.catalogue.answers import ANSWERS, PLAIN_ANSWER
+from dragoman.fidelity.catalogue.requests import PLAIN_REQUEST, REQUESTS
+from dragoman.fidelity.catalogue.streams import PLAIN_STREAM, STREAMS
+
+FEATURES: tuple[Feature, ...] = tuple(
+    Feature(name, group, title)
+    for group, rows in {
+        "calls": {
+            "parallel-calls": "several calls in one turn, each with its answer",
+            "interleaved-calls": "fragments of several calls in turns",
+            "call-ids": "ids of calls, as the source minted them",
+            "argument-text": "arguments to the letter",
+            "argument-numbers": "numbers in arguments: 2^53+1, 1.0, 1e-7",
+            "no-arguments": "a call without arguments",
+            "unparsable-arguments": "arguments that are no JSON, as they are",
+            "odd-tool-names": "names of tools outside [a-zA-Z0-9_-]",
+            "text-before-calls": "text before a call",
+            "text-between-calls": "text between two calls, in its place",
+            "custom-calls": "calls with free text",
+            "server-tools": "tools that the provider runs",
+        },
+        "results": {
+            "text-results": "results that are text",
+            "data-results": "results that are objects, as objects",
+            "error-results": "results that are errors",
+            "image-results": "results with images",
+        },
+        "tools": {
+            "strict-tools": "arguments held to the schema",
+            "schema-references": "references within a schema",
+            "schema-keywords": "keywords of a schema",
+            "bare-tools": "a tool without description or parameters",
+            "custom-tools": "tools that take free text",
+            "forced-tool": "one tool is forced",
+            "required-tool": "some tool is forced",
+            "no-tool": "tools are there and forbidden",
+            "allowed-tools": "a set of allowed tools",
+            "parallel-switch": "one call at a time",
+        },
+        "content": {
+            "system-prompt": "a system text at the start",
+            "system-in-the-middle": "a system text in the middle",
+            "prefill": "the beginning of the answer",
+            "image-data": "images as bytes",
+            "image-addresses": "images by address",
+            "image-detail": "resolution of an image",
+            "documents": "PDF documents",
+            "text-documents": "documents that are text",
+            "audio": "sound",
+            "cache-marks": "marks of the prompt cache",
+            "citations": "citations",
+            "speaker-names": "names of speakers",
+            "refusals": "a refusal in the model's words",
+        },
+        "reasoning": {
+            "reasoning-text": "reasoning that can be read",
+            "reasoning-between-calls": "reasoning between two calls, in its place",
+            "signatures": "signed reasoning and signed calls",
+            "signed-text": "signed text",
+            "redacted-reasoning": "reasoning that is hidden",
+            "reasoning-effort": "how hard to think",
+            "reasoning-budget": "how many tokens to think with",
+            "reasoning-off": "no thinking",
+        },
+        "settings": {
+            "sampling": "temperature",
+            "nucleus": "top-p",
+            "top-k": "top-k",
+            "penalties": "presence and frequency penalties",
+            "token-limit": "most tokens of an answer",
+            "stop-sequences": "texts that end the answer",
+            "seed": "a seed",
+            "several-candidates": "several answers at once",
+            "user-ids": "the id of the end user",
+            "request-labels": "labels of a request",
+            "structured-output": "an answer that follows a schema",
+            "json-mode": "an answer that is JSON",
+        },
+        "endings": {
+            "answer-ids": "id and model of the answer",
+            "stop-length": "ended by the token limit",
+            "stop-calls": "ended by calls",
+            "stop-filter": "ended by a filter",
+            "stop-refusal": "ended by a refusal",
+            "stop-pause": "paused by the provider",
+            "stop-sequence": "which text ended the answer",
+            "truncated-stream": "a stream that breaks off inside a call",
+            "error-in-the-stream": "an error in the middle of a stream",
+            "overload-in-the-stream": "an error that says: come back later",
+        },
+        "usage": {
+            "usage": "tokens in, out and in all",
+            "usage-cached": "tokens read from a cache",
+            "usage-cache-written": "tokens written to a cache",
+            "usage-reasoning": "tokens of reasoning",
+        },
+    }.items()
+    for name, title in rows.items()
+)
+
+_ORDER = {feature.name: place for place, feature in enumerate(FEATURES)}
+
+CASES: tuple[Case, ...] = tuple(
+    case for cases in (REQUESTS, ANSWERS, STREAMS) for case in sorted(cases, key=lambda case: _ORDER[case.feature])
+)
+
+PLAIN: dict[Kind, Case] = {"request": PLAIN_REQUEST, "response": PLAIN_ANSWER, "stream": PLAIN_STREAM}
+"""What has nothing special: what is lost here has nothing to do with a feature."""

@@ -1,0 +1,170 @@
+"""What an answer can say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw, structs
+
+from dragoman.fidelity import facts
+from dragoman.fidelity.cases import EVERYWHERE, Case, Example, Fact, Slots, slots
+from dragoman.fidelity.catalogue.pieces import (
+    CITED,
+    COUNTS,
+    END,
+    OSLO,
+    SECRET,
+    SIGNED_BY_CLAUDE,
+    SQL,
+    TOKYO,
+    answer,
+    ask,
+    said,
+)
+from dragoman.ir import (
+    Completion,
+    Finish,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Signature,
+    Text,
+    ToolCall,
+    Usage,
+)
+
+
+def _case(
+    feature: str, example: Completion | dict[str, Example], fact: Fact, said_in: Slots = EVERYWHERE, **options: Any
+) -> Case:
+    return Case(feature, "response", example, fact, said_in, **options)
+
+
+def _owed(feature: str, example: dict[str, Example], fact: Fact, said_in: Slots) -> Case:
+    return Case(feature, "response", example, fact, said_in, owed=True, private=True)
+
+
+_EXACT = '{"days": 1.0, "city": "Z\\u00fcrich" }'
+_NUMBERS = '{"id":9007199254740993,"ratio":1.0,"tiny":1e-7}'
+_HELLO = Text("Hello.")
+_SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "rain"}}
+_FOUND = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": [{"type": "web_search_result", "url": "https://example.org", "title": "E", "encrypted_content": "ZW5j"}],
+}
+_LOOKED_UP = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {"type": "search", "query": "r"},
+}
+_TWO = structs.replace(
+    answer(_HELLO), messages=(said(Text("Hello.")), said(Text("Good day."))), finishes=(END, Finish("length"))
+)
+_RESERVED = Signature("google", SECRET)
+
+
+def _spelled(text: str) -> Completion:
+    return answer(ToolCall("call_1", "get_weather", Raw(text.encode()), text))
+
+
+def _ended(reason: Finish) -> Completion:
+    return answer(_HELLO, finish=reason)
+
+
+def _counted(**counts: Any) -> Completion:
+    return answer(_HELLO, usage=Usage(100, 50, total=150, **counts))
+
+
+_SIGNED = slots(responses="encrypted_content", messages="signature", gemini="thoughtSignature", converse="signature")
+
+ANSWERS: tuple[Case, ...] = (
+    _case("parallel-calls", answer(TOKYO, OSLO), facts.calls),
+    _case("call-ids", answer(TOKYO, OSLO), facts.call_ids),
+    _case("argument-text", _spelled(_EXACT), facts.argument_text),
+    _case("argument-numbers", _spelled(_NUMBERS), facts.argument_text),
+    _case("no-arguments", answer(ToolCall("call_1", "get_weather", {})), facts.calls),
+    _case("unparsable-arguments", answer(ToolCall("call_1", "get_weather", arguments_text='{"city": "Tok')),
+          facts.unparsed, slots(chat="", responses="")),
+    _case("text-before-calls", answer(Text("Let me see."), TOKYO), facts.story),
+    _case("text-between-calls", answer(Text("First this."), TOKYO, Text("Then that."), OSLO), facts.story,
+          slots(responses="", messages="", gemini="", converse="")),
+    _case("custom-calls", answer(ToolCall("call_1", "run_sql", {"input": "SELECT 1"}, "SELECT 1", custom=True)),
+          facts.custom_calls, slots(chat="type=custom", responses="type=custom_tool_call"), request=ask(tools=(SQL,))),
+    _case(
+        "server-tools",
+        {
+            "anthropic": answer(
+                ServerToolCall("srvtoolu_1", "web_search", "anthropic", _SEARCH),
+                ServerToolResult("srvtoolu_1", "web_search", "anthropic", _FOUND),
+                Text("It rains."),
+            ),
+            "openai-responses": answer(
+                ServerToolCall("ws_1", "web_search", "openai-responses", _LOOKED_UP), Text("It rains.")
+            ),
+        },
+        facts.server_calls,
+        private=True,
+    ),
+    _case("citations", {family: answer(cited) for family, cited in CITED.items()}, facts.cited,
+          slots(chat="url_citation", responses="type=url_citation", messages="citations", gemini="groundingMetadata",
+                converse="citationsContent")),
+    _case("refusals", answer(Refusal("I will not.")), facts.refusals,
+          slots(chat="refusal=I will not.", responses="type=refusal")),
+    _case("reasoning-text", answer(Reasoning("Two places."), _HELLO), facts.reasoning,
+          slots(responses="type=reasoning", messages="thinking", gemini="thought=true", converse="reasoningContent",
+                ollama="thinking")),
+    _case("reasoning-between-calls", answer(Reasoning("First."), TOKYO, Reasoning("Then."), OSLO), facts.story,
+          slots(responses="", messages="", gemini="", converse="")),
+    _owed(
+        "signatures",
+        {
+            "openai-responses": answer(Reasoning("", Signature("openai-responses", SECRET, "rs_1")), TOKYO),
+            "anthropic": answer(Reasoning("hm", Signature("anthropic", SIGNED_BY_CLAUDE)), TOKYO),
+            "bedrock": answer(Reasoning("hm", Signature("anthropic", SIGNED_BY_CLAUDE)), TOKYO),
+            "google": answer(ToolCall("call_1", "get_weather", {"city": "Tokyo"}, signature=_RESERVED), OSLO),
+        },
+        facts.signatures,
+        _SIGNED,
+    ),
+    _owed(
+        "signed-text",
+        {"google": answer(Text("Hello.", signature=_RESERVED))},
+        facts.signatures,
+        slots(gemini="thoughtSignature"),
+    ),
+    _owed(
+        "redacted-reasoning",
+        {
+            "anthropic": answer(Reasoning("", Signature("anthropic", SIGNED_BY_CLAUDE), redacted=True), TOKYO),
+            "bedrock": answer(Reasoning("", Signature("anthropic", SIGNED_BY_CLAUDE), redacted=True), TOKYO),
+        },
+        facts.redacted,
+        slots(messages="redacted_thinking", converse="redactedContent"),
+    ),
+    _case("several-candidates", _TWO, facts.candidates, slots(chat="", gemini="")),
+    _case("answer-ids", structs.replace(answer(_HELLO), id="msg_1", model="a-model"), facts.identity,
+          bare=True, said_in=slots(chat="id", responses="id", messages="id", gemini="responseId")),
+    _case("stop-length", _ended(Finish("length")), facts.finish),
+    _case("stop-calls", answer(TOKYO), facts.finish),
+    _case("stop-filter", _ended(Finish("content_filter")), facts.finish,
+          slots(chat="", responses="", gemini="", converse="")),
+    _case("stop-refusal", _ended(Finish("refusal")), facts.finish, slots(messages="stop_reason=refusal")),
+    _case("stop-pause", _ended(Finish("pause")), facts.finish, slots(messages="stop_reason=pause_turn")),
+    _case("stop-sequence", _ended(Finish("stop", "stop_sequence", "END")), facts.stop_sequence,
+          slots(messages="stop_sequence=END", converse="stop_sequence=END")),
+    _case("usage", answer(_HELLO, usage=COUNTS), facts.usage("input", "output", "total")),
+    _case("usage-cached", _counted(cached=40), facts.usage("input", "output", "cached"),
+          slots(chat="cached_tokens", responses="cached_tokens", messages="cache_read_input_tokens",
+                gemini="cachedContentTokenCount", converse="cacheReadInputTokens")),
+    _case("usage-cache-written", _counted(cached=20, cache_written=30),
+          facts.usage("input", "output", "cached", "cache_written"),
+          slots(chat="cache_write_tokens", responses="cache_write_tokens", messages="cache_creation_input_tokens",
+                converse="cacheWriteInputTokens")),
+    _case("usage-reasoning", _counted(reasoning=20), facts.usage("input", "output", "reasoning"),
+          slots(chat="reasoning_tokens", responses="reasoning_tokens", messages="thinking_tokens",
+                gemini="thoughtsTokenCount")),
+)  # fmt: skip
+PLAIN_ANSWER = Case("plain-text", "response", answer(_HELLO), facts.story)

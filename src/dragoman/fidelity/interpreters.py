@@ -1,0 +1,86 @@
+"""Who translates. dragoman is one; benchmarks/fidelity_peers.py puts others in its place, and the judge is the same."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+import dragoman
+from dragoman.errors import DragomanError
+from dragoman.fidelity.cases import Kind
+from dragoman.ir import Request
+from dragoman.losses import Loss
+
+
+class Refused(Exception):
+    """The translation was refused, with a reason."""
+
+
+class Translation(Struct, frozen=True):
+    """What came out, and what was told of losses on the way."""
+
+    content: bytes
+    losses: tuple[Loss, ...] = ()
+
+
+class Crossing(Struct, frozen=True):
+    """From where to where. `request` is what a client of the target had asked, in an answer that needs it."""
+
+    kind: Kind
+    source: str
+    target: str
+    model: str
+    request: Request | None = None
+
+
+class Interpreter(Protocol):
+    """One that can be judged."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    def offers(self, kind: Kind, source: str, target: str) -> bool: ...
+
+    def translate(self, content: bytes, crossing: Crossing) -> Translation:
+        """Raises `Refused` where it will not."""
+        ...
+
+
+class Dragoman:
+    """The front door, as everybody uses it."""
+
+    name = "dragoman"
+    version = dragoman.__version__
+
+    def offers(self, kind: Kind, source: str, target: str) -> bool:  # noqa: ARG002
+        return True
+
+    def translate(self, content: bytes, crossing: Crossing) -> Translation:
+        try:
+            return _TRANSLATE[crossing.kind](content, crossing)
+        except DragomanError as error:
+            raise Refused(str(error)) from error
+
+
+def _request(content: bytes, crossing: Crossing) -> Translation:
+    encoded = dragoman.translate_request(content, source=crossing.source, target=crossing.target, model=crossing.model)
+    return Translation(encoded.json(), encoded.losses)
+
+
+def _response(content: bytes, crossing: Crossing) -> Translation:
+    encoded = dragoman.translate_response(
+        content, source=crossing.source, target=crossing.target, request=crossing.request
+    )
+    return Translation(encoded.json(), encoded.losses)
+
+
+def _stream(content: bytes, crossing: Crossing) -> Translation:
+    translator = dragoman.StreamTranslator(source=crossing.source, target=crossing.target, request=crossing.request)
+    return Translation(translator.feed(content) + translator.close(), translator.losses)
+
+
+_TRANSLATE = {"request": _request, "response": _response, "stream": _stream}

@@ -1,0 +1,140 @@
+"""How faithful one crossing is.
+
+- exact: the target says it in words of its own, and nothing was lost.
+- carried: the target has no words for it, or other ones; translated back, it is intact.
+- degraded: it does not come back, and a loss told so.
+- refused: the translation was refused with a reason.
+- silent: it does not come back, and nobody was told. Must never be.
+- None: the source has no words of its own for it, so there is nothing to cross.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from dragoman.codecs.registry import codec
+from dragoman.errors import DragomanError
+from dragoman.fidelity import wire
+from dragoman.fidelity.cases import Case, Kind
+from dragoman.fidelity.catalogue import PLAIN
+from dragoman.fidelity.echo import next_request
+from dragoman.fidelity.interpreters import Crossing, Dragoman, Interpreter, Refused, Translation
+from dragoman.ir import Failure, StreamFailed
+from dragoman.losses import Loss
+
+Verdict: TypeAlias = Literal["exact", "carried", "degraded", "refused", "silent"]
+VERDICTS: tuple[Verdict, ...] = ("exact", "carried", "degraded", "refused", "silent")
+"""Best first."""
+
+
+class Judgement(Struct, frozen=True):
+    """A verdict, and what was told or raised on the way."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+class Original(Struct, frozen=True):
+    """An example in the words of a format, and the fact it states there."""
+
+    content: bytes
+    fact: object
+
+
+def original(case: Case, source: str) -> Original | None:
+    """None where the format has no words of its own for the feature."""
+    example = case.example_for(codec(source).profile.family)
+    slot = case.slots.of(source)
+    if example is None or slot is None:
+        return None
+    try:
+        content, losses = wire.write(example, case, source)
+    except DragomanError:
+        return None
+    native = not slot or slot in wire.words(content, case.kind, source)
+    if not native or _news(case, losses, _usually_written(case.kind, source)):
+        return None
+    stated, wanted = wire.fact_of(case, content, source), case.fact(_as_read(case, example))
+    return Original(content, stated) if stated == wanted else None
+
+
+def _as_read(case: Case, example: object) -> object:
+    if not isinstance(example, tuple):
+        return example
+    cut_off = StreamFailed(Failure("truncated", "the stream breaks off"))
+    return wire.heard((*example[: -case.cut], cut_off) if case.cut else example)
+
+
+def _news(case: Case, losses: tuple[Loss, ...], usual: frozenset[str]) -> list[Loss]:
+    """Without what was only added because the target demands it, and without what any exchange loses."""
+    ignored = frozenset() if case.bare else usual
+    return [loss for loss in losses if loss.severity != "invented" and loss.what not in ignored]
+
+
+@cache
+def _usually_written(kind: Kind, format: str) -> frozenset[str]:
+    return frozenset(loss.what for loss in wire.write(PLAIN[kind].example_for(""), PLAIN[kind], format)[1])
+
+
+@cache
+def _usually_crossed(kind: Kind, source: str, target: str) -> frozenset[str]:
+    plain, _ = wire.write(PLAIN[kind].example_for(""), PLAIN[kind], source)
+    crossed = Dragoman().translate(plain, Crossing(kind, source, target, PLAIN[kind].model(target)))
+    return frozenset(loss.what for loss in crossed.losses)
+
+
+def _told(case: Case, crossed: Translation, source: str, target: str) -> str:
+    news = _news(case, crossed.losses, _usually_crossed(case.kind, source, target)) if crossed.losses else []
+    return "; ".join(f"{loss.what}: {loss.why}" for loss in news)
+
+
+def judge(case: Case, source: str, target: str, interpreter: Interpreter) -> Judgement | None:
+    """What became of one example on its way from one format to another."""
+    if not interpreter.offers(case.kind, source, target):
+        return None
+    spoken = original(case, source)
+    if spoken is None:
+        return None
+    try:
+        crossed = interpreter.translate(spoken.content, Crossing(case.kind, source, target, case.model(target)))
+    except Refused as refusal:
+        return Judgement("refused", str(refusal))
+    told = _told(case, crossed, source, target)
+    if (
+        not told
+        and _is_native(case, crossed, source, target)
+        and wire.fact_of(case, crossed.content, target) == spoken.fact
+    ):
+        return Judgement("exact")
+    if _returned(case, crossed.content, source, target, interpreter) == spoken.fact:
+        return Judgement("carried", told)
+    return Judgement("degraded", told) if told else Judgement("silent")
+
+
+def _minter(format: str) -> str:
+    """Whose opaque data it is. What Claude signs is Anthropic's, on Bedrock too (decision 0008)."""
+    family = codec(format).profile.family
+    return {"bedrock": "anthropic"}.get(family, family)
+
+
+def _is_native(case: Case, crossed: Translation, source: str, target: str) -> bool:
+    if case.private and _minter(source) != _minter(target):
+        return False
+    slot = case.slots.of(target)
+    return slot is not None and (not slot or slot in wire.words(crossed.content, case.kind, target))
+
+
+def _returned(case: Case, content: bytes, source: str, target: str, interpreter: Interpreter) -> object:
+    """The fact after the way back."""
+    kind: Kind = "request" if case.owed else case.kind
+    if not interpreter.offers(kind, target, source):
+        return None
+    way_back = Crossing(kind, target, source, case.model(source), case.request)
+    try:
+        sent = next_request(content, target, case.model(target)) if case.owed else content
+        return case.fact(wire.read(interpreter.translate(sent, way_back).content, kind, source))
+    except (Refused, DragomanError, KeyError, IndexError, TypeError) as error:
+        return error

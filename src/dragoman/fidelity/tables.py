@@ -1,0 +1,92 @@
+"""The verdicts for people: as text and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from dragoman.fidelity.cases import KINDS
+from dragoman.fidelity.catalogue import FEATURES
+from dragoman.fidelity.judging import VERDICTS, Verdict
+from dragoman.fidelity.matrix import Cell, Matrix
+
+LETTERS: dict[Verdict | None, str] = {
+    "exact": "E",
+    "carried": "C",
+    "degraded": "D",
+    "refused": "R",
+    "silent": "!",
+    None: "·",
+}
+MEANINGS: dict[Verdict | None, str] = {
+    "exact": "the target says it in its own words, nothing is lost",
+    "carried": "the target has other words or none for it; translated back, it is intact",
+    "degraded": "it does not come back, and a loss told so",
+    "refused": "the translation is refused, with a reason",
+    "silent": "it does not come back, and nobody is told",
+    None: "the source has no words for it",
+}
+
+
+def overview_rows(matrix: Matrix) -> list[tuple[str, ...]]:
+    """One row per pair."""
+    rows = [("from", "to", *VERDICTS)]
+    for source in matrix.formats:
+        for target in matrix.formats:
+            counts = matrix.counts(source, target)
+            if counts:
+                rows.append((source, target, *(str(counts[verdict]) for verdict in VERDICTS)))
+    return rows
+
+
+def detail_rows(judged: Iterable[Cell]) -> list[tuple[str, ...]]:
+    """One row per case and pair, with what was told."""
+    heading = ("kind", "feature", "from", "to", "verdict", "because")
+    return [
+        heading,
+        *(
+            (cell.case.kind, cell.case.feature, cell.source, cell.target, cell.judgement.verdict, cell.judgement.reason)
+            for cell in judged
+        ),
+    ]
+
+
+def markdown(matrix: Matrix) -> str:
+    """The overview, then one table per source."""
+    return "\n".join(
+        [*_overview(matrix), "", *_legend(), *(line for f in matrix.formats for line in _details(matrix, f))]
+    )
+
+
+def _overview(matrix: Matrix) -> Iterator[str]:
+    yield from _table(["from \\ to", *matrix.formats], ([f"**{f}**", *_pairs(matrix, f)] for f in matrix.formats))
+
+
+def _pairs(matrix: Matrix, source: str) -> Iterator[str]:
+    for target in matrix.formats:
+        counts = matrix.counts(source, target)
+        yield " ".join(f"{counts[verdict]}{LETTERS[verdict]}" for verdict in VERDICTS if counts[verdict]) or "-"
+
+
+def _legend() -> Iterator[str]:
+    yield from (f"- `{LETTERS[verdict]}` {verdict or 'not applicable'}: {text}." for verdict, text in MEANINGS.items())
+
+
+def _details(matrix: Matrix, source: str) -> Iterator[str]:
+    """Three letters in a cell: request, response, stream."""
+    yield from ("", f"### From {source}", "", "Each cell: request, response, stream.", "")
+    rows = []
+    for feature in FEATURES:
+        letters = [_letters(matrix, feature.name, source, target) for target in matrix.formats]
+        if any(letter.strip("· ") for letter in letters):
+            rows.append([f"{feature.title}", *letters])
+    yield from _table(["feature", *matrix.formats], rows)
+
+
+def _letters(matrix: Matrix, feature: str, source: str, target: str) -> str:
+    return " ".join(LETTERS[matrix.verdict(kind, feature, source, target)] for kind in KINDS)
+
+
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(heading)} |"
+    yield f"|{'---|' * len(heading)}"
+    yield from (f"| {' | '.join(row)} |" for row in rows)

@@ -1,0 +1,94 @@
+"""Examples as bytes of a format, bytes as what they say, and which words of its own the format uses for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import Any
+
+from msgspec import structs
+
+import dragoman
+from dragoman.codecs.framing import Limits
+from dragoman.codecs.registry import folder_of
+from dragoman.errors import DecodeError, DragomanError, StreamError
+from dragoman.fidelity.cases import Case, Example, Heard, Kind
+from dragoman.ir import AnyEvent, Completion, Request
+from dragoman.ir.values import exact_json, parse_json
+from dragoman.losses import Loss
+
+
+def write(example: Example | None, case: Case, format: str) -> tuple[bytes, tuple[Loss, ...]]:
+    """The example in a format, and what the format could not say of it."""
+    if isinstance(example, Request):
+        encoded = dragoman.encode_request(structs.replace(example, model=case.model(format)), format)
+        return encoded.json(), encoded.losses
+    if isinstance(example, Completion):
+        encoded = dragoman.encode_response(example, format)
+        return encoded.json(), encoded.losses
+    assert example is not None  # noqa: S101  # the callers have looked
+    encoder = dragoman.StreamEncoder(format)
+    if case.cut:
+        return encoder.encode(example[: -case.cut]), encoder.losses
+    return encoder.encode(example) + encoder.close(), encoder.losses
+
+
+def read(content: bytes, kind: Kind, format: str) -> Request | Completion | Heard:
+    """What the bytes say."""
+    if kind == "request":
+        return dragoman.decode_request(content, format)
+    if kind == "response":
+        return dragoman.decode_response(content, format)
+    decoder = dragoman.StreamDecoder(format)
+    return heard([*decoder.feed(content), *decoder.close()])
+
+
+def heard(events: Iterable[AnyEvent]) -> Heard:
+    try:
+        return Heard(dragoman.accumulate(events))
+    except StreamError as error:
+        return Heard(error.partial, error.failure)
+
+
+def words(content: bytes, kind: Kind, format: str) -> frozenset[str]:
+    """All keys, `key=value` of all plain values, and all values that are short texts."""
+    return frozenset(word for document in _documents(content, kind, format) for word in _words(document))
+
+
+def _documents(content: bytes, kind: Kind, format: str) -> Iterator[Any]:
+    payloads = _payloads(content, format) if kind == "stream" else [content]
+    return (parse_json(exact) for exact in map(exact_json, payloads) if exact is not None)
+
+
+def _payloads(content: bytes, format: str) -> list[bytes]:
+    framing = import_module(f"dragoman.codecs.{folder_of(format)}.stream").PayloadDecoder.framing(Limits())
+    try:
+        return [*framing.feed(content), *framing.close()]
+    except DecodeError:
+        return []
+
+
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _words(inner)
+            if isinstance(inner, str | int | float | bool):
+                yield f"{key}={_plain(inner)}"
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _words(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def _plain(value: str | float | bool) -> str:  # noqa: FBT001
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def fact_of(case: Case, content: bytes, format: str) -> object:
+    """The fact as the bytes tell it, or the error that they are."""
+    try:
+        return case.fact(read(content, case.kind, format))
+    except DragomanError as error:
+        return error
