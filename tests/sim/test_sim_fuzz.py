@@ -3,6 +3,7 @@
 import copy
 import json
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from dragoman.sim.exchange import Exchange, Reply
 from dragoman.sim.service import Service, Settings
 from tests.sim.test_rules_fuzz import VALUES, places
 from tests.sim.test_sim_rules import GOOD, TABLES, address
-from tests.sim.wire import DOORS
+from tests.sim.wire import DOORS, SCHEMA
 
 BODIES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     api: [(case.body, case.beside) for case in table if case.rule != "images_are_countable"] + GOOD.get(api, [])
@@ -21,9 +22,10 @@ BODIES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
 
 
 def serve(api: str, body: Any, beside: dict[str, Any]) -> None:
-    path, headers = address(api, beside)
+    place, headers = address(api, beside)
+    path, _, query = place.partition("?")
     # Numbers that JSON does not have never reach a rule; the simulator refuses them as text already.
-    exchange = Exchange("POST", path, {}, headers, json.dumps(body).encode())
+    exchange = Exchange("POST", path, dict(parse_qsl(query)), headers, json.dumps(body).encode())
     answered = Service(Settings(any_model=True, any_seal=True)).respond(exchange).answered
     if not isinstance(answered, Reply):
         assert b"".join(answered.events)
@@ -46,3 +48,20 @@ def test_a_body_with_one_place_spoiled_is_answered(api: str, data: st.DataObject
 @given(text=st.text())
 def test_any_question_is_answered(api: str, text: str) -> None:
     serve(api, DOORS[api].ask_with_tool(text), {})
+
+
+def deep(levels: int, inside: str) -> Any:
+    value: Any = {"type": "string"}
+    for _ in range(levels):
+        value = {"type": "object", "properties": {inside: value}, "required": [inside]}
+    return value
+
+
+SELF: dict[str, Any] = {"type": "object", "properties": {"x": {"$ref": "#"}}, "required": ["x"]}
+
+
+@pytest.mark.parametrize("schema", [deep(40, "x"), deep(150, "x"), SELF], ids=["deep", "deeper", "endless"])
+@pytest.mark.parametrize("api", DOORS)
+def test_schemas_without_a_bottom_are_answered(api: str, schema: Any) -> None:
+    body = json.dumps(DOORS[api].ask_with_tool("Call get_weather")).replace(json.dumps(SCHEMA), json.dumps(schema))
+    serve(api, json.loads(body), {})

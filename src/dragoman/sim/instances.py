@@ -13,6 +13,8 @@ from dragoman.sim.view import JsonObject
 
 # A recursive schema is followed this far; from there on only what is required is written.
 DEEPEST = 8
+# A schema that requires itself has no instance; here we give up.
+BOTTOM = 64
 
 # Used when the text offers nothing of the kind.
 _EXAMPLES: dict[str, str] = {
@@ -109,6 +111,8 @@ class _Builder:
         if values := _list_at(node, "enum"):
             return self._one_of(values, node)
         kinds = _types(node)
+        if depth > BOTTOM:
+            return None
         if "null" in kinds and (depth > DEEPEST or not self._speaks_of(name, node)):
             return None
         kind = next((kind for kind in kinds if kind != "null"), "null")

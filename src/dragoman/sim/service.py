@@ -164,6 +164,8 @@ class Service:
             answered = self._answered(found, visit)
         except Refused as refused:
             return Served(api.refusal(refused.problem, exchange), visit.fault)
+        except RecursionError:
+            return Served(api.refusal(Problem("invalid", "The request is nested too deeply."), exchange), visit.fault)
         # What would come inside a stream comes at once where there is none.
         if isinstance(answered, Reply) and visit.fault.fail is not None and visit.fault.problem is not None:
             return Served(api.refusal(visit.fault.problem, exchange), visit.fault)
