@@ -55,7 +55,8 @@ def _sections(report: Report, draw: Callable[[list[list[str]]], str]) -> Iterato
     cases = list({contest.case: None for contest in report.contests})
     ordered = sorted(report.contests, key=lambda contest: cases.index(contest.case))
     for case, contests in groupby(ordered, key=lambda contest: contest.case):
-        yield f"{case.name}: times the floor; dragoman's limit is {case.limit}, and {case.limit * ALLOWANCE:g} for formats that came later"
+        later = f"{case.limit * ALLOWANCE:g} for formats that came later"
+        yield f"{case.name}: times the floor; dragoman's limit is {case.limit}, and {later}"
         yield draw(_grid(list(contests), list(report.versions)))
     if remarks := [f"! {_title(contest)}: {contest.remark}" for contest in ordered if contest.remark is not None]:
         yield "\n".join(remarks)

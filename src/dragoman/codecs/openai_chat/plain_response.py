@@ -13,6 +13,7 @@ from dragoman.codecs.openai_chat.messages import FAMILY, NO_ANNOTATIONS, NULL, d
 from dragoman.codecs.openai_chat.plain_request import PlainCall, decode_plain_calls
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.response import (
+    INVENTED_ID,
     OBJECT,
     OBJECT_KEY,
     decode_choice_notes,
@@ -125,14 +126,7 @@ _FINISHES = {"stop": "stop", "length": "length", "tool_calls": "tool_calls"}
 
 def encode_plain_response(completion: Completion, profile: ChatProfile = PROFILE) -> bytes | None:
     messages, finish, usage = completion.messages, completion.finish, completion.usage
-    if (
-        profile is not PROFILE
-        or len(messages) != 1
-        or finish is None
-        or usage is None
-        or not completion.id
-        or completion.model is None
-    ):
+    if profile is not PROFILE or len(messages) != 1 or finish is None or usage is None:
         return None
     word = _FINISHES.get(finish.reason)
     if (
@@ -145,9 +139,15 @@ def encode_plain_response(completion: Completion, profile: ChatProfile = PROFILE
     if answer is None:
         return None
     choice = ChoiceWire(answer, 0, word, NULL)
-    return encode_json(
-        ChatResponse([choice], completion.id, OBJECT, completion.created or 0, completion.model, encode_usage(usage))
+    wire = ChatResponse(
+        [choice],
+        completion.id or INVENTED_ID,
+        OBJECT,
+        completion.created or 0,
+        completion.model or "",
+        encode_usage(usage),
     )
+    return encode_json(wire)
 
 
 def _answer(message: Message) -> WireValue:

@@ -31,6 +31,7 @@ ABSENT = Raw(b'"absent"')
 NO_MESSAGE = Message("assistant", (), None, {FAMILY: {"~message": ABSENT}})
 OBJECT_KEY = MODELLED + "object"
 OBJECT = Raw(b'"chat.completion"')
+INVENTED_ID = f"chatcmpl-{invent_id('answer', 0)}"
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
@@ -243,9 +244,7 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
 
 def _identified(completion: Completion, log: LossLog) -> Completion:
     """Gemini may leave both out; clients of this API expect them."""
-    named = structs.replace(
-        completion, id=completion.id or f"chatcmpl-{invent_id('answer', 0)}", model=completion.model or ""
-    )
+    named = structs.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
     log.replaced(named, completion)
     if completion.id is None:
         log.invent(completion, "id", "id of the answer", "an answer of this API has one")
