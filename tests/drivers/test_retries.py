@@ -17,8 +17,9 @@ from dragoman.drivers.transport import failed, not_connected
 from dragoman.errors import AnswerCut, BillingRefused, Overloaded, ProviderError, RateLimited, provider_error
 from dragoman.ir import Failure, FailureKind
 from dragoman.sim.server import Simulator
-from tests.drivers.partners import EACH_FORMAT, STREAMED, Partner, talking
+from tests.drivers.partners import EACH_FORMAT, FORMATS, STREAMED, Partner, talking
 
+TOLD = tuple(partner for partner in FORMATS if partner.name not in {"gemini", "vertex", "ollama"})
 QUICK = RetryPolicy(first_delay=0.01)
 ANSWER = (
     b'{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":'
@@ -61,7 +62,7 @@ def test_what_passes_is_tried_again(partner: Partner, streamed: bool, status: in
 
 @EACH_FORMAT
 @STREAMED
-@pytest.mark.parametrize("error", ["invalid", "wrong_key", "permission", "no_model", "quota"])
+@pytest.mark.parametrize("error", ["invalid", "wrong_key", "permission", "no_model"])
 def test_what_does_not_pass_is_not(partner: Partner, streamed: bool, error: str, dragoman_sim: Simulator) -> None:  # noqa: FBT001
     dragoman_sim.play({"error": error, "times": 0})
     notices: list[RetryNotice] = []
@@ -74,6 +75,37 @@ def test_what_does_not_pass_is_not(partner: Partner, streamed: bool, error: str,
     asyncio.run(run())
     assert notices == []
     assert len(dragoman_sim.requests) == 1
+
+
+@pytest.mark.parametrize("partner", TOLD, ids=lambda partner: partner.name)
+def test_neither_is_a_quota_where_the_provider_tells_it_from_a_limit(partner: Partner, dragoman_sim: Simulator) -> None:
+    dragoman_sim.play({"error": "quota", "times": 0})
+
+    async def run() -> None:
+        async with talking(partner, dragoman_sim, retry=QUICK) as driver:
+            with pytest.raises(ProviderError):
+                await driver.query("x")
+
+    asyncio.run(run())
+    assert len(dragoman_sim.requests) == 1
+
+
+def test_google_names_the_quota_that_is_used_up() -> None:
+    def spoken(quota: str) -> Replayed:
+        violation = f'{{"quotaMetric":"m","quotaId":"{quota}","quotaValue":"50"}}'
+        detail = f'{{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{violation}]}}'
+        body = f'{{"error":{{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":[{detail}]}}}}'
+        return refused(429, body.encode())
+
+    async def run() -> None:
+        for quota, tries in (("RequestsPerDayPerProject", 1), ("RequestsPerMinutePerProject", 3)):
+            transport = ReplayTransport(lambda _, quota=quota: spoken(quota))  # type: ignore[misc]
+            driver = connect("gemini/gemini-3.8-flash", api_key="k", transport=transport, retry=QUICK, environment={})
+            with pytest.raises(BillingRefused if tries == 1 else RateLimited):
+                await driver.query("x")
+            assert len(transport.requests) == tries
+
+    asyncio.run(run())
 
 
 @EACH_FORMAT

@@ -167,7 +167,7 @@ def _base_url(provider: Provider, given: Options, place: Mapping[str, str], envi
 
 def _missing(provider: Provider, name: str, environment: tuple[str, ...]) -> NotConfigured:
     ways = f"set {' or '.join(environment)}, or " if environment else ""
-    return NotConfigured(f"{provider.name} needs a {name}: {ways}pass {name}=...", missing=name)
+    return NotConfigured(f"{provider.name} has no {name}: {ways}pass {name}=...", missing=name)
 
 
 def _network(base_url: str, given: Options) -> Transport:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.errors import NotConfigured
+from dragoman.ir import Failure
 
 Place: TypeAlias = Mapping[str, str]
 """Values of a provider's variables: region, project, location, api_version ..."""
@@ -55,6 +56,10 @@ def _same_body(body: bytes) -> bytes:
     return body
 
 
+def _passes(_failure: Failure) -> bool:
+    return False
+
+
 class Provider(Struct, frozen=True, kw_only=True):
     name: str
     title: str
@@ -77,6 +82,8 @@ class Provider(Struct, frozen=True, kw_only=True):
     """Headers of a response, the first that is there counts."""
     client_request_id: str = ""
     """The header under which it takes an id of ours."""
+    lasting: Callable[[Failure], bool] = _passes
+    """Whether a rate limit is a quota that no wait within reason renews."""
     listing: Listing | None = None
     extra: str = ""
     """The extra with the package it needs, where it needs one."""
@@ -134,6 +141,13 @@ def _azure_responses(target: Target) -> str:
     return f"/openai{target.path}?api-version={quote(version)}" if version else f"/openai/v1{target.path}"
 
 
+def _daily(failure: Failure) -> bool:
+    """Google names the quota: `GenerateRequestsPerDayPerProjectPerModel-FreeTier`; a limit of 0 is none at all."""
+    details = failure.details if isinstance(failure.details, list) else []
+    violations = [one for detail in details if isinstance(detail, dict) for one in detail.get("violations", ())]
+    return any("PerDay" in one.get("quotaId", "") or one.get("quotaValue") == "0" for one in violations)
+
+
 # ── the table ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 _MODELS = Listing("/models")
@@ -189,6 +203,7 @@ _OWN: tuple[Provider, ...] = (
         base_url="https://generativelanguage.googleapis.com",
         base_url_environment=("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
         auth="x-goog-api-key",
+        lasting=_daily,
         key_environment=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         listing=Listing("/v1beta/models?pageSize=1000", "models", "name"),
         example="gemini-3.8-flash",
@@ -204,6 +219,7 @@ _OWN: tuple[Provider, ...] = (
         key_required=False,
         variables=(_PROJECT, _LOCATION),
         path=_in_project,
+        lasting=_daily,
         listing=Listing("/v1beta1/publishers/google/models", "publisherModels", "name"),
         extra="vertex",
         example="gemini-3.8-flash",

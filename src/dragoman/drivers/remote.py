@@ -30,7 +30,7 @@ from dragoman.drivers.base import (
 )
 from dragoman.drivers.credentials import Credential
 from dragoman.drivers.providers import Place, Provider, Target
-from dragoman.drivers.retries import RetryHook, RetryNotice, RetryPolicy, seconds_until
+from dragoman.drivers.retries import RetryHook, RetryNotice, RetryPolicy, announce, seconds_until
 from dragoman.drivers.secret import hidden_headers, hidden_url
 from dragoman.drivers.transport import HttpRequest, HttpResponse, SizeLimits, Timeouts, Transport, failed, read_whole
 from dragoman.errors import DecodeError, ProviderError, provider_error
@@ -250,9 +250,8 @@ async def send(channel: Channel, call: Call) -> HttpResponse:
             delay = channel.retry.delay_after(call.attempts, error)
             if delay is None or _too_late(call, delay):
                 raise
-            if channel.on_retry is not None:
-                notice = RetryNotice(provider=channel.provider.name, attempt=call.attempts, delay=delay, error=error)
-                channel.on_retry(notice)
+            notice = RetryNotice(provider=channel.provider.name, attempt=call.attempts, delay=delay, error=error)
+            announce(notice, channel.on_retry)
         await asyncio.sleep(delay)
 
 
@@ -293,6 +292,8 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
     changes: dict[str, Any] = {}
     if failure.kind in _GENERAL:
         changes["kind"] = kind_of_status(response.status)
+    elif failure.kind == "rate_limit" and channel.provider.lasting(failure):
+        changes["kind"] = "billing"
     if failure.request_id is None:
         changes["request_id"] = _request_id(channel.provider, headers)
     if failure.retry_after is None and "retry-after" in headers:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeAlias
@@ -33,6 +35,24 @@ class RetryNotice(Struct, frozen=True, kw_only=True):
 
 
 RetryHook: TypeAlias = Callable[[RetryNotice], None]
+
+_listener: ContextVar[RetryHook | None] = ContextVar("dragoman_retry_listener", default=None)
+
+
+@contextmanager
+def listening(hook: RetryHook) -> Iterator[None]:
+    """Whoever calls a driver in here is told of its retries, besides the hook that the driver was made with."""
+    token = _listener.set(hook)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def announce(notice: RetryNotice, *hooks: RetryHook | None) -> None:
+    for hook in (*hooks, _listener.get()):
+        if hook is not None:
+            hook(notice)
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):

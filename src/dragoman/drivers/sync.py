@@ -38,6 +38,8 @@ class _Background:
 
 
 _background = _Background()
+in_background = _background.run
+"""Runs a coroutine there, and waits for it."""
 
 
 class SyncStream:

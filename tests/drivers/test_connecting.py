@@ -1,0 +1,237 @@
+"""Names, addresses, keys and variables: from arguments, from the environment, or a clear word about what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.drivers.connecting import Options, connect
+from dragoman.drivers.providers import PROVIDERS
+from dragoman.drivers.replay import Replayed, ReplayTransport
+from dragoman.drivers.transport import HttpRequest
+from dragoman.errors import NotConfigured, ProviderError
+from tests.drivers.partners import KEY, GoogleCredentials
+
+GOOGLE: Options = {"credentials": GoogleCredentials()}
+
+# Model, environment and options -> where the request goes.
+ADDRESSES: tuple[tuple[str, dict[str, str], Options, str], ...] = (
+    ("openai/gpt-5.6", {"OPENAI_API_KEY": KEY}, {}, "https://api.openai.com/v1/responses"),
+    ("openai-responses/gpt-5.6", {"OPENAI_API_KEY": KEY}, {}, "https://api.openai.com/v1/responses"),
+    ("openai-chat/gpt-5.6", {"OPENAI_API_KEY": KEY}, {}, "https://api.openai.com/v1/chat/completions"),
+    (
+        "openai-chat/m",
+        {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://here:1/v1/"},
+        {},
+        "http://here:1/v1/chat/completions",
+    ),
+    ("anthropic/claude-sonnet-5", {"ANTHROPIC_API_KEY": KEY}, {}, "https://api.anthropic.com/v1/messages"),
+    (
+        "gemini/gemini-3.8-flash",
+        {"GEMINI_API_KEY": KEY},
+        {},
+        "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.8-flash:generateContent",
+    ),
+    (
+        "google/gemini-3.8-flash",
+        {"GOOGLE_API_KEY": KEY},
+        {},
+        "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.8-flash:generateContent",
+    ),
+    (
+        "vertex/gemini-3.8-flash",
+        {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "europe-west1"},
+        GOOGLE,
+        "https://europe-west1-aiplatform.googleapis.com/v1beta1/projects/p/locations/europe-west1/publishers/google/models/gemini-3.8-flash:generateContent",
+    ),
+    (
+        "vertex/gemini-3.8-flash",
+        {},
+        {**GOOGLE, "location": "eu"},
+        "https://aiplatform.eu.rep.googleapis.com/v1beta1/projects/my-project/locations/eu/publishers/google/models/gemini-3.8-flash:generateContent",
+    ),
+    (
+        "vertex/gemini-3.8-flash",
+        {"GOOGLE_API_KEY": KEY},
+        {},
+        "https://aiplatform.googleapis.com/v1beta1/publishers/google/models/gemini-3.8-flash:generateContent",
+    ),
+    (
+        "vertex-anthropic/claude-sonnet-5@20260101",
+        {"ANTHROPIC_VERTEX_PROJECT_ID": "p", "CLOUD_ML_REGION": "us-east5"},
+        GOOGLE,
+        "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5/publishers/anthropic/models/claude-sonnet-5@20260101:rawPredict",
+    ),
+    ("ollama/qwen3", {}, {}, "http://127.0.0.1:11434/api/chat"),
+    ("ollama/qwen3", {"OLLAMA_HOST": "box:1234"}, {}, "http://box:1234/api/chat"),
+    (
+        "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0",
+        {"AWS_BEARER_TOKEN_BEDROCK": KEY, "AWS_REGION": "eu-central-1"},
+        {},
+        "https://bedrock-runtime.eu-central-1.amazonaws.com/model/anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse",
+    ),
+    (
+        "azure/my-gpt",
+        {"AZURE_OPENAI_API_KEY": KEY, "AZURE_OPENAI_ENDPOINT": "https://r.openai.azure.com"},
+        {},
+        "https://r.openai.azure.com/openai/v1/chat/completions",
+    ),
+    (
+        "azure/my-gpt",
+        {"AZURE_OPENAI_API_KEY": KEY, "OPENAI_API_VERSION": "2024-10-21"},
+        {"base_url": "https://r.openai.azure.com/"},
+        "https://r.openai.azure.com/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21",
+    ),
+    (
+        "azure-responses/my-gpt",
+        {"AZURE_OPENAI_API_KEY": KEY},
+        {"base_url": "https://r.openai.azure.com"},
+        "https://r.openai.azure.com/openai/v1/responses",
+    ),
+    ("groq/openai/gpt-oss-120b", {"GROQ_API_KEY": KEY}, {}, "https://api.groq.com/openai/v1/chat/completions"),
+    ("mistral/m", {"MISTRAL_API_KEY": KEY}, {}, "https://api.mistral.ai/v1/chat/completions"),
+    ("deepseek/m", {"DEEPSEEK_API_KEY": KEY}, {}, "https://api.deepseek.com/v1/chat/completions"),
+    ("xai/grok-4", {"XAI_API_KEY": KEY}, {}, "https://api.x.ai/v1/chat/completions"),
+    ("openrouter/a/b", {"OPENROUTER_API_KEY": KEY}, {}, "https://openrouter.ai/api/v1/chat/completions"),
+    ("openai-compatible/m", {}, {"base_url": "http://box/v1"}, "http://box/v1/chat/completions"),
+    ("vllm/m", {}, {}, "http://127.0.0.1:8000/v1/chat/completions"),
+)
+
+
+def sent(model: str, environment: dict[str, str], options: Options, **asked: Any) -> HttpRequest:
+    """The one request, as it leaves; nobody answers it."""
+    transport = ReplayTransport([Replayed(status=418, chunks=[b"{}"])])
+    stream = asked.pop("stream", False)
+    given: Any = {**options, "environment": environment, "transport": transport}
+
+    async def run() -> None:
+        driver = connect(model, **given)
+        with pytest.raises(ProviderError):
+            await (driver.stream_query("x", **asked).result if stream else driver.query("x", **asked))
+
+    asyncio.run(run())
+    return transport.requests[0]
+
+
+@pytest.mark.parametrize(("model", "environment", "options", "address"), ADDRESSES)
+def test_where_requests_go(model: str, environment: dict[str, str], options: Options, address: str) -> None:
+    request = sent(model, environment, options)
+    assert request.url == address
+    assert request.headers["user-agent"].startswith("dragoman/")
+    assert KEY not in request.url
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "header", "value"),
+    [
+        ("openai/m", "OPENAI_API_KEY", "authorization", f"Bearer {KEY}"),
+        ("anthropic/m", "ANTHROPIC_API_KEY", "x-api-key", KEY),
+        ("gemini/m", "GEMINI_API_KEY", "x-goog-api-key", KEY),
+        ("groq/m", "GROQ_API_KEY", "authorization", f"Bearer {KEY}"),
+        ("ollama/m", "OLLAMA_API_KEY", "authorization", f"Bearer {KEY}"),
+        ("huggingface/m", "HF_TOKEN", "authorization", f"Bearer {KEY}"),
+    ],
+)
+def test_keys_come_from_the_usual_variables(model: str, environment: str, header: str, value: str) -> None:
+    assert sent(model, {environment: KEY}, {}).headers[header] == value
+    assert sent(model, {environment: "other"}, {"api_key": KEY}).headers[header] == value
+
+
+def test_a_function_gives_a_fresh_token_for_each_request() -> None:
+    tokens = iter(["first-token", "second-token"])
+
+    async def fresh() -> str:
+        return next(tokens)
+
+    options: Options = {"api_key": fresh, "base_url": "https://r.openai.azure.com"}
+    assert sent("azure/m", {}, options).headers["authorization"] == "Bearer first-token"
+    assert sent("azure/m", {}, options).headers["authorization"] == "Bearer second-token"
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "words"),
+    [
+        ("anthropic/m", {}, "anthropic has no api_key: set ANTHROPIC_API_KEY, or pass api_key"),
+        ("gemini/m", {}, "set GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("azure/m", {"AZURE_OPENAI_API_KEY": KEY}, "azure has no base_url: set AZURE_OPENAI_ENDPOINT"),
+        (
+            "bedrock/m",
+            {"AWS_BEARER_TOKEN_BEDROCK": KEY},
+            "bedrock has no region: set AWS_REGION or AWS_DEFAULT",
+        ),
+        ("openai-compatible/m", {}, "has no base_url"),
+        ("nobody/m", {}, "no provider is called 'nobody'; there are openai, "),
+        ("gpt-5", {}, "names no provider: write provider/model"),
+    ],
+)
+def test_what_is_missing_is_said(model: str, environment: dict[str, str], words: str) -> None:
+    with pytest.raises(NotConfigured, match=words):
+        connect(model, environment=environment)
+
+
+def test_options_nobody_knows_are_refused() -> None:
+    with pytest.raises(TypeError, match="unknown options: key"):
+        connect("openai/m", key="x")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="openai takes no region"):
+        connect("openai/m", api_key="x", region="eu")
+
+
+def test_streams_are_asked_to_count() -> None:
+    counted = {"stream_options": {"include_usage": True}}
+    chat = json.loads(sent("openai-chat/m", {"OPENAI_API_KEY": KEY}, {}, stream=True).body)
+    assert chat.items() >= {"stream": True, **counted}.items()
+    whole = json.loads(sent("openai-chat/m", {"OPENAI_API_KEY": KEY}, {}).body)
+    assert "stream_options" not in whole
+    mistral = json.loads(sent("mistral/m", {"MISTRAL_API_KEY": KEY}, {}, stream=True).body)
+    assert "stream_options" not in mistral
+
+
+def test_each_server_is_spoken_to_in_its_own_way() -> None:
+    asked = {"max_output_tokens": 9, "seed": 3}
+    openai = json.loads(sent("openai-chat/m", {"OPENAI_API_KEY": KEY}, {}, **asked).body)
+    mistral = json.loads(sent("mistral/m", {"MISTRAL_API_KEY": KEY}, {}, **asked).body)
+    assert (openai["max_completion_tokens"], openai["seed"]) == (9, 3)
+    assert (mistral["max_tokens"], mistral["random_seed"]) == (9, 3)
+
+
+def test_claude_on_vertex_names_the_version_in_the_body_and_the_model_in_the_address() -> None:
+    request = sent("vertex-anthropic/claude-sonnet-5", {}, GOOGLE, stream=True)
+    body = json.loads(request.body)
+    assert body["anthropic_version"] == "vertex-2023-10-16"
+    assert "model" not in body
+    assert request.url.endswith("/claude-sonnet-5:streamRawPredict")
+
+
+def test_own_headers_and_own_keys_of_a_wire() -> None:
+    request = sent(
+        "openai-chat/m",
+        {"OPENAI_API_KEY": KEY},
+        {"headers": {"openai-organization": "o"}},
+        headers={"X-Trace": "1"},
+        metadata={"openai": {"service_tier": "flex"}},
+    )
+    assert (request.headers["openai-organization"], request.headers["x-trace"]) == ("o", "1")
+    assert json.loads(request.body)["service_tier"] == "flex"
+    assert request.headers["x-client-request-id"]
+
+
+def test_every_row_of_the_table_connects() -> None:
+    for name, provider in PROVIDERS.items():
+        variables = {variable.name: "v" for variable in provider.variables}
+        options: Any = {"api_key": KEY, "base_url": "http://box/v1", **variables}
+        driver = connect(f"{name}/m", environment={}, **options)
+        assert driver.name == f"{name}/m"
+        assert KEY not in repr(driver) + repr(driver.channel)
+
+
+def test_the_front_door_stays_free_of_networks() -> None:
+    script = "import sys, dragoman; dragoman.formats(); print([m for m in ('asyncio', 'aiohttp') if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert ran.stdout.strip() == "[]"
+    assert dragoman.connect is connect
