@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dragoman.agent import Agent, tool
     from dragoman.codecs.assembly import accumulate
     from dragoman.codecs.encoded import Encoded
     from dragoman.codecs.registry import formats
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "dragoman.agent": ("Agent", "tool"),
     "dragoman.codecs.assembly": ("accumulate",),
     "dragoman.codecs.encoded": ("Encoded",),
     "dragoman.codecs.registry": ("formats",),
@@ -90,6 +92,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Agent",
     "DecodeError",
     "DragomanError",
     "Driver",
@@ -124,6 +127,7 @@ __all__ = [
     "encode_response",
     "formats",
     "render_losses",
+    "tool",
     "translate_error",
     "translate_request",
     "translate_response",

@@ -1,0 +1,38 @@
+"""Tokens, added up per model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.ir import Usage
+
+_COUNTS = ("input", "output", "cached", "cache_written", "reasoning", "image", "total")
+
+
+class Account(Struct, frozen=True):
+    """What one model was asked and what it counted. Calls whose usage nobody told do not count."""
+
+    calls: int = 0
+    usage: Usage = Usage()
+
+    def plus(self, usage: Usage) -> Account:
+        return Account(self.calls + 1, added(self.usage, usage))
+
+
+def added(one: Usage, other: Usage) -> Usage:
+    """Counts that neither told stay untold. A total that only one told is completed from its parts."""
+    sums: dict[str, Any] = {name: _sum(getattr(one, name), getattr(other, name)) for name in _COUNTS}
+    if sums["total"] is not None:
+        sums["total"] = tokens_of(one) + tokens_of(other)
+    return Usage(**{name: count for name, count in sums.items() if count is not None})
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)
+
+
+def tokens_of(usage: Usage) -> int:
+    """What the call took up of the context window."""
+    return usage.total if usage.total is not None else usage.input + usage.output

@@ -1,0 +1,55 @@
+"""Events from the loop to whoever reads them, one at a time: the loop waits until the reader comes back for more.
+
+So a reader that sees a call can cancel the run, or switch the model, before anything else happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Channel(Generic[T]):
+    def __init__(self) -> None:
+        self._items: deque[T] = deque()
+        self._arrived: asyncio.Future[None] | None = None
+        self._taken: asyncio.Future[None] | None = None
+        self._closed = False
+
+    def push(self, item: T) -> None:
+        """Without waiting, for news that cannot wait."""
+        if not self._closed:
+            self._items.append(item)
+            _wake(self._arrived)
+
+    async def send(self, item: T) -> None:
+        if self._closed:
+            return
+        self.push(item)
+        self._taken = asyncio.get_running_loop().create_future()
+        await self._taken
+
+    def close(self) -> None:
+        """Nothing more comes, or nobody reads any more."""
+        self._closed = True
+        _wake(self._arrived)
+        _wake(self._taken)
+
+    async def take(self) -> T | None:
+        """The next one; None at the end."""
+        if not self._items:
+            _wake(self._taken)
+        while not self._items:
+            if self._closed:
+                return None
+            self._arrived = asyncio.get_running_loop().create_future()
+            await self._arrived
+        return self._items.popleft()
+
+
+def _wake(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)

@@ -1,0 +1,17 @@
+"""Time, in one place, so that tests can say what time it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from msgspec import Struct
+
+
+class Clock(Struct, frozen=True):
+    wall: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    """For durations: it never goes back."""
+
+    def milliseconds(self) -> float:
+        return round(self.wall() * 1000)

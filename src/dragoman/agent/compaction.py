@@ -1,0 +1,135 @@
+"""When the context window fills up: the model sums up what has been, and the conversation goes on from there.
+
+The new history is one message with what must be retained and the summary, then the last turns as they were. What was
+retained once is carried on by us, so that no later summary can lose it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from msgspec import Raw, Struct
+
+from dragoman.agent.conversation import FAMILY, Conversation
+from dragoman.agent.events import AnyAgentEvent, CompactionCompleteEvent, CompactionStartEvent, UsageEvent
+from dragoman.drivers.base import QueryResult
+from dragoman.errors import DragomanError
+from dragoman.ir import Message, Text
+from dragoman.ir.values import note
+
+COMPACTED = "~compacted"
+"""Note on the message that stands for an earlier part of the conversation: retained text first, then the summary."""
+
+PROMPT = """\
+The conversation is about to be shortened: only what you write now will be known of it, besides the last turns.
+Write two blocks and nothing else.
+<retain>
+Facts that must survive word for word, one per line: names, paths, ids, numbers, decisions, wishes of the user.
+</retain>
+<summary>
+What the user wants, what was done and found out, what is under way, and what comes next.
+</summary>"""
+_RETAIN = re.compile(r"<retain>(.*?)</retain>", re.DOTALL | re.IGNORECASE)
+_SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL | re.IGNORECASE)
+_HEAD = "To be remembered from the conversation before:\n"
+_BODY = "The conversation before, in short:\n"
+
+
+class Compaction(Struct, frozen=True, kw_only=True):
+    """At which part of the window, and how much stays as it is."""
+
+    ratio: float = 0.8
+    context_window: int | None = None
+    """In tokens; left out, the driver is asked. Known to neither, nothing is compacted unless asked for."""
+    keep_turns: int = 2
+    """A turn is one message of the user, or one answer with the results of its calls: pairs are never split."""
+    prompt: str = PROMPT
+
+
+AskModel: TypeAlias = Callable[[Sequence[Message]], Awaitable[QueryResult]]
+Emit: TypeAlias = Callable[[AnyAgentEvent], Awaitable[None]]
+
+
+class Compactor:
+    """Compaction within one run."""
+
+    def __init__(self, options: Compaction | None, conversation: Conversation, ask: AskModel, emit: Emit) -> None:
+        self._options = options
+        self._conversation = conversation
+        self._ask = ask
+        self._emit = emit
+        self._gave_up = False
+
+    async def compact_if_full(self) -> None:
+        tokens, window = self._conversation.tokens, self._window()
+        if self._options is None or tokens is None or window is None or self._gave_up:
+            return
+        if tokens >= self._options.ratio * window:
+            # One that came to nothing is not tried again at every turn.
+            self._gave_up = not await self.compact(tokens)
+
+    async def compact(self, tokens: int | None = None) -> bool:
+        options = self._options or Compaction()
+        messages = self._conversation.messages
+        head, tail = split(messages, options.keep_turns)
+        if not head or (len(head) == 1 and is_compacted(head[0])):
+            return False
+        await self._emit(CompactionStartEvent(len(messages), tokens))
+        summary, reason = await self._summary(head, options.prompt)
+        if summary is not None:
+            self._conversation.rewrite([summary, *tail])
+            self._conversation.tokens = None
+        await self._emit(CompactionCompleteEvent(summary is not None, len(self._conversation.messages), reason))
+        return summary is not None
+
+    async def _summary(self, head: Sequence[Message], prompt: str) -> tuple[Message | None, str | None]:
+        try:
+            answer = await self._ask([*head, Message("user", prompt)])
+        except DragomanError as error:
+            return None, str(error)
+        if answer.usage is not None:
+            self._conversation.count(answer.usage)
+            await self._emit(UsageEvent(self._conversation.driver.name, answer.usage))
+        text = answer.message.text.strip()
+        if not text:
+            return None, "the model gave no summary"
+        earlier = [retained_of(message) for message in head if is_compacted(message)]
+        return summary_message(earlier, text), None
+
+    def _window(self) -> int | None:
+        if self._options is not None and self._options.context_window is not None:
+            return self._options.context_window
+        window = getattr(self._conversation.driver, "context_window", None)
+        return window if isinstance(window, int) else None
+
+
+def split(messages: Sequence[Message], keep: int) -> tuple[list[Message], list[Message]]:
+    """(what is summed up, the last turns)."""
+    starts = [index for index, message in enumerate(messages) if message.role != "tool"]
+    place = starts[-keep] if 0 < keep <= len(starts) else 0 if keep else len(messages)
+    return list(messages[:place]), list(messages[place:])
+
+
+def summary_message(earlier: Sequence[str], text: str) -> Message:
+    """Without the tags, the whole answer is the summary."""
+    retained = _joined([*earlier, *_RETAIN.findall(text)])
+    found = _SUMMARY.search(text)
+    summary = found[1].strip() if found is not None else _RETAIN.sub("", text).strip()
+    parts = (Text(_HEAD + retained), Text(_BODY + summary)) if retained else (Text(_BODY + summary),)
+    return Message("user", parts, metadata={FAMILY: {COMPACTED: Raw(b"true")}})
+
+
+def _joined(blocks: Sequence[str]) -> str:
+    lines = [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
+    return "\n".join(dict.fromkeys(lines))
+
+
+def is_compacted(message: Message) -> bool:
+    return note(message.metadata, FAMILY, COMPACTED) is True
+
+
+def retained_of(message: Message) -> str:
+    first = message.parts[0]
+    return first.text.removeprefix(_HEAD) if isinstance(first, Text) and first.text.startswith(_HEAD) else ""

@@ -1,0 +1,102 @@
+"""What an agent keeps between runs: the history, the driver, the tokens. Whatever changes it tells the session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from msgspec import Raw, structs
+
+from dragoman.agent.accounts import Account, tokens_of
+from dragoman.agent.events import AnyAgentEvent
+from dragoman.agent.healing import heal
+from dragoman.drivers.base import Driver
+from dragoman.ir import AnyPart, Message, ToolCall, Usage
+from dragoman.ir.values import note
+
+FAMILY = "dragoman"
+HIDDEN = "~hidden"
+"""Note on a user message that nobody typed."""
+
+
+class Record(Protocol):
+    """Where a conversation is written down while it goes on (see `sessions`)."""
+
+    def append(self, message: Message) -> None: ...
+    def rewrite(self, messages: Sequence[Message]) -> None: ...
+    def tell(self, event: AnyAgentEvent) -> None: ...
+    def count(self, model: str, usage: Usage) -> None: ...
+
+
+class Conversation:
+    def __init__(self, driver: Driver, messages: Iterable[Message] = (), record: Record | None = None) -> None:
+        self.driver = driver
+        self.record = record
+        self.accounts: dict[str, Account] = {}
+        self.tokens: int | None = None
+        """What the last call of the model took up of its window; None when it is not known."""
+        self.messages: list[Message] = []
+        self._ids: set[str] = set()
+        self._hold(heal(tuple(messages)))
+
+    def heal(self) -> None:
+        healed = heal(self.messages)
+        if healed != self.messages:
+            self.rewrite(healed)
+
+    def add(self, message: Message) -> Message:
+        """The message as it is kept: an id that an earlier call has is made another one, because pairs go by id."""
+        kept = self._with_own_ids(message) if message.role == "assistant" else message
+        self.messages.append(kept)
+        if self.record is not None:
+            self.record.append(kept)
+        return kept
+
+    def rewrite(self, messages: Sequence[Message]) -> None:
+        self._hold(messages)
+        if self.record is not None:
+            self.record.rewrite(self.messages)
+
+    def count(self, usage: Usage) -> None:
+        model = self.driver.name
+        self.accounts[model] = self.accounts.get(model, Account()).plus(usage)
+        self.tokens = tokens_of(usage)
+        if self.record is not None:
+            self.record.count(model, usage)
+
+    def tell(self, event: AnyAgentEvent) -> None:
+        if self.record is not None:
+            self.record.tell(event)
+
+    def _hold(self, messages: Sequence[Message]) -> None:
+        self.messages = list(messages)
+        self._ids = {call.id for message in self.messages for call in message.tool_calls}
+
+    def _with_own_ids(self, message: Message) -> Message:
+        calls = message.tool_calls
+        if not calls:
+            return message
+        parts: list[AnyPart] = []
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                fresh = self._fresh(part.id)
+                self._ids.add(fresh)
+                parts.append(part if fresh == part.id else structs.replace(part, id=fresh))
+            else:
+                parts.append(part)
+        return structs.replace(message, parts=tuple(parts))
+
+    def _fresh(self, call_id: str) -> str:
+        fresh, repetition = call_id, 1
+        while fresh in self._ids:
+            repetition += 1
+            fresh = f"{call_id}_{repetition}"
+        return fresh
+
+
+def hidden_message(text: str) -> Message:
+    return Message("user", text, metadata={FAMILY: {HIDDEN: Raw(b"true")}})
+
+
+def is_hidden(message: Message) -> bool:
+    return note(message.metadata, FAMILY, HIDDEN) is True

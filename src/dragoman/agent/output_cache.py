@@ -1,0 +1,179 @@
+"""Long outputs of tools: kept whole under a reference, cut in the context, read again piece by piece.
+
+The reference and the mark travel as `output_ref` and `trimmed` of the agent-sdk record format; no provider sees them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct, structs
+
+from dragoman.agent.graphemes import cut_before
+from dragoman.agent.output_stores import MemoryStore, OutputStore
+from dragoman.agent.output_tools import output_tools
+from dragoman.agent.texts import result_text
+from dragoman.agent.threads import in_thread
+from dragoman.agent.tools import Content, Tool
+from dragoman.ir import Message, Text, ToolResult
+from dragoman.ir.values import encode_json, note
+
+FAMILY = "agent-sdk"
+_REFERENCE = "~raw:output_ref"
+_TRIMMED = "~raw:trimmed"
+_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
+LIMIT = 50 * 1024
+
+
+class OutputRef(Struct, frozen=True):
+    id: str
+    byte_size: int
+    line_count: int
+
+
+def output_ref(result: ToolResult) -> OutputRef | None:
+    """Where the whole output is."""
+    held = note(result.metadata, FAMILY, _REFERENCE)
+    held = note(result.metadata, FAMILY, "output_ref") if held is UNSET else held
+    if not isinstance(held, dict):
+        return None
+    return OutputRef(held["id"], held.get("byte_size", 0), held.get("line_count", 0))
+
+
+def is_trimmed(result: ToolResult) -> bool:
+    """Whether the context has less than the whole output."""
+    return True in (note(result.metadata, FAMILY, _TRIMMED), note(result.metadata, FAMILY, "trimmed"))
+
+
+class OutputCache:
+    """Keeps outputs, and hands out what the context gets.
+
+    `limit` bytes of each output stay in the context. `budget`, if given, is what all of them may take together: beyond
+    it the oldest are replaced by placeholders. (That changes what providers have cached, so it is off.)
+    """
+
+    def __init__(self, store: OutputStore | None = None, *, limit: int = LIMIT, budget: int | None = None) -> None:
+        self._store: OutputStore = MemoryStore() if store is None else store
+        self._limit = limit
+        self._budget = budget
+        self._tools = output_tools(self._store)
+        self._offers = False
+
+    def tools_for(self, messages: Iterable[Message]) -> tuple[Tool, ...]:
+        """The reading tools, as soon as there is something to read; from then on always."""
+        self._offers = self._offers or any(is_trimmed(one) for message in messages for one in _results(message))
+        return self._tools if self._offers else ()
+
+    async def kept(self, result: ToolResult) -> ToolResult:
+        """The result as it enters the context. A store that fails costs the rest of the output, never the run."""
+        text = result_text(result)
+        reference = await self._saved(result.tool_call_id, text)
+        size = len(text.encode("utf-8", "surrogatepass"))
+        cut = self._cut(result, text, reference) if size > self._limit else result
+        self._offers = self._offers or (cut is not result and reference is not None)
+        if reference is None:
+            return cut
+        return _marked(cut, OutputRef(reference, size, _lines(text)), trimmed=cut is not result)
+
+    def within_budget(self, messages: Sequence[Message]) -> list[Message] | None:
+        """The history with the oldest outputs out of the way; None when they all fit. The newest always stay."""
+        if self._budget is None:
+            return None
+        places = [index for index, message in enumerate(messages) if _results(message)]
+        sizes = {index: sum(map(_size, _results(messages[index]))) for index in places}
+        excess = sum(sizes.values()) - self._budget
+        changed = list(messages)
+        for index in places[:-1]:
+            if excess <= 0:
+                break
+            smaller = tuple(_placeholder(one) for one in changed[index].tool_results)
+            excess -= sizes[index] - sum(map(_size, smaller))
+            if smaller != changed[index].tool_results:
+                changed[index] = structs.replace(changed[index], parts=smaller)
+                self._offers = True
+        return changed if any(new is not old for new, old in zip(changed, messages, strict=True)) else None
+
+    async def _saved(self, call_id: str, text: str) -> str | None:
+        try:
+            return await in_thread(self._save, call_id, text) if self._store.blocks else self._save(call_id, text)
+        except Exception:  # noqa: BLE001 - whatever a store does, the run goes on
+            return None
+
+    def _save(self, call_id: str, text: str) -> str:
+        reference = base = _UNSAFE.sub("_", call_id) or "output"
+        repetition = 1
+        while self._store.load(reference) is not None:
+            repetition += 1
+            reference = f"{base}_{repetition}"
+        self._store.save(reference, text)
+        return reference
+
+    def _cut(self, result: ToolResult, text: str, reference: str | None) -> ToolResult:
+        if result.parts:
+            return _cut_parts(result, self._limit, reference)
+        kind: Any = "error" if result.is_error else "text"
+        return structs.replace(result, kind=kind, value=_cut_text(text, self._limit, reference))
+
+
+def _results(message: Message) -> tuple[ToolResult, ...]:
+    return message.tool_results if message.role == "tool" else ()
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n")) if text else 0
+
+
+def _size(result: ToolResult) -> int:
+    return len(result_text(result).encode("utf-8", "surrogatepass"))
+
+
+def _cut_text(text: str, limit: int, reference: str | None) -> str:
+    """Whole lines up to the limit; a first line that is longer than that is cut between characters."""
+    head = text.encode("utf-8", "surrogatepass")[:limit].decode("utf-8", "ignore")
+    end = head.rfind("\n") + 1
+    shown = head[:end] if end else head[: cut_before(text, len(head))]
+    rest = (
+        f'the whole output has the reference "{reference}": read it with tool_output_read or tool_output_grep'
+        if reference is not None
+        else "the rest could not be stored"
+    )
+    ending = "" if shown.endswith("\n") else "\n"
+    return f"{shown}{ending}[output cut: {_lines(shown)} of {_lines(text)} lines shown; {rest}]"
+
+
+def _cut_parts(result: ToolResult, limit: int, reference: str | None) -> ToolResult:
+    """Pictures and files stay; texts share the limit in their order."""
+    parts: list[Content] = []
+    for part in result.parts:
+        if not isinstance(part, Text):
+            parts.append(part)
+            continue
+        size = len(part.text.encode("utf-8", "surrogatepass"))
+        parts.append(structs.replace(part, text=_cut_text(part.text, limit, reference)) if size > limit else part)
+        limit = max(limit - size, 0)
+    cut = tuple(parts)
+    return structs.replace(result, parts=cut) if cut != result.parts else result
+
+
+def _placeholder(result: ToolResult) -> ToolResult:
+    reference = output_ref(result)
+    if reference is None:
+        return result
+    text = (
+        f"[output of {reference.line_count} lines removed to save room; "
+        f'read it again with tool_output_read, reference "{reference.id}"]'
+    )
+    if len(text) >= _size(result) and not result.parts:
+        return result
+    kind: Any = "error" if result.is_error else "text"
+    return _marked(structs.replace(result, kind=kind, value=text, parts=()), reference, trimmed=True)
+
+
+def _marked(result: ToolResult, reference: OutputRef, *, trimmed: bool) -> ToolResult:
+    own = dict((result.metadata or {}).get(FAMILY, {}))
+    own[_REFERENCE] = Raw(encode_json(reference))
+    if trimmed:
+        own[_TRIMMED] = Raw(b"true")
+    return structs.replace(result, metadata={**(result.metadata or {}), FAMILY: own})

@@ -1,0 +1,106 @@
+"""Whether a call may run: rules, or a function of one's own, and somebody to ask."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from dragoman.agent.tools import Tool
+from dragoman.ir import ToolCall
+
+
+class PermissionRequest(Struct, frozen=True):
+    """A call whose arguments are valid, before it runs."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+    """As the model gave them."""
+
+
+class Allow(Struct, frozen=True):
+    pass
+
+
+class Deny(Struct, frozen=True):
+    reason: str = "not permitted"
+    stop: bool = False
+    """End the run, too: the calls after this one are not run."""
+
+
+class Ask(Struct, frozen=True):
+    """Let whoever sits in front decide; nobody there means no."""
+
+
+Decision: TypeAlias = Allow | Deny | Ask
+Hook: TypeAlias = Callable[[PermissionRequest], Decision | Awaitable[Decision]]
+Asker: TypeAlias = Callable[[PermissionRequest], bool | Allow | Deny | Awaitable[bool | Allow | Deny]]
+
+ALLOW = Allow()
+ASK = Ask()
+
+
+class Rule(Struct, frozen=True):
+    """Calls of tools with this name (`*` and `?` stand for others), and with arguments that `when` agrees to."""
+
+    tool: str
+    when: Callable[[dict[str, Any]], bool] | None = None
+
+    def covers(self, request: PermissionRequest) -> bool:
+        return fnmatchcase(request.call.name, self.tool) and (self.when is None or self.when(request.arguments))
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """Deny before allow before ask; what no rule covers is left to `otherwise`."""
+
+    deny: Sequence[Rule | str] = ()
+    allow: Sequence[Rule | str] = ()
+    ask: Sequence[Rule | str] = ()
+    allow_read_only: bool = True
+    """Tools that change nothing are allowed unless a rule denies them or asks."""
+    otherwise: Literal["allow", "deny", "ask"] = "ask"
+
+    def __call__(self, request: PermissionRequest) -> Decision:
+        if _covered(self.deny, request):
+            return Deny(f"a rule denies {request.call.name}")
+        if _covered(self.allow, request):
+            return ALLOW
+        if _covered(self.ask, request):
+            return ASK
+        if self.allow_read_only and request.tool.read_only:
+            return ALLOW
+        return _OTHERWISE[self.otherwise]
+
+
+_OTHERWISE: dict[str, Decision] = {"allow": ALLOW, "deny": Deny("no rule allows it"), "ask": ASK}
+
+
+def _covered(rules: Sequence[Rule | str], request: PermissionRequest) -> bool:
+    return any((Rule(rule) if isinstance(rule, str) else rule).covers(request) for rule in rules)
+
+
+async def decide(request: PermissionRequest, hook: Hook | None, asker: Asker | None) -> Allow | Deny:
+    """The last word. A check that fails is no permission."""
+    if hook is None:
+        return ALLOW
+    try:
+        decision = await _settled(hook(request))
+        if isinstance(decision, Ask):
+            if asker is None:
+                return Deny("it needs approval, and there is nobody to ask")
+            decision = await _settled(asker(request))
+    except Exception as error:  # noqa: BLE001 - whatever went wrong, the call was not permitted
+        return Deny(f"the permission check failed: {type(error).__name__}: {error}")
+    if isinstance(decision, bool):
+        return ALLOW if decision else Deny("the user said no")
+    if isinstance(decision, Allow | Deny):
+        return decision
+    return Deny(f"the permission check gave no decision but {type(decision).__name__}")
+
+
+async def _settled(decision: Any) -> Any:
+    return await decision if inspect.isawaitable(decision) else decision

@@ -1,0 +1,279 @@
+"""From a function's signature to the schema of its arguments, and from arguments to what the function takes.
+
+Types are those of msgspec: builtins, Literal, unions, Enum, dataclasses, TypedDict, NamedTuple, Struct, dates.
+Models of pydantic work wherever they stand, if it is installed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from types import UnionType
+from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from dragoman.ir.values import to_raw
+
+Decode: TypeAlias = Callable[[Any], dict[str, Any]]
+_REFERENCE = "#/$defs/{name}"
+_CONSTRAINTS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
+
+
+class Parameter(Struct, frozen=True):
+    """One parameter of a function. `hint` keeps what stood in Annotated."""
+
+    name: str
+    hint: Any
+    default: Any
+    """`inspect.Parameter.empty` when there is none."""
+
+
+class Arguments(Struct, frozen=True):
+    """What a function takes: the schema, and how arguments become Python values. Decoding raises `ValueError`."""
+
+    schema: dict[str, Any]
+    decode: Decode
+
+
+def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"the type hints of {name} cannot be read: {error}") from None
+    found = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
+            raise TypeError(f"{name}: parameter {parameter} cannot be given by name, and a model gives names")
+        found.append(Parameter(parameter.name, hints.get(parameter.name, Any), parameter.default))
+    return found
+
+
+def arguments_of(name: str, parameters: list[Parameter], descriptions: Mapping[str, str]) -> Arguments:
+    members = {one.name: alternatives_of(one.hint) for one in parameters}
+    fields = [_field(one, members[one.name]) for one in parameters]
+    kind = msgspec.defstruct(f"{name}_arguments", fields, kw_only=True, forbid_unknown_fields=True)
+    schema = schema_of(kind)
+    for one in parameters:
+        entry = schema.setdefault("properties", {}).setdefault(one.name, {})
+        if members[one.name]:
+            entry |= {"anyOf": [_inlined(schema, member) for member in members[one.name]]}
+        _annotate(entry, one, descriptions.get(one.name))
+    return Arguments(schema, _decoder(kind, {key: value for key, value in members.items() if value}))
+
+
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON Schema of a type: an object whose `$defs` hold what it refers to."""
+    (schema,), definitions = msgspec.json.schema_components((kind,), schema_hook=_foreign, ref_template=_REFERENCE)
+    root = definitions.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
+    root = {key: value for key, value in root.items() if key != "title"}
+    if root.get("type") == "object" and isinstance(kind, type) and issubclass(kind, Struct):
+        root.pop("description", None)
+    return _hoisted(root, definitions)
+
+
+def _field(parameter: Parameter, members: tuple[Any, ...]) -> tuple[str, Any] | tuple[str, Any, Any]:
+    hint = Raw if members else translated(parameter.hint)
+    if parameter.default is inspect.Parameter.empty:
+        return parameter.name, hint
+    # Absent stays absent: the function's own default counts, whatever it is.
+    return parameter.name, Union[hint, UnsetType], UNSET  # noqa: UP007 - a value, not an annotation
+
+
+def translated(hint: Any) -> Any:
+    """`Annotated` in msgspec's words: a bare text describes, and constraints of other libraries constrain."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    base, *extras = get_args(hint)
+    told = [extra for extra in extras if isinstance(extra, Meta)]
+    told += [meta for meta in map(_meta, extras) if meta is not None]
+    return Annotated[(base, *told)] if told else base
+
+
+def _meta(extra: Any) -> Meta | None:
+    if isinstance(extra, str):
+        return Meta(description=extra)
+    if isinstance(extra, Meta):
+        return None
+    known: dict[str, Any] = {}
+    # pydantic's Field keeps its constraints in a list, annotated_types are one each.
+    for source in (extra, *getattr(extra, "metadata", ())):
+        known |= {name: found for name in _CONSTRAINTS if (found := getattr(source, name, None)) is not None}
+    description = getattr(extra, "description", None) or getattr(extra, "documentation", None)
+    known |= {"description": description} if isinstance(description, str) else {}
+    return Meta(**known) if known else None
+
+
+def alternatives_of(hint: Any) -> tuple[Any, ...]:
+    """The members of a union that cannot be told apart beforehand, such as two dataclasses: each is tried in turn."""
+    base = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    if get_origin(base) not in {Union, UnionType}:
+        return ()
+    try:
+        msgspec.json.Decoder(base)
+    except TypeError:
+        return get_args(base)
+    return ()
+
+
+def _decoder(kind: type[Struct], members: Mapping[str, tuple[Any, ...]]) -> Decode:
+    decode = msgspec.json.Decoder(kind, dec_hook=_foreign_value).decode
+    tries = {name: [_alternative(one) for one in given] for name, given in members.items()}
+
+    def arguments(given: Any) -> dict[str, Any]:
+        value = decode(to_raw(given))
+        found = {name: getattr(value, name) for name in kind.__struct_fields__}
+        return {
+            name: _first_fitting(name, one, tries[name]) if name in tries else one
+            for name, one in found.items()
+            if one is not UNSET
+        }
+
+    return arguments
+
+
+def _alternative(hint: Any) -> Callable[[Raw], Any]:
+    return msgspec.json.Decoder(translated(hint), dec_hook=_foreign_value).decode
+
+
+def _first_fitting(name: str, value: Raw, tries: list[Callable[[Raw], Any]]) -> Any:
+    problems = []
+    for decode in tries:
+        try:
+            return decode(value)
+        except msgspec.ValidationError as error:
+            problems.append(str(error))
+    raise msgspec.ValidationError(f"none of the alternatives fits ({'; '.join(problems)}) - at `$.{name}`")
+
+
+# ── models of pydantic, by their shape: nothing is imported ───────────────────────────────────────────────────
+
+
+def is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and hasattr(kind, "model_validate") and hasattr(kind, "model_json_schema")
+
+
+def _foreign(kind: Any) -> dict[str, Any]:
+    if is_model(kind):
+        schema: dict[str, Any] = kind.model_json_schema(ref_template="#/$defs/{model}")
+        return schema
+    raise NotImplementedError
+
+
+def _foreign_value(kind: Any, value: Any) -> Any:
+    if is_model(kind):
+        # As JSON and strict: "5" is no number, and a date is still written as text.
+        return kind.model_validate_json(bytes(to_raw(value)), strict=True)
+    if isinstance(value, kind):
+        return value
+    raise NotImplementedError
+
+
+# ── schemas ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _hoisted(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Definitions that came along inside (pydantic's do) move to the root, where their references point."""
+    found = dict(definitions)
+
+    def walk(node: Any) -> Any:
+        if isinstance(node, list):
+            return [walk(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        inner = node.get("$defs")
+        if isinstance(inner, dict):
+            found.update({name: walk(one) for name, one in inner.items()})
+        return {key: walk(value) for key, value in node.items() if key != "$defs" or not isinstance(inner, dict)}
+
+    root: dict[str, Any] = walk(schema)
+    held = {name: walk(one) for name, one in definitions.items()}
+    merged = {**found, **held}
+    return {**root, "$defs": merged} if merged else root
+
+
+def _inlined(root: dict[str, Any], member: Any) -> dict[str, Any]:
+    """The schema of one alternative; what it refers to joins the root's definitions."""
+    schema = schema_of(translated(member))
+    definitions = schema.pop("$defs", None)
+    if definitions:
+        root.setdefault("$defs", {}).update(definitions)
+    return schema
+
+
+def _annotate(entry: dict[str, Any], parameter: Parameter, description: str | None) -> None:
+    if description and "description" not in entry:
+        entry["description"] = description
+    entry.pop("default", None)
+    if parameter.default is inspect.Parameter.empty or parameter.default is None:
+        return
+    try:
+        entry["default"] = msgspec.to_builtins(parameter.default, str_keys=True)
+    except (TypeError, ValueError):
+        return
+
+
+# ── docstrings ────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SECTION = re.compile(r"(?:args|arguments|parameters|params)\s*:?", re.IGNORECASE)
+_ANY_SECTION = re.compile(
+    r"(?:args|arguments|parameters|params|returns?|raises|yields|examples?|notes?|see also)\s*:?", re.IGNORECASE
+)
+_SPHINX = re.compile(r":param\s+(?:[^:]*\s)?(\w+)\s*:\s*(.*)")
+_FIELD = re.compile(r":\w+[^:]*:")
+_GOOGLE = re.compile(r"\s+\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
+_NUMPY = re.compile(r"(\w+)\s*(?::.*)?")
+_RULE = re.compile(r"-{3,}\s*")
+
+
+def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
+    """(what the tool does, what each parameter is), from a docstring in Google's, NumPy's or Sphinx's way."""
+    lines = inspect.cleandoc(text or "").splitlines()
+    start = next((index for index, _ in _sections(lines)), len(lines))
+    summary = "\n".join(lines[:start]).strip()
+    return summary, dict(_described(lines))
+
+
+def _sections(lines: list[str]) -> Iterator[tuple[int, str]]:
+    for index, line in enumerate(lines):
+        following = lines[index + 1] if index + 1 < len(lines) else ""
+        marked = line.rstrip().endswith(":") or _RULE.fullmatch(following) is not None
+        headed = marked and _ANY_SECTION.fullmatch(line) is not None
+        if headed or _FIELD.match(line):
+            yield index, line
+
+
+def _described(lines: list[str]) -> Iterator[tuple[str, str]]:
+    sections = [*_sections(lines), (len(lines), "")]
+    for (start, head), (end, _) in pairwise(sections):
+        body = lines[start + 1 : end]
+        sphinx = _SPHINX.match(head)
+        if sphinx:
+            yield sphinx[1], " ".join([sphinx[2], *(line.strip() for line in body)]).strip()
+        elif _SECTION.fullmatch(head):
+            numpy = bool(body) and _RULE.fullmatch(body[0]) is not None
+            yield from _entries(body[1:] if numpy else body, _NUMPY if numpy else _GOOGLE, numpy=numpy)
+
+
+def _entries(body: list[str], pattern: re.Pattern[str], *, numpy: bool) -> Iterator[tuple[str, str]]:
+    """Each entry and the deeper lines that belong to it."""
+    depth = min((_depth(line) for line in body if line.strip()), default=0)
+    name, told = "", [""]
+    for line in body:
+        found = pattern.fullmatch(line) if line.strip() and _depth(line) == depth else None
+        if found is None:
+            told.append(line.strip())
+            continue
+        if name:
+            yield name, " ".join(told).strip()
+        name, told = found[1], [] if numpy else [found[2]]
+    if name:
+        yield name, " ".join(told).strip()
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())

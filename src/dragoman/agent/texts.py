@@ -1,0 +1,50 @@
+"""Results as text for people and logs, and the words the agent itself uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dragoman.ir import AnyPart, Audio, Document, Image, Text, ToolResult
+from dragoman.ir.parts import value_held
+from dragoman.ir.values import compact_text
+
+NO_ANSWER = "The model gave no answer."
+NOT_RUN = "This call was not run: {reason}."
+MAX_ITERATIONS = "[Stopped after {count} turns]"
+SUMMARY_FAILED = "The task is not finished, and no summary of it could be made."
+SUMMARISE = (
+    "You have reached the limit of turns, and no tools are left. Summarise for the user what was done, what was found "
+    "out, and what is still open."
+)
+CONTINUE = "Continue with the task. When it is complete, call `{done}` with the final answer."
+
+_MARKS: Mapping[type, str] = {Image: "[image]", Document: "[document]", Audio: "[audio]"}
+_SCREENSHOTS = frozenset({"image/png", "image/jpeg"})
+
+
+def parts_text(parts: Iterable[AnyPart]) -> str:
+    """Text parts joined, other parts as marks."""
+    return "".join(part.text if isinstance(part, Text) else _MARKS.get(type(part), "[other]") for part in parts)
+
+
+def result_text(result: ToolResult) -> str:
+    if result.parts:
+        return parts_text(result.parts)
+    value = value_held(result)
+    if isinstance(value, str):
+        return value
+    if result.kind in {"text", "error"} and isinstance(result.value, str):
+        return str(result.value)
+    return compact_text(value)
+
+
+def screenshot_of(result: ToolResult) -> str | None:
+    """The first PNG or JPEG, as bare base64."""
+    for part in result.parts:
+        if isinstance(part, Image):
+            found = part.data if part.media_type in _SCREENSHOTS else None
+            if part.url and part.url.startswith(("data:image/png;base64,", "data:image/jpeg;base64,")):
+                found = part.url.partition(",")[2]
+            if found:
+                return found
+    return None

@@ -1,0 +1,289 @@
+"""Tools: functions that a model may call, and what becomes of the things they return."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, overload
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.agent.schemas import Parameter, arguments_of, parameters_of, read_docstring
+from dragoman.agent.threads import in_thread
+from dragoman.agent.validation import problems_of
+from dragoman.ir import Audio, Document, Image, Message, Opaque, ResultKind, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.ir.values import to_raw
+
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+RESERVED = frozenset({"auto", "none", "required"})
+"""As a tool choice they mean a way of choosing."""
+
+Content: TypeAlias = Text | Image | Document | Audio | Opaque
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class BadArguments(ValueError):
+    """Arguments that are not what the tool's schema says. The tool did not run."""
+
+
+class Done(Exception):
+    """Raised by a tool: the run is finished, and this is its answer."""
+
+    def __init__(self, message: str = "") -> None:
+        self.message = message
+        super().__init__(message)
+
+
+class Output(Struct, frozen=True):
+    """What a tool gives back when it wants to say the kind itself."""
+
+    kind: ResultKind
+    value: Any = None
+    parts: tuple[Content, ...] = ()
+
+
+class ToolContext(Struct, frozen=True):
+    """What a tool is told about the call, if one of its parameters has this type."""
+
+    call: ToolCall
+    history: tuple[Message, ...] = ()
+    overrides: Mapping[Callable[..., Any], Callable[..., Any]] = {}
+
+
+class Depends:
+    """A parameter that the model does not give: made anew for each call by a function, sync or async.
+
+    `def search(query: str, index: Annotated[Index, Depends(open_index)]) -> str`, or as its default value. The function
+    may have such parameters itself. `Agent(overrides={open_index: fake_index})` puts another one in its place.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+
+Runner: TypeAlias = Callable[[dict[str, Any], ToolContext], Awaitable[Any]]
+Decoder: TypeAlias = Callable[[Any], dict[str, Any]]
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """One tool. Made by `tool`, by `tool_from_schema`, or by a source of tools such as an MCP server."""
+
+    definition: ToolDefinition
+    run: Runner
+    decode: Decoder
+    """Arguments as the model gave them -> as the function takes them; raises `BadArguments`."""
+    function: Callable[..., Any] | None = None
+    title: str | None = None
+    """For people, where the name is not enough."""
+    read_only: bool = False
+    """Changes nothing: permission rules may allow it beforehand."""
+    ends_run: bool = False
+    """A done tool: calls after it in the same turn are not run."""
+    keeps_output: bool = True
+    """Whether the output cache may store and cut what it returns."""
+    timeout: float | None = None
+    """Seconds."""
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function itself, as if it were no tool."""
+        if self.function is None:
+            raise TypeError(f"{self.name} has no function of its own")
+        return self.function(*args, **kwargs)
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be said about a tool beyond its function."""
+
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+    title: str | None = None
+    read_only: bool = False
+    ends_run: bool = False
+    keeps_output: bool = True
+    timeout: float | None = None
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+@overload
+def tool(**options: Any) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a function, sync or async; the schema comes from its type hints and docstring.
+
+    Options: name, description, strict, title, read_only, ends_run, keeps_output, timeout.
+
+    >>> @tool
+    ... def add(a: int, b: int = 1) -> int:
+    ...     '''Add two numbers.'''
+    ...     return a + b
+    >>> add.definition.parameters["required"], add(2)
+    (['a'], 3)
+    """
+    chosen = Options(**options)
+    if function is None:
+        return lambda given: _from_function(given, chosen)
+    return _from_function(function, chosen)
+
+
+def tool_from_schema(
+    function: Callable[[dict[str, Any]], Any], *, name: str, parameters: Mapping[str, Any], **options: Any
+) -> Tool:
+    """A tool with a schema written by hand. The function takes the arguments as one mapping, checked against it."""
+    chosen = Options(name=name, **options)
+    schema = dict(parameters)
+
+    async def run(arguments: dict[str, Any], _context: ToolContext) -> Any:
+        return await called(function, arguments)
+
+    return _made(chosen, name, schema, run=run, decode=checking(schema), function=function)
+
+
+def checking(schema: Mapping[str, Any]) -> Decoder:
+    """Arguments as they are, if the schema accepts them."""
+
+    def decode(given: Any) -> dict[str, Any]:
+        problems = problems_of(schema, given)
+        if problems:
+            raise BadArguments("; ".join(problems))
+        arguments: dict[str, Any] = given
+        return arguments
+
+    return decode
+
+
+def _from_function(function: Callable[..., Any], options: Options) -> Tool:
+    if isinstance(function, Tool):
+        raise TypeError(f"{function.name} is a tool already")
+    name = options.name or str(getattr(function, "__name__", ""))
+    summary, descriptions = read_docstring(function.__doc__)
+    parameters = parameters_of(function)
+    injected = _injected(parameters)
+    given = arguments_of(name, [one for one in parameters if one.name not in injected], descriptions)
+
+    async def run(arguments: dict[str, Any], context: ToolContext) -> Any:
+        found = await _resolved(injected, context, {})
+        return await called(function, **arguments, **found)
+
+    def decode(arguments: Any) -> dict[str, Any]:
+        try:
+            return given.decode(arguments)
+        except ValueError as error:
+            raise BadArguments(str(error)) from None
+
+    described = msgspec.structs.replace(options, description=options.description or summary)
+    return _made(described, name, given.schema, run=run, decode=decode, function=function)
+
+
+def _made(options: Options, name: str, schema: dict[str, Any], **rest: Any) -> Tool:
+    check_name(name)
+    return Tool(
+        definition=ToolDefinition(name, options.description or "", schema, options.strict),
+        title=options.title,
+        read_only=options.read_only,
+        ends_run=options.ends_run,
+        keeps_output=options.keeps_output,
+        timeout=options.timeout,
+        **rest,
+    )
+
+
+def check_name(name: str) -> None:
+    if NAME.fullmatch(name) is None:
+        raise ValueError(f"{name!r} is no name for a tool: 1 to 64 letters, digits, _ and - of ASCII")
+    if name in RESERVED:
+        raise ValueError(f"a tool called {name!r} could not be chosen: the word means a way of choosing")
+
+
+# ── what is not given by the model ────────────────────────────────────────────────────────────────────────────
+
+Injected: TypeAlias = dict[str, Depends | type[ToolContext]]
+
+
+def _injected(parameters: Sequence[Parameter]) -> Injected:
+    found: Injected = {}
+    for one in parameters:
+        hints = get_args(one.hint) if get_origin(one.hint) is Annotated else (one.hint,)
+        asked = next((extra for extra in (*hints, one.default) if isinstance(extra, Depends)), None)
+        if asked is not None:
+            found[one.name] = asked
+        elif hints[0] is ToolContext:
+            found[one.name] = ToolContext
+    return found
+
+
+async def _resolved(injected: Injected, context: ToolContext, made: dict[Callable[..., Any], Any]) -> dict[str, Any]:
+    """One value per function and call, however many parameters ask for it."""
+    return {
+        name: await _made_by(one, context, made) if isinstance(one, Depends) else context
+        for name, one in injected.items()
+    }
+
+
+async def _made_by(asked: Depends, context: ToolContext, made: dict[Callable[..., Any], Any]) -> Any:
+    if asked.function not in made:
+        function = context.overrides.get(asked.function, asked.function)
+        inner = _injected(parameters_of(function))
+        value = function(**await _resolved(inner, context, made))
+        made[asked.function] = await value if inspect.isawaitable(value) else value
+    return made[asked.function]
+
+
+async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The function's answer. One that is not async runs in a thread, where it holds up nobody."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*args, **kwargs)
+    value = await in_thread(function, *args, **kwargs)
+    return await value if inspect.isawaitable(value) else value
+
+
+# ── what a tool returns ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def result_of(call: ToolCall, value: Any) -> ToolResult:
+    """Text is text, parts are multimodal, anything else is data. Raises `TypeError` when it cannot be said in JSON."""
+    if isinstance(value, Output):
+        return ToolResult(call.id, call.name, value.kind, _json(value.value), value.parts)
+    if isinstance(value, str):
+        return ToolResult(call.id, call.name, "text", value)
+    if isinstance(value, Content):
+        return ToolResult(call.id, call.name, "multimodal", parts=(value,))
+    if isinstance(value, list | tuple) and value and all(isinstance(one, Content) for one in value):
+        return ToolResult(call.id, call.name, "multimodal", parts=tuple(value))
+    return ToolResult(call.id, call.name, "data", _json(value))
+
+
+def error_of(call: ToolCall, message: str) -> ToolResult:
+    return ToolResult(call.id, call.name, "error", message)
+
+
+def _json(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    return to_raw(msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign))
+
+
+def _foreign(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise NotImplementedError(f"{type(value).__name__} cannot be said in JSON")
+
+
+# ── the tool that ends a run ──────────────────────────────────────────────────────────────────────────────────
+
+
+@tool(ends_run=True, read_only=True)
+def done(message: str) -> str:
+    """Finish: the task is complete. Nothing is called after this.
+
+    Args:
+        message: the final answer for the user
+
+    """
+    raise Done(message)
