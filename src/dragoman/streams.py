@@ -82,8 +82,9 @@ class StreamDecoder:
         text = known.read(data)
         if text is None:
             return self.feed_unknown(data)
-        events: list[AnyEvent] = [PartDelta(known.last.index, text)] if text else []
-        return self.heard(events) if self._is_heard else events
+        if self._is_heard:
+            return self.heard([PartDelta(known.last.index, text)] if text else [])
+        return [PartDelta(known.last.index, text)] if text else []
 
     def feed_unknown(self, data: bytes) -> list[AnyEvent]:
         """What is not like anything before."""
@@ -220,6 +221,7 @@ class StreamTranslator:
         self._encoder = None if source == target else StreamEncoder(target, account=account, **options)
         self._known = self._decoder.known
         self._decode = self._decoder.feed_unknown
+        self._encode = None if self._encoder is None else self._encoder.inner.encode
         self._texts = account.texts
         self._fragment = None if self._encoder is None else self._encoder.fragment
 
@@ -227,16 +229,15 @@ class StreamTranslator:
         known = self._known
         text = known.read(data)
         if text is None:
-            return self._pass_on(self._decode(data), data)
+            events = self._decode(data)
+            return data if self._encode is None else self._encode(events)
         index = known.last.index
         pieces = self._texts.get(index)
         if pieces is None:  # a call that is held back until it is whole
-            return self._pass_on(self._decoder.heard([PartDelta(index, text)]), data)
+            events = self._decoder.heard([PartDelta(index, text)])
+            return data if self._encode is None else self._encode(events)
         pieces.append(text)
         return data if self._fragment is None else self._fragment(index, text)
-
-    def _pass_on(self, events: list[AnyEvent], data: bytes) -> bytes:
-        return data if self._encoder is None else self._encoder.inner.encode(events)
 
     def close(self) -> bytes:
         events = self._decoder.close()
