@@ -321,7 +321,7 @@ FLAT = {"type": "tool_call", "name": "f", "arguments": {"n": 1}}
 
 @pytest.mark.parametrize("call", [FLAT, {"type": "tool_call", "content": {"name": "f", "arguments": {"n": 1}}}])
 def test_nested_and_flat_calls_read_alike_and_pair_without_ids(call: dict[str, Any]) -> None:
-    history = [
+    history: list[dict[str, Any]] = [
         {"role": "user", "content": "go"},
         {"role": "chatgpt", "content": [call, call]},
         {"role": "tool", "content": [{"type": "tool_result", "name": "f", "content": {"n": n}} for n in (1, 2)]},
