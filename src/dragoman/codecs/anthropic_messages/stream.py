@@ -49,7 +49,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_arguments
-from dragoman.codecs.framing import CR, LF, Limits, ServerSentEvents
+from dragoman.codecs.framing import Limits, NamedEvents, ServerSentEvents
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.templates import Fragment, Templates
 from dragoman.errors import DecodeError, IllegalEvent
@@ -112,29 +112,6 @@ MOVES: dict[tuple[str, str], str] = {
     (ENDING, "message_stop"): ENDED,
     (ENDING, "error"): ENDED,
 }
-
-
-# ── framing ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class NamedEvents(ServerSentEvents):
-    """Server-sent events that say their name first. The usual ones are cut without a look at each line."""
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        if self.clean and chunk[:7] == b"event: " and CR not in chunk and self.total + len(chunk) <= self.small:
-            return self._feed_several(chunk)
-        return super().feed(chunk)
-
-    def _feed_several(self, chunk: bytes) -> list[bytes]:
-        whole, blank, rest = chunk.rpartition(b"\n\n")
-        payloads = []
-        for event in whole.split(b"\n\n"):
-            name, _, payload = event.partition(b"\ndata: ")
-            if name[:7] != b"event: " or LF in name or LF in payload or payload[:1] != b"{":
-                return super().feed(chunk)  # legal, but not the usual form
-            payloads.append(payload)
-        self.total += len(whole) + len(blank)
-        return payloads + super().feed(rest) if rest else payloads
 
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────

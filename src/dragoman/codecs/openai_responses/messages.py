@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
-from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_responses import carriers
 from dragoman.codecs.openai_responses.items import (
     decode_other,
@@ -73,6 +73,7 @@ STATUS = MODELLED + "status"
 COMPLETED = Raw(b'"completed"')
 INCOMPLETE = Raw(b'"incomplete"')
 
+_PLAIN_ROLES = frozenset({"user", "assistant"})
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -91,7 +92,8 @@ def decode_items(items: Iterable[Item | Raw]) -> tuple[Message, ...]:
     """The input of a request. Plain messages, calls and outputs are read here; everything else by the decoder."""
     decoder = MessageDecoder()
     for index, item in enumerate(items):
-        decoder.add(item, index)
+        if type(item) is not Item or item.extra is not UNSET or not decoder.add_plain(item):
+            decoder.add(item, index)
     return decoder.finished()
 
 
@@ -125,6 +127,51 @@ class MessageDecoder:
     def answer(self) -> tuple[AnyPart, ...]:
         self._give_up_carrier()
         return tuple(self._turn)
+
+    def add_plain(self, item: Item) -> bool:
+        """The items of an agent's history that say nothing unusual; False for every other."""
+        if item.id is not UNSET or item.status is not UNSET or item.namespace is not UNSET:
+            return False
+        kind = item.type
+        if kind is UNSET:
+            return self._add_plain_message(item)
+        if kind == "function_call":
+            return self._add_plain_call(item)
+        return kind == "function_call_output" and self._add_plain_output(item)
+
+    def _add_plain_message(self, item: Item) -> bool:
+        role, content = item.role, item.content
+        if type(content) is not str or item.phase is not UNSET or role not in _PLAIN_ROLES:
+            return False
+        if self._turn:
+            if role == "assistant":
+                return False
+            self._end_turn()
+        if role == "assistant":
+            self._turn.append(Text(content))
+        else:
+            self._messages.append(Message("user", content))
+        return True
+
+    def _add_plain_call(self, item: Item) -> bool:
+        call_id, name, text = item.call_id, item.name, item.arguments
+        if not call_id or type(text) is not str or name is UNSET or self._owed is not None:
+            return False
+        self._names[call_id] = name
+        invented = call_id[:4] == INVENTED_PREFIX
+        self._turn.append(ToolCall(call_id, name, read_arguments(text), text, invented_id=invented))
+        return True
+
+    def _add_plain_output(self, item: Item) -> bool:
+        call_id, output = item.call_id, item.output
+        if not call_id or type(output) is not str or item.name is not UNSET or call_id in self._custom:
+            return False
+        if output[:9] == ERROR_START:
+            return False
+        if self._turn:
+            self._end_turn()
+        self._messages.append(Message("tool", (ToolResult(call_id, self._names.get(call_id, ""), "text", output),)))
+        return True
 
     def parts_of(self, item: Raw, index: int) -> list[AnyPart]:
         """The parts of one item of an answer that comes piece by piece."""
@@ -511,13 +558,34 @@ class MessageEncoder:
                 items += [self._encode_result(part) for part in message.tool_results]
             elif role == "assistant":
                 if type(content) is str and not self._to_client:
-                    items.append(Item(role="assistant", content=content))
+                    items.append(Item(UNSET, "assistant", content))
                 else:
-                    items += self.encode_turn(message)
+                    items += self._plain_turn(content) or self.encode_turn(message)
             elif type(content) is str and message.metadata is None and message.name is None:
-                items.append(Item(role=role, content=content))
+                items.append(Item(UNSET, role, content))
             else:
                 items += self._encode_message(message)
+        return items
+
+    def _plain_turn(self, content: str | tuple[AnyPart, ...]) -> list[WireValue] | None:
+        """The usual turn of an agent, text then calls and nothing beside them; None for every other."""
+        if self._to_client:
+            return None
+        items: list[WireValue] = []
+        for part in content:
+            kind = type(part)
+            if kind is ToolCall:
+                call: ToolCall = part  # type: ignore[assignment]
+                if call.metadata is not None or call.signature is not None or call.custom or call.cache is not None:
+                    return None
+                items.append(Item("function_call", UNSET, UNSET, UNSET, call.id, call.name, arguments_as_text(call)))
+            elif kind is Text and not items:
+                said: Text = part  # type: ignore[assignment]
+                if said.metadata is not None or said.signature is not None or said.citations or said.cache is not None:
+                    return None
+                items.append(Item(UNSET, "assistant", said.text))
+            else:
+                return None
         return items
 
     def _encode_message(self, message: Message) -> list[WireValue]:
@@ -750,6 +818,11 @@ class MessageEncoder:
         return Item("reasoning", id=item_id, summary=told, encrypted_content=encrypted)
 
     def _encode_result(self, result: ToolResult) -> WireValue:
+        if result.metadata is None and result.kind == "text" and not result.parts and result.cache is None:
+            held = value_held(result)
+            if type(held) is str and not self._custom:
+                call_id = result.tool_call_id
+                return Item("function_call_output", UNSET, UNSET, UNSET, call_id, UNSET, UNSET, UNSET, held)
         if result.cache is not None:
             self._log.drop(result, "cache", "cache mark", "an output takes no cache breakpoint")
         notes = own(result.metadata)

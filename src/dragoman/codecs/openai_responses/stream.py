@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.framing import Limits, NamedEvents, ServerSentEvents
 from dragoman.codecs.openai_responses import carriers
 from dragoman.codecs.openai_responses.errors import decode_failure
 from dragoman.codecs.openai_responses.items import OUTCOME, read_head
@@ -159,7 +159,7 @@ class PayloadDecoder:
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
-        return ServerSentEvents(limits, SOURCE)
+        return NamedEvents(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         try:

@@ -15,9 +15,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.failures import tell_of_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_responses import carriers
-from dragoman.codecs.openai_responses.errors import encode_failure
+from dragoman.codecs.openai_responses.errors import decode_failure, encode_failure
 from dragoman.codecs.openai_responses.items import encode_pair, is_outcome_of
 from dragoman.codecs.openai_responses.messages import ID, MessageEncoder
 from dragoman.codecs.openai_responses.parts import own, write_annotation
@@ -47,7 +48,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
-from dragoman.ir.values import encode_json, parse_json, single_line
+from dragoman.ir.values import encode_json, parse_json, single_line, to_raw
 from dragoman.losses import LossLog
 
 _TEXT_TAIL = b',"logprobs":[]}\n\n'
@@ -165,6 +166,7 @@ class EventEncoder:
         """What is open stays open: nothing after this says that it was whole."""
         out = self._begin()
         failure = encode_failure(event.failure)
+        tell_of_kind(event.failure, decode_failure(to_raw(failure)).kind, self._log)
         error = {"type": event.failure.raw_type or failure["code"], **failure, "param": event.failure.parameter}
         done = [item.body for item in self._items if item.body.get("status") != "in_progress"]
         response = {**self._response("failed", None), "output": done, "error": failure}
