@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dragoman.drivers.secret import Secret
 from dragoman.drivers.transport import HttpRequest, failed
@@ -108,7 +108,7 @@ class GoogleToken:
         """google-auth waits for the network where it stands, so it stands in a thread."""
         exceptions = needed("google.auth.exceptions", "vertex")
         try:
-            await asyncio.to_thread(self._credentials.refresh, _by_standard_library())
+            await asyncio.to_thread(self._credentials.refresh, _ask_for_token)
         except exceptions.GoogleAuthError as error:
             raise failed("authentication", f"no token from Google: {type(error).__name__}: {error.args[0]}") from error
 
@@ -131,27 +131,28 @@ def google_credentials(file: str | None) -> tuple[Any, str | None]:
     return credentials, project
 
 
-def _by_standard_library() -> Any:
-    """google-auth asks for tokens over a transport it is given; the standard library's saves a further package."""
-    transport = needed("google.auth.transport", "vertex")
-    exceptions = needed("google.auth.exceptions", "vertex")
+class _TokenAnswer(Struct, frozen=True):
+    """What google-auth reads of a response."""
 
-    class Answer(transport.Response):  # type: ignore[misc, name-defined]
-        def __init__(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
-            self.status, self.headers, self.data = status, headers, data
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
 
-    def ask(url: str, method: str = "GET", body: Any = None, headers: Any = None, timeout: Any = None, **_: Any) -> Any:
-        data = body.encode() if isinstance(body, str) else body
-        request = urllib.request.Request(url, data, dict(headers or {}), method=method)  # noqa: S310 - its own address
-        try:
-            with urllib.request.urlopen(request, timeout=timeout or _TOKEN_TIMEOUT) as answer:  # noqa: S310
-                return Answer(answer.status, dict(answer.headers), answer.read())
-        except urllib.error.HTTPError as error:
-            return Answer(error.code, dict(error.headers), error.read())
-        except OSError as error:
-            raise exceptions.TransportError(str(error)) from error
 
-    return ask
+def _ask_for_token(
+    url: str, method: str = "GET", body: Any = None, headers: Any = None, timeout: float | None = None, **_more: Any
+) -> _TokenAnswer:
+    """google-auth asks over a transport it is given; the standard library's saves a further package."""
+    data = body.encode() if isinstance(body, str) else body
+    request = urllib.request.Request(url, data, dict(headers or {}), method=method)  # noqa: S310 - google-auth's own
+    try:
+        with urllib.request.urlopen(request, timeout=timeout or _TOKEN_TIMEOUT) as answer:  # noqa: S310
+            return _TokenAnswer(answer.status, dict(answer.headers), answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return _TokenAnswer(error.code, dict(error.headers), error.read())
+    except OSError as error:
+        raise needed("google.auth.exceptions", "vertex").TransportError(str(error)) from error
 
 
 # ── Amazon ────────────────────────────────────────────────────────────────────────────────────────────────────
