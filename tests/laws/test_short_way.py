@@ -40,6 +40,7 @@ FILES = (
     ("anthropic-messages", "anthropic-messages"),
     ("gemini-generate", "gemini"),
     ("vertex-generate", "vertex"),
+    ("bedrock-converse", "bedrock-converse"),
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -11,7 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.bedrock_converse.messages import MessageDecoder, MessageEncoder, decode_blocks
 from dragoman.codecs.bedrock_converse.parts import is_plain_text
 from dragoman.codecs.bedrock_converse.places import locate_request
-from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of
+from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of, path_of
 from dragoman.codecs.bedrock_converse.thinking import Settings, decode_reasoning, decode_top_k, encode_settings
 from dragoman.codecs.bedrock_converse.tools import (
     NO_CALLS,
@@ -199,13 +198,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         request.model if "~model" in notes else None,
     )
     content = bytes(spliced(wire, notes)) if notes else encode_json(wire)
-    return Encoded(content, (), _path(request))
-
-
-def _path(request: Request) -> str:
-    """The id is one segment of the path, whatever it holds: `:` and the slashes of an ARN are escaped."""
-    method = "converse-stream" if request.stream else "converse"
-    return f"/model/{'{model}' if request.model is None else quote(request.model, safe='')}/{method}"
+    return Encoded(content, (), path_of(request.model, request.stream))
 
 
 def _leading_system(messages: tuple[Message, ...]) -> int:

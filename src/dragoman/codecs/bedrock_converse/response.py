@@ -102,12 +102,15 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
 
 def decode_usage(held: Raw) -> Usage:
     """The counts, with the wire's own object beside them."""
-    wire = _counts.read(bytes(held))
+    return usage_of(_counts.read(bytes(held)), held)
+
+
+def usage_of(wire: UsageWire, held: Raw) -> Usage:
     read, written = wire.cache_read_input_tokens, wire.cache_write_input_tokens
     # `inputTokens` leaves out what was read from a cache or written to one; `totalTokens` is the sum of all four.
     total_input = (wire.input_tokens or 0) + (read or 0) + (written or 0)
     metadata = {FAMILY: {"~usage": held}}
-    return Usage(total_input, wire.output_tokens or 0, read, written, total=wire.total_tokens, metadata=metadata)
+    return Usage(total_input, wire.output_tokens or 0, read, written, None, None, wire.total_tokens, metadata)
 
 
 def encode_usage(usage: Usage) -> WireValue:

@@ -22,7 +22,7 @@ from dragoman.codecs.bedrock_converse.wire import (
     ToolWire,
     exact,
 )
-from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, spliced
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -60,6 +60,14 @@ def decode_tools(wires: list[ToolWire]) -> tuple[Tool, ...]:
                 continue
         tools.append(_decode_tool(wire))
     return tuple(tools)
+
+
+_tools = RememberingReader(
+    WireReader(list[ToolWire], "bedrock-converse request", path="$.toolConfig.tools", lone_elements=False),
+    decode_tools,
+)
+read_tools = _tools.read
+"""The tools of a request, exactly as it says them; an agent sends the same ones again and again."""
 
 
 def _decode_tool(wire: ToolWire) -> Tool:
@@ -196,7 +204,7 @@ def _enforced(tool: ToolDefinition, request: Request, log: LossLog) -> WireValue
 
 _EMPTY = Raw(b"{}")
 AUTO = ToolChoiceWire(_EMPTY)
-_ANY = ToolChoiceWire(UNSET, _EMPTY)
+ANY = ToolChoiceWire(UNSET, _EMPTY)
 _PLAIN_AUTO, _PLAIN_ANY = ToolChoice("auto"), ToolChoice("required")
 
 NO_CALLS = "Answer in text. Do not call any tool now."
@@ -274,7 +282,7 @@ def encode_tool_choice(request: Request, log: LossLog) -> WireValue:
         return AUTO
     if len(choice.names) == 1 and (request.origin == FAMILY or limits_of(request.model).named_choice):
         return ToolChoiceWire(tool=NamedTool(choice.names[0]))
-    return _ANY
+    return ANY
 
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────

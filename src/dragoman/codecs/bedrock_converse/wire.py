@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import MaybeInt, MaybeNumber, MaybeStr, Wire, spliced
+from dragoman.codecs.reading import MaybeInt, MaybeNumber, MaybeStr, Wire, WireValue, spliced
 from dragoman.ir.values import encode_json
 
 # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -233,6 +233,64 @@ class ConverseResponse(Wire, frozen=True, rename="camel"):
     usage: Raw | UnsetType = UNSET
     metrics: Raw | UnsetType = UNSET
     additional_model_response_fields: Raw | UnsetType = UNSET
+
+
+# ── what the short way writes: the same bytes, with fewer fields to look at ───────────────────────────────────
+
+
+class TextOut(Struct, frozen=True, gc=False):
+    text: str
+
+
+class ToolUseOut(Struct, frozen=True, gc=False, rename="camel"):
+    tool_use_id: str
+    name: str
+    input: Raw
+
+
+class UseOut(Struct, frozen=True, gc=False, rename="camel"):
+    tool_use: ToolUseOut
+
+
+class JsonOut(Struct, frozen=True, gc=False):
+    json: Raw
+
+
+class ResultContentOut(Struct, frozen=True, gc=False, rename="camel"):
+    tool_use_id: str
+    content: tuple[TextOut | JsonOut]
+
+
+class ResultOut(Struct, frozen=True, gc=False, rename="camel"):
+    tool_result: ResultContentOut
+
+
+class MessageOut(Struct, frozen=True, gc=False):
+    role: str
+    content: WireValue
+
+
+class ToolConfigOut(Struct, frozen=True, gc=False, rename="camel"):
+    tools: Raw
+    tool_choice: WireValue
+
+
+class RequestOut(Struct, frozen=True, gc=False, rename="camel"):
+    messages: WireValue
+    system: WireValue
+    inference_config: WireValue
+    tool_config: WireValue
+
+
+class AnswerOut(Struct, frozen=True, gc=False):
+    message: MessageOut
+
+
+class ResponseOut(Struct, frozen=True, gc=False, rename="camel"):
+    output: AnswerOut
+    stop_reason: str
+    usage: WireValue
+    metrics: Raw
 
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────

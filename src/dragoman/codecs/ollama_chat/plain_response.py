@@ -109,7 +109,7 @@ _FINISHES = {"stop": "stop", "length": "length", "tool_calls": "stop"}
 
 def encode_plain_response(completion: Completion) -> bytes | None:
     messages, finish, usage = completion.messages, completion.finish, completion.usage
-    if len(messages) != 1 or finish is None or usage is None or completion.model is None:
+    if len(messages) != 1 or finish is None or usage is None:
         return None
     word = _FINISHES.get(finish.reason)
     if word is None or (completion.metadata is not None and FAMILY in completion.metadata):
@@ -118,7 +118,8 @@ def encode_plain_response(completion: Completion) -> bytes | None:
     if answer is None:
         return None
     created = Raw(encode_json(encode_time(completion.created)))
-    wire = ChatResponse(completion.model, created, answer, True, word, usage.input, usage.output, id=completion.id)  # noqa: FBT003
+    model = completion.model or ""  # an answer of this API names its model
+    wire = ChatResponse(model, created, answer, True, word, usage.input, usage.output, id=completion.id)  # noqa: FBT003
     return encode_json(wire)
 
 
