@@ -2,13 +2,13 @@
 tests/test_ledger.py is red when a promise that is due has no test, or a test names a promise nobody made.
 
 `law:*` are the ten laws of the design. `report:*` are failures that users of other libraries reported, turned into what
-dragoman does instead.
+dragoman does instead. `agent:*` is what an agent does with a model and tools.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-Stage = Literal["core", "streams", "formats", "providers"]
+Stage = Literal["core", "streams", "formats", "providers", "agent"]
 
 # The stages whose promises must be kept today. A stage joins when its work is finished, and never leaves.
 DUE: frozenset[Stage] = frozenset({"core", "streams"})
@@ -128,10 +128,87 @@ REPORTS: tuple[tuple[int, Stage, str], ...] = (
     (85, "formats", "Stop sequences are honoured or reported where Responses has no place for them."),
 )
 
+AGENT: tuple[tuple[str, str], ...] = (
+    # Tools
+    ("tool-from-function", "A function, sync or async, is a tool; its schema comes from type hints and docstring."),
+    ("tool-by-hand", "A tool may bring a schema written by hand, and its arguments are checked against that."),
+    ("dependencies", "What a tool depends on is made for each call, and tests put something else in its place."),
+    ("bad-arguments", "Arguments that are no JSON or not what the schema says are told to the model; nothing runs."),
+    ("original-schema", "Arguments are checked against the tool's own schema, whatever the provider was given."),
+    ("return-kinds", "A string is text, parts are multimodal, anything else is data."),
+    ("tool-exception", "An exception of a tool is an error result with type and message, and no traceback."),
+    ("unknown-tool", "A call of a tool that does not exist is answered with the names of those that do."),
+    ("tool-timeout", "A tool that takes longer than it may gives an error result, and the run goes on."),
+    ("parallel-calls", "Calls of one turn run at the same time, unless told otherwise; results keep their order."),
+    # The loop
+    ("run", "A run takes text or parts, with or without events, with or without an event loop."),
+    ("history", "The history is kept between runs."),
+    ("switch-model", "The model can be switched between runs and amid the calls: signatures, ids, images intact."),
+    ("calls-decide", "Whether the loop goes on is decided by the calls of the answer, not by the stop reason."),
+    ("refusal", "A refusal is a final answer."),
+    ("empty-answer", "An empty answer gets a text in its place."),
+    ("forced-choice", "A forced tool choice falls back to auto after the first turn."),
+    ("done", "A done tool ends the run with its message; what was called after it is answered as not run."),
+    ("require-done", "Where done is required, words alone do not end the run."),
+    ("max-iterations", "After the last turn comes one call without tools, with a fixed text should it fail."),
+    ("no-open-calls", "No call stays unanswered: done, stopped, cancelled or failed, each says that it was not run."),
+    # Events
+    ("events-json", "Every event is a line of JSON and is read back from it."),
+    ("event-order", "Events of a turn come in one order: reasoning, text, usage, and the steps."),
+    ("only-final", "A terminal answer gives `final` alone, exactly one, and it is the last event."),
+    ("steps", "Steps are named by their calls, numbered through the run, and each that starts completes."),
+    ("result-text", "A result is told as text: parts joined, images marked, the first picture as screenshot."),
+    ("durations", "Durations come from the monotonic clock."),
+    ("hidden-message", "What a hook says in the user's name is stored, sent, and told as hidden."),
+    ("deltas", "Tokens are told as they come, where asked for."),
+    ("usage", "Tokens are told per call and added up per model."),
+    # Outputs
+    ("output-cut", "Long output is stored whole and cut at whole lines, with a mark that names the reference."),
+    ("output-parts", "Pictures stay in the context when their text is stored."),
+    ("output-budget", "Beyond a total the oldest outputs are replaced by placeholders, if asked for."),
+    ("output-read", "Stored output is read by lines, long lines by windows that cut no character."),
+    ("output-grep", "Stored output is searched for a text or an expression, within a time limit and a cap."),
+    ("output-tools", "What the reading tools return is never cut again, and a bad reference is a message."),
+    ("output-stores", "Outputs are kept in memory or in SQLite; a store that fails never breaks the run."),
+    # Permissions
+    ("permission", "Each call is allowed, denied, denied so that the run stops, or asked about."),
+    ("permission-rules", "Deny goes before allow before ask; read-only tools may be allowed beforehand."),
+    ("permission-nobody", "With nobody to ask the answer is no, and a check that fails is an error result."),
+    # Compaction
+    ("compaction", "At its share of the context window the history is summed up; the last turns stay whole."),
+    ("compaction-window", "A window that nobody knows turns compaction off; it can be forced at any time."),
+    ("compaction-failure", "A summary that is empty or fails leaves the history as it was."),
+    ("compaction-retained", "What was retained once is retained by every later compaction."),
+    # Cancelling and retries
+    ("cancel", "A run can be cancelled before and amid a call of the model and of a tool; there is no `final`."),
+    ("cancel-next", "A cancelled run does not poison the next one."),
+    ("retries", "Retries of the driver are told as events."),
+    # Sessions
+    ("session", "A session is an append-only log of events and a state to go on from; sessions can be listed."),
+    ("session-crash", "A torn last line is healed, calls left open are answered, and a killed run can go on."),
+    ("session-usage", "A session knows its tokens per model."),
+    # MCP
+    ("mcp", "Servers over stdio and streamable HTTP give tools, named within the rule for names."),
+    ("mcp-results", "Results of a server keep their kind: text, picture, resource, structured, error."),
+    ("mcp-failures", "A server that dies or hangs gives error results; all are shut down in their own event loop."),
+    ("mcp-json", "Servers are read from mcp.json in its usual shape."),
+    # The command
+    ("command", "`dragoman run` takes a prompt and tools, and shows what happens."),
+    ("command-json", "`dragoman run --json` writes event lines and nothing else to stdout."),
+    ("command-session", "`dragoman run --session` goes on where the last one ended."),
+    ("command-approve", "`dragoman run --approve` asks, allows or denies."),
+    ("command-end", "`dragoman run` ends with clean exit codes, and Ctrl-C cancels in order."),
+    # Everywhere
+    ("same-story", "The same scenario tells the same events on the simulators of all providers, over HTTP."),
+    ("documented", "The examples of docs/agent.md run."),
+    ("flat", "A run of a thousand steps adds no memory beyond its history and little time per step."),
+)
+
 PROMISES: dict[str, Promise] = {
     promise.id: promise
     for promise in (
         *(Promise(f"law:{name}", text, due) for name, due, text in LAWS),
         *(Promise(f"report:{number}", text, due) for number, due, text in REPORTS),
+        *(Promise(f"agent:{name}", text, "agent") for name, text in AGENT),
     )
 }
