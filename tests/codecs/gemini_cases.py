@@ -634,7 +634,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
     ),
     "validated": (
         choice(mode="VALIDATED", allowedFunctionNames=["f"]),
-        {"tools": (FUNCTION,), "tool_choice": ir.ToolChoice("auto", ("f",), noted(_mode="VALIDATED"))},
+        {"tools": (FUNCTION,), "tool_choice": ir.ToolChoice("auto", ("f",), noted(mode="VALIDATED"))},
     ),
     "no names, said aloud": (
         choice(mode="ANY", allowedFunctionNames=[]),

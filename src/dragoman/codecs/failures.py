@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.ir import FailureKind
+from dragoman.ir import Failure, FailureKind
+from dragoman.losses import LossLog
 
 _KIND_OF_STATUS: dict[int, FailureKind] = {
     400: "invalid_request",
@@ -53,6 +54,13 @@ def kind_of_status(status: int | None) -> FailureKind:
 
 def status_of_kind(kind: FailureKind) -> int:
     return _STATUS_OF_KIND[kind]
+
+
+def tell_of_kind(failure: Failure, arrives: FailureKind, log: LossLog) -> None:
+    """In a stream there is no status beside an error: what its body does not say is lost."""
+    if failure.kind not in {arrives, "truncated"}:  # that a stream broke off is our own word
+        why = f"an error in a stream of this API reads as {arrives!r}"
+        log.degrade(failure, "kind", f"kind of the error, {failure.kind!r}", why)
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:

@@ -220,7 +220,7 @@ _ENCODE_MODE = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 
 def decode_tool_choice(wire: FunctionCallingConfig) -> ToolChoice:
-    """VALIDATED is a free choice whose calls are checked: auto, noted."""
+    """VALIDATED is a free choice whose calls are checked: auto, and what is more about it is this family's own."""
     spelled = wire.mode
     word = _MODES[spelled] if isinstance(spelled, int) and 0 <= spelled < len(_MODES) else str(spelled).upper()
     mode = _DECODE_MODE.get(word, "auto")
@@ -228,7 +228,8 @@ def decode_tool_choice(wire: FunctionCallingConfig) -> ToolChoice:
     kept = keep(FAMILY, wire.extra)
     notes: Extra = {} if kept is None else kept[FAMILY]
     if spelled != _ENCODE_MODE[mode]:
-        notes["~mode"] = NULL if spelled is UNSET else Raw(encode_json(spelled))
+        key = "mode" if word == "VALIDATED" else "~mode"
+        notes[key] = NULL if spelled is UNSET else Raw(encode_json(spelled))
     if wire.allowed_function_names == []:
         notes["~names"] = Raw(b"[]")
     return ToolChoice(mode, names, {FAMILY: notes} if notes else None)
@@ -286,11 +287,12 @@ _VALIDATED = FunctionCallingConfig("VALIDATED")
 
 def _encode_noted_choice(choice: ToolChoice, notes: Extra) -> WireValue:
     mode: Any = _ENCODE_MODE[choice.mode]
-    if "~mode" in notes:
-        spelled = parse_json(notes["~mode"])
+    noted = notes.get("mode", notes.get("~mode"))
+    if noted is not None:
+        spelled = parse_json(noted)
         mode = UNSET if spelled is None else spelled
     names: Any = list(choice.names) if choice.names or "~names" in notes else UNSET
-    return spliced(FunctionCallingConfig(mode, names), notes)
+    return spliced(FunctionCallingConfig(mode, names), {key: note for key, note in notes.items() if key != "mode"})
 
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────

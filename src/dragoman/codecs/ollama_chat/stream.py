@@ -17,6 +17,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, unwrap_arguments
 from dragoman.codecs.assembly import TEXT, Assembler, Lane
+from dragoman.codecs.failures import tell_of_kind
 from dragoman.codecs.framing import Limits, Lines
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.ollama_chat import carriers
@@ -422,7 +423,9 @@ class EventEncoder:
         return [*lines, encode_json(last) + b"\n"]
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
-        return [bytes(single_line(Raw(encode_error(event.failure).content))) + b"\n"]
+        content = encode_error(event.failure).content
+        tell_of_kind(event.failure, decode_error(content).kind, self._log)
+        return [bytes(single_line(Raw(content))) + b"\n"]
 
 
 def _arguments(call: ToolCall, text: str, *, cut: bool) -> Raw:

@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.assembly import REASONING, REFUSAL, TEXT, Assembler, Lane
+from dragoman.codecs.failures import tell_of_kind
 from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.openai_chat import carriers
@@ -595,6 +596,8 @@ class EventEncoder:
     def _open(self, index: int, part: AnyPart) -> list[bytes]:
         tail = self._tail
         if isinstance(part, Text):
+            if self._calls:
+                self._log.degrade(part, "", "place among the other parts", "a chat message keeps text and calls apart")
             outgoing = _Outgoing(self._head + b'"content":', tail, start=self._characters_so_far())
             outgoing.signature = part.signature
             self._parts[index] = outgoing
@@ -695,7 +698,9 @@ class EventEncoder:
         return out
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
-        return [b"data: " + encode_error(event.failure).content + b"\n\n"]
+        content = encode_error(event.failure).content
+        tell_of_kind(event.failure, decode_error(content).kind, self._log)
+        return [b"data: " + content + b"\n\n"]
 
 
 class _Outgoing:
