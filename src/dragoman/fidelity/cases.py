@@ -75,9 +75,7 @@ EVERYWHERE = Slots("", "", "", "", "", "", "")
 
 def slots(**named: str) -> Slots:
     """Slots by format; Vertex is as Gemini unless it has its own."""
-    if "gemini" in named:
-        named.setdefault("vertex", named["gemini"])
-    return Slots(**named)
+    return Slots(**{"vertex": named.get("gemini"), **named})
 
 
 MODELS: Mapping[str, str] = {

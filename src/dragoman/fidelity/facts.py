@@ -318,7 +318,8 @@ def candidates(answer: Completion | Heard) -> object:
 
 
 def identity(answer: Completion) -> object:
-    return answer.id, answer.model
+    """An id may get a prefix where the API demands one; it is the same behind it."""
+    return (answer.id or "").removeprefix("msg_"), answer.model
 
 
 def failure(heard: Heard) -> object:

@@ -76,14 +76,18 @@ def _news(case: Case, losses: tuple[Loss, ...], usual: frozenset[str]) -> list[L
 
 @cache
 def _usually_written(kind: Kind, format: str) -> frozenset[str]:
-    return frozenset(loss.what for loss in wire.write(PLAIN[kind].example_for(""), PLAIN[kind], format)[1])
+    written = (wire.write(plain.example_for(""), plain, format) for plain in PLAIN[kind])
+    return frozenset(loss.what for _, losses in written for loss in losses)
 
 
 @cache
 def _usually_crossed(kind: Kind, source: str, target: str) -> frozenset[str]:
-    plain, _ = wire.write(PLAIN[kind].example_for(""), PLAIN[kind], source)
-    crossed = Dragoman().translate(plain, Crossing(kind, source, target, PLAIN[kind].model(target)))
-    return frozenset(loss.what for loss in crossed.losses)
+    usual: set[str] = set()
+    for plain in PLAIN[kind]:
+        content, _ = wire.write(plain.example_for(""), plain, source)
+        crossed = Dragoman().translate(content, Crossing(kind, source, target, plain.model(target)))
+        usual.update(loss.what for loss in crossed.losses)
+    return frozenset(usual)
 
 
 def _told(case: Case, crossed: Translation, source: str, target: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.fidelity.cases import Case, Feature, Kind
 from dragoman.fidelity.catalogue.answers import ANSWERS, PLAIN_ANSWER
-from dragoman.fidelity.catalogue.requests import PLAIN_REQUEST, REQUESTS
+from dragoman.fidelity.catalogue.requests import PLAIN_REQUESTS, REQUESTS
 from dragoman.fidelity.catalogue.streams import PLAIN_STREAM, STREAMS
 
 FEATURES: tuple[Feature, ...] = tuple(
@@ -109,5 +109,9 @@ CASES: tuple[Case, ...] = tuple(
     case for cases in (REQUESTS, ANSWERS, STREAMS) for case in sorted(cases, key=lambda case: _ORDER[case.feature])
 )
 
-PLAIN: dict[Kind, Case] = {"request": PLAIN_REQUEST, "response": PLAIN_ANSWER, "stream": PLAIN_STREAM}
+PLAIN: dict[Kind, tuple[Case, ...]] = {
+    "request": PLAIN_REQUESTS,
+    "response": (PLAIN_ANSWER,),
+    "stream": (PLAIN_STREAM,),
+}
 """What has nothing special: what is lost here has nothing to do with a feature."""

@@ -63,6 +63,7 @@ _LOOKED_UP = {
 _TWO = structs.replace(
     answer(_HELLO), messages=(said(Text("Hello.")), said(Text("Good day."))), finishes=(END, Finish("length"))
 )
+_IDS = {"openai": "chatcmpl-1", "openai-responses": "resp_1", "anthropic": "msg_1", "google": "r1"}
 _RESERVED = Signature("google", SECRET)
 
 
@@ -145,7 +146,10 @@ ANSWERS: tuple[Case, ...] = (
         slots(messages="redacted_thinking", converse="redactedContent"),
     ),
     _case("several-candidates", _TWO, facts.candidates, slots(chat="", gemini="")),
-    _case("answer-ids", structs.replace(answer(_HELLO), id="msg_1", model="a-model"), facts.identity,
+    _case("answer-ids", {
+            family: structs.replace(answer(_HELLO), id=id, model="a-model")
+            for family, id in _IDS.items()
+        }, facts.identity,
           bare=True, said_in=slots(chat="id", responses="id", messages="id", gemini="responseId")),
     _case("stop-length", _ended(Finish("length")), facts.finish),
     _case("stop-calls", answer(TOKYO), facts.finish),

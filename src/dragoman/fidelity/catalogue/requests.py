@@ -113,13 +113,6 @@ def _show(*parts: Text | Image | Document | Audio) -> Request:
 
 _CALLS: tuple[Case, ...] = (
     _case("parallel-calls", history(TOKYO, OSLO), facts.calls_and_results),
-    _case(
-        "call-ids",
-        history(TOKYO, OSLO),
-        facts.call_ids,
-        slots(chat="id=call_1", responses="call_id=call_1", messages="id=call_1", gemini="id=call_1",
-              converse="toolUseId=call_1", ollama="id=call_1"),
-    ),
     _case("argument-text", _spelled(_EXACT), facts.argument_text),
     _case("argument-numbers", _spelled(_NUMBERS), facts.argument_text),
     _case("no-arguments", history(ToolCall("call_1", "get_weather", {})), facts.calls),
@@ -275,4 +268,7 @@ _SETTINGS: tuple[Case, ...] = (
 )  # fmt: skip
 
 REQUESTS: tuple[Case, ...] = (*_CALLS, *_RESULTS, *_TOOLS, *_CONTENT, *_SETTINGS)
-PLAIN_REQUEST = Case("plain-text", "request", ask(), facts.conversation)
+PLAIN_REQUESTS: tuple[Case, ...] = (
+    _case("plain-text", ask(), facts.conversation),
+    _case("plain-call", history(TOKYO), facts.calls),
+)

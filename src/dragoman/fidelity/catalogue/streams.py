@@ -60,6 +60,7 @@ _HELLO = piecewise(0, Text(""), "Hel", "lo.")
 _BROKEN = StreamFailed(Failure("server", "It broke.", 500))
 _BUSY = StreamFailed(Failure("overloaded", "Overloaded", 529, raw_type="overloaded_error"))
 _START = StreamStart()
+_SECRETS = {"anthropic": SIGNED_BY_CLAUDE}
 
 
 def _thought(family: str, text: str = "Two places.", id: str | None = None) -> tuple[AnyEvent, ...]:
@@ -68,7 +69,7 @@ def _thought(family: str, text: str = "Two places.", id: str | None = None) -> t
         0,
         Reasoning(""),
         *pieces,
-        signature=Signature(family, SIGNED_BY_CLAUDE if family == "anthropic" else SECRET, id),
+        signature=Signature(family, _SECRETS.get(family, SECRET), id),
     )
     return stream(*signed, *_call(1, _TOKYO), finish=CALLS)
 
