@@ -334,7 +334,7 @@ _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
 _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
     Image: {"url": "image_url", "data": "image_url", "media_type": "image_url"},
     Document: {"data": "file_data", "media_type": "file_data", "url": "file_url", "title": "filename"},
-    ToolCall: {"signature": ""},
+    ToolCall: {"id": "call_id", "signature": ""},
     Reasoning: {"signature": "encrypted_content", "text": "summary", "redacted": "encrypted_content"},
     Refusal: {"text": "refusal"},
 }
