@@ -26,8 +26,8 @@ class Case:
     def pairs(self) -> tuple[tuple[Format, Format], ...]:
         """What is decoded has no target."""
         if self.job is Job.CALLS:
-            return tuple((format, format) for format in FIRST)
-        return PAIRS if self.job.streamed else tuple(permutations((*FIRST, *LATER), 2))
+            return tuple((format, format) for format in (*FIRST, *LATER))
+        return tuple(permutations((*FIRST, *LATER), 2))
 
     def limit_of(self, source: Format, target: Format) -> float:
         return self.limit * ALLOWANCE if {source, target} & set(LATER) else self.limit
@@ -77,7 +77,7 @@ def ground(case: Case, format: Format) -> Ground:
         body = _body(case, format)
         return Ground((body,), lambda: floor(body), Best())
     chunks = streams.chunks(case.answer, format)
-    payloads = streams.payloads(chunks)
+    payloads = streams.payloads(b"".join(chunks), format)
     return Ground(chunks, lambda: [floor(payload) for payload in payloads], Best())
 
 

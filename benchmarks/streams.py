@@ -2,8 +2,11 @@
 
 Written here by hand and not with dragoman, as in bodies.py. What one wire interleaves, another one cannot: OpenAI sends
 the fragments of parallel calls in turns, Anthropic one block after the other, Gemini whole calls amid the text.
+Some wires pad their events, so that no two are alike.
 """
 
+import struct
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, zip_longest
 from typing import Any, Final
@@ -24,16 +27,20 @@ def chunks(answer: Assistant, format: Format, count: int = _CHUNKS) -> Chunks:
     return tuple(_WRITERS[format](answer, count))
 
 
-def payloads(stream: Iterable[bytes]) -> Chunks:
+def payloads(stream: bytes, format: Format) -> Chunks:
     """The JSON of each event."""
-    lines = (line for chunk in stream for line in chunk.splitlines())
-    found = (line.removeprefix(b"data: ") for line in lines if line.startswith(b"data: "))
-    return tuple(payload for payload in found if payload != b"[DONE]")
+    return tuple(_PAYLOADS.get(format, _data_lines)(stream))
+
+
+def _data_lines(stream: bytes) -> Iterator[bytes]:
+    for line in stream.splitlines():
+        if line.startswith(b"data: ") and line != b"data: [DONE]":
+            yield line.removeprefix(b"data: ")
 
 
 def answer(stream: bytes, format: Format) -> Assistant:
     """What a client gathers from a stream, in the plainest way."""
-    return _READERS[format]([orjson.loads(payload) for payload in payloads([stream])])
+    return _READERS[format]([orjson.loads(payload) for payload in payloads(stream, format)])
 
 
 def _pieces(text: str, count: int) -> list[str]:
@@ -208,13 +215,203 @@ def _read_gemini(events: list[Json]) -> Assistant:
     )
 
 
+# ── openai-responses ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Responses:
+    """Numbers the events, and pads them as the server does, against listeners who count bytes."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def event(self, kind: str, **fields: Any) -> bytes:
+        payload = {"type": f"response.{kind}", **fields, "sequence_number": self._number}
+        self._number += 1
+        return _named(payload)
+
+    def fragment(self, kind: str, piece: str, item: str, **fields: Any) -> bytes:
+        padding = _PADDING[self._number * 7 % 16 :][: 16 - len(piece) % 16]
+        return self.event(f"{kind}.delta", delta=piece, item_id=item, obfuscation=padding, **fields)
+
+
+def _responses(answer: Assistant, count: int) -> Iterator[bytes]:
+    wire = _Responses()
+    response: Json = {
+        "id": "resp_04541b2f7e2fe47a0069689dd09ce081979fa443640dd593dc",
+        "object": "response",
+        "created_at": 1794700800,
+        "status": "in_progress",
+        "model": "gpt-4.1-2025-04-14",
+        "output": [],
+        "usage": None,
+    }
+    left = count - 3 - 5 - 3 * len(answer.calls)
+    texts = left // 2 if answer.calls else left
+    yield wire.event("created", response=response)
+    yield wire.event("in_progress", response=response)
+    place: Json = {"output_index": 0, "content_index": 0}
+    content: Json = {"type": "output_text", "annotations": [], "logprobs": [], "text": answer.text}
+    message: Json = {"id": "msg_04541b2f7e2fe47a0069689dd11b9c81978315ade5df8d941f", "type": "message"}
+    message |= {"status": "completed", "role": "assistant", "content": [content]}
+    item = message["id"]
+    opened = {**message, "status": "in_progress", "content": []}
+    yield wire.event("output_item.added", item=opened, output_index=0)
+    yield wire.event("content_part.added", **place, item_id=item, part={**content, "text": ""})
+    for piece in _pieces(answer.text or "", texts):
+        yield wire.fragment("output_text", piece, item, **place, logprobs=[])
+    yield wire.event("output_text.done", **place, item_id=item, logprobs=[], text=answer.text)
+    yield wire.event("content_part.done", **place, item_id=item, part=content)
+    yield wire.event("output_item.done", item=message, output_index=0)
+    items = [message]
+    for index, (call, share) in enumerate(zip(answer.calls, _shared(answer.calls, left - texts), strict=True), 1):
+        called: Json = {"id": f"fc_{index:050}", "type": "function_call", "status": "completed"}
+        called |= {"arguments": _arguments(call), "call_id": f"call_{index:024}", "name": call.name}
+        items.append(called)
+        opened = {**called, "status": "in_progress", "arguments": ""}
+        yield wire.event("output_item.added", item=opened, output_index=index)
+        for piece in _pieces(_arguments(call), share):
+            yield wire.fragment("function_call_arguments", piece, called["id"], output_index=index)
+        whole = {"arguments": called["arguments"], "item_id": called["id"], "output_index": index}
+        yield wire.event("function_call_arguments.done", **whole)
+        yield wire.event("output_item.done", item=called, output_index=index)
+    usage: Json = {"input_tokens": 1204, "input_tokens_details": {"cached_tokens": 0}}
+    usage |= {"output_tokens": 998, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 2202}
+    yield wire.event("completed", response={**response, "status": "completed", "output": items, "usage": usage})
+
+
+def _read_responses(events: list[Json]) -> Assistant:
+    text: list[str] = []
+    calls: dict[str, list[str]] = {}
+    for event in events:
+        if event["type"] == "response.output_text.delta":
+            text.append(event["delta"])
+        elif event["type"] == "response.output_item.added" and event["item"]["type"] == "function_call":
+            calls[event["item"]["id"]] = [event["item"]["name"]]
+        elif event["type"] == "response.function_call_arguments.delta":
+            calls[event["item_id"]].append(event["delta"])
+    return _gathered(text, calls.values())
+
+
+# ── ollama-chat ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _ollama(answer: Assistant, count: int) -> Iterator[bytes]:
+    """Lines. Calls come whole, one line each, after the text."""
+
+    def line(number: int, message: Json, **further: Any) -> bytes:
+        moment = f"2026-11-15T08:00:{number // 100:02}.{number % 100:02}4512Z"
+        head = {"model": MODELS["ollama-chat"], "created_at": moment}
+        body: Json = {**head, "message": {"role": "assistant", **message}, "done": False, **further}
+        return orjson.dumps(body) + b"\n"
+
+    texts = count - 1 - len(answer.calls)
+    for number, piece in enumerate(_pieces(answer.text or "", texts)):
+        yield line(number, {"content": piece})
+    for index, call in enumerate(answer.calls):
+        function = {"index": index, "name": call.name, "arguments": call.arguments}
+        yield line(texts + index, {"content": "", "tool_calls": [{"id": f"call_{index:08}", "function": function}]})
+    counts = {
+        "prompt_eval_count": 1204,
+        "prompt_eval_duration": 710671250,
+        "eval_count": 998,
+        "eval_duration": 4466025455,
+    }
+    times = {"total_duration": 5645304708, "load_duration": 55095250}
+    yield line(count - 1, {"content": ""}, done=True, done_reason="stop", **times, **counts)
+
+
+def _lines(stream: bytes) -> list[bytes]:
+    return stream.splitlines()
+
+
+def _read_ollama(events: list[Json]) -> Assistant:
+    messages = [event["message"] for event in events]
+    functions = [call["function"] for message in messages for call in message.get("tool_calls") or ()]
+    text = "".join(message.get("content") or "" for message in messages)
+    return Assistant(text, tuple(Call(function["name"], function["arguments"]) for function in functions))
+
+
+# ── bedrock-converse ──────────────────────────────────────────────────────────────────────────────────────────
+
+_PADDING: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+def _converse(answer: Assistant, count: int) -> Iterator[bytes]:
+    left = count - 4 - 2 * len(answer.calls)
+    texts = left // 2 if answer.calls else left
+    numbers = iter(range(count))
+
+    def frame(kind: str, **fields: Any) -> bytes:
+        # As many letters of the alphabet as it takes to hide how long a text is.
+        padding = _PADDING[: next(numbers) * 37 % len(_PADDING)]
+        return _frame(kind, orjson.dumps({**fields, "p": padding}))
+
+    yield frame("messageStart", role="assistant")
+    for piece in _pieces(answer.text or "", texts):
+        yield frame("contentBlockDelta", contentBlockIndex=0, delta={"text": piece})
+    yield frame("contentBlockStop", contentBlockIndex=0)
+    for index, (call, share) in enumerate(zip(answer.calls, _shared(answer.calls, left - texts), strict=True), 1):
+        start = {"toolUse": {"name": call.name, "toolUseId": f"tooluse_{index:022}"}}
+        yield frame("contentBlockStart", contentBlockIndex=index, start=start)
+        for piece in _pieces(_arguments(call), share):
+            yield frame("contentBlockDelta", contentBlockIndex=index, delta={"toolUse": {"input": piece}})
+        yield frame("contentBlockStop", contentBlockIndex=index)
+    yield frame("messageStop", stopReason="tool_use" if answer.calls else "end_turn")
+    usage = {"inputTokens": 1204, "outputTokens": 998, "totalTokens": 2202}
+    yield frame("metadata", metrics={"latencyMs": 1417}, usage=usage)
+
+
+def _frame(kind: str, payload: bytes) -> bytes:
+    """Lengths and their CRC, headers, payload, the CRC of it all."""
+    entries = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
+    headers = b"".join(
+        bytes([len(name)]) + name.encode() + b"\7" + struct.pack(">H", len(value)) + value.encode()
+        for name, value in entries.items()
+    )
+    lengths = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
+    message = lengths + struct.pack(">I", zlib.crc32(lengths)) + headers + payload
+    return message + struct.pack(">I", zlib.crc32(message))
+
+
+def _frames(stream: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(stream):
+        length, headers = struct.unpack_from(">II", stream, start)
+        yield stream[start + 12 + headers : start + length - 4]
+        start += length
+
+
+def _read_converse(events: list[Json]) -> Assistant:
+    """By the shape of its payload each event tells what it is."""
+    text: list[str] = []
+    calls: dict[int, list[str]] = {}
+    for event in events:
+        if "start" in event:
+            calls[event["contentBlockIndex"]] = [event["start"]["toolUse"]["name"]]
+        delta = event.get("delta", {})
+        text.append(delta.get("text", ""))
+        if "toolUse" in delta:
+            calls[event["contentBlockIndex"]].append(delta["toolUse"]["input"])
+    return _gathered(text, calls.values())
+
+
 _WRITERS: Final[dict[Format, Callable[[Assistant, int], Iterator[bytes]]]] = {
     "openai-chat": _openai,
     "anthropic-messages": _anthropic,
     "gemini": _gemini,
+    "openai-responses": _responses,
+    "ollama-chat": _ollama,
+    "bedrock-converse": _converse,
 }
 _READERS: Final[dict[Format, Callable[[list[Json]], Assistant]]] = {
     "openai-chat": _read_openai,
     "anthropic-messages": _read_anthropic,
     "gemini": _read_gemini,
+    "openai-responses": _read_responses,
+    "ollama-chat": _read_ollama,
+    "bedrock-converse": _read_converse,
+}
+_PAYLOADS: Final[dict[Format, Callable[[bytes], Iterable[bytes]]]] = {
+    "ollama-chat": _lines,
+    "bedrock-converse": _frames,
 }
