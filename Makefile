@@ -15,7 +15,7 @@ RUNTIME := $(VENV)/.stamp-runtime
 DEVELOP := $(VENV)/.stamp-develop
 
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format unit bench lock clean
+.PHONY: help run test lint format unit bench fidelity lock clean
 
 help:
 	@echo "make run     convert a bundled transcript through every format and show what crossed"
@@ -24,6 +24,7 @@ help:
 	@echo "make unit    pytest only              (ARGS='-k gemini' passes options on)"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   measure                  (ARGS=... passes options on)"
+	@echo "make fidelity  write docs/fidelity.* anew (the PNG needs the extra docs)"
 	@echo "make lock    resolve requirements.lock anew"
 	@echo "make clean   remove $(VENV), caches and build products"
 	@echo
@@ -53,6 +54,9 @@ format: $(DEVELOP)
 
 bench: $(DEVELOP)
 	@$(PY) benchmarks/run.py $(ARGS)
+
+fidelity: $(DEVELOP)
+	@$(PY) scripts/fidelity_docs.py
 
 lock: $(CREATED)
 	@$(PY) scripts/refresh_lock.py

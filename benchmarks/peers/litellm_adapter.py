@@ -42,7 +42,7 @@ def _read_anthropic(body: Json, model: str) -> Json:
 
 
 def _read_gemini(body: Json, model: str) -> Json:
-    contents, config = body.pop("contents"), body.pop("generationConfig")
+    contents, config = body.pop("contents"), body.pop("generationConfig", {})
     completion: Json = _GEMINI_CLIENT.translate_generate_content_to_completion(model, contents, config, **body)
     return completion
 

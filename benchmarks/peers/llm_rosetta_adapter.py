@@ -10,15 +10,16 @@ from benchmarks.bodies import MODELS, Format
 from benchmarks.candidates import Job, Streamer, Translator
 from benchmarks.peers import server_sent
 
-_NAMES: Final[dict[Format, str]] = {
+_NAMES: Final[dict[str, str]] = {
     "openai-chat": "openai_chat",
+    "openai-responses": "openai_responses",  # not measured; see fidelity_peers.py
     "anthropic-messages": "anthropic",
     "gemini": "google",
 }
 
 
 def _request(source: Format, target: Format) -> Translator:
-    names, model = (_NAMES[source], _NAMES[target]), MODELS[target]
+    names, model = (_NAMES[source], _NAMES[target]), MODELS.get(target, "gpt-4.1")
 
     def translate(body: bytes) -> bytes:
         request: dict[str, Any] = orjson.loads(body)

@@ -52,19 +52,22 @@ def detail_rows(judged: Iterable[Cell]) -> list[tuple[str, ...]]:
 
 def markdown(matrix: Matrix) -> str:
     """The overview, then one table per source."""
-    return "\n".join(
-        [*_overview(matrix), "", *_legend(), *(line for f in matrix.formats for line in _details(matrix, f))]
-    )
+    return f"{overview_markdown(matrix)}\n{details_markdown(matrix)}"
 
 
-def _overview(matrix: Matrix) -> Iterator[str]:
-    yield from _table(["from \\ to", *matrix.formats], ([f"**{f}**", *_pairs(matrix, f)] for f in matrix.formats))
+def overview_markdown(matrix: Matrix) -> str:
+    rows = ([f"**{f}**", *(counted(matrix, f, target) for target in matrix.formats)] for f in matrix.formats)
+    return "\n".join([*table(["from \\ to", *matrix.formats], rows), "", *_legend()])
 
 
-def _pairs(matrix: Matrix, source: str) -> Iterator[str]:
-    for target in matrix.formats:
-        counts = matrix.counts(source, target)
-        yield " ".join(f"{counts[verdict]}{LETTERS[verdict]}" for verdict in VERDICTS if counts[verdict]) or "-"
+def details_markdown(matrix: Matrix) -> str:
+    return "\n".join(line for source in matrix.formats for line in _details(matrix, source))
+
+
+def counted(matrix: Matrix, source: str, target: str) -> str:
+    """How many of each verdict a pair has, in letters."""
+    counts = matrix.counts(source, target)
+    return " ".join(f"{counts[verdict]}{LETTERS[verdict]}" for verdict in VERDICTS if counts[verdict]) or "-"
 
 
 def _legend() -> Iterator[str]:
@@ -78,15 +81,15 @@ def _details(matrix: Matrix, source: str) -> Iterator[str]:
     for feature in FEATURES:
         letters = [_letters(matrix, feature.name, source, target) for target in matrix.formats]
         if any(letter.strip("· ") for letter in letters):
-            rows.append([f"{feature.title}", *letters])
-    yield from _table(["feature", *matrix.formats], rows)
+            rows.append([feature.title, *letters])
+    yield from table(["feature", *matrix.formats], rows)
 
 
 def _letters(matrix: Matrix, feature: str, source: str, target: str) -> str:
     return " ".join(LETTERS[matrix.verdict(kind, feature, source, target)] for kind in KINDS)
 
 
-def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(heading)} |"
     yield f"|{'---|' * len(heading)}"
     yield from (f"| {' | '.join(row)} |" for row in rows)

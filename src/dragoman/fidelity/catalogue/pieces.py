@@ -109,7 +109,7 @@ def history(*turn: AnyPart, answers: tuple[ToolResult, ...] = (), **settings: An
     return ask(ASKED, said(*turn), *follow, **{"tools": TOOLS if called else (), **settings})
 
 
-def answer(*parts: AnyPart, finish: Finish | None = None, usage: Usage | None = None) -> Completion:
+def answer(*parts: AnyPart, finish: Finish | None = None, usage: Usage = COUNTS) -> Completion:
     called = any(isinstance(part, ToolCall) for part in parts)
     return Completion((said(*parts),), finish or (CALLS if called else END), usage)
 

@@ -1,0 +1,129 @@
+"""The catalogue of `dragoman fidelity` against other libraries, by the same judge.
+
+    python benchmarks/fidelity_peers.py                 # every peer that is installed, side by side
+    python benchmarks/fidelity_peers.py --json FILE     # the same, kept for the documentation
+
+Doubts first. The examples are written by dragoman, in the words of the source alone: what a format cannot say
+natively is never asked of anybody. What comes out is read by dragoman's decoder, which is held to recorded traffic;
+what it cannot read counts as lost. A library gets a second chance on the way back, with its own reader and its own
+writer. What it warns of counts as told, what it raises as refused; the rest of what does not come back is silent.
+Libraries are called at their conversion functions (see benchmarks/peers): what their own clients or gateways do around
+that may save or lose more.
+"""
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script finds its own folder, not the one around it
+
+import msgspec
+
+from benchmarks import peers
+from benchmarks.candidates import Candidate, Job
+from dragoman.fidelity import tables
+from dragoman.fidelity.cases import Kind
+from dragoman.fidelity.interpreters import Crossing, Dragoman, Interpreter, Refused, Translation
+from dragoman.fidelity.matrix import Matrix, cells, matrix_of
+from dragoman.losses import Loss
+
+FORMATS: Final = ("openai-chat", "openai-responses", "anthropic-messages", "gemini")
+_FIRST: Final = ("openai-chat", "anthropic-messages", "gemini")
+# Libraries that take a whole body, and the formats their adapters take. The others only write requests of one kind.
+SPOKEN: Final = {"llm-rosetta": FORMATS, "litellm": _FIRST, "any-llm": _FIRST}
+PAIRS: Final = [(source, target) for source in FORMATS for target in FORMATS if source != target]
+_JOBS: Final[dict[Kind, Job]] = {"request": Job.REQUEST, "response": Job.RESPONSE, "stream": Job.STREAM}
+# What google-genai keeps at the top of a request although its own values hold it within the config.
+_AT_THE_TOP: Final = ("systemInstruction", "tools", "toolConfig", "safetySettings", "cachedContent")
+_OF_THE_CLIENT: Final = ("httpOptions", "automaticFunctionCalling", "abortSignal")
+
+
+class Peer:
+    """A library behind its adapter."""
+
+    def __init__(self, candidate: Candidate) -> None:
+        self.name = candidate.name
+        self.version = candidate.version
+        self._candidate = candidate
+
+    def offers(self, kind: Kind, source: str, target: str) -> bool:
+        if not {source, target} <= set(SPOKEN[self.name]):
+            return False
+        try:
+            return self._work(kind, source, target) is not None
+        except KeyError:  # of a table in the adapter: the pair is not in it
+            return False
+
+    def translate(self, content: bytes, crossing: Crossing) -> Translation:
+        work = self._work(crossing.kind, crossing.source, crossing.target)
+        given = list(_chunks(content)) if crossing.kind == "stream" else content
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always", UserWarning)
+            try:
+                crossed = work(given)
+            except Exception as error:
+                raise Refused(f"{type(error).__name__}: {error}") from error
+        if crossing.kind == "request" and crossing.target == "gemini":
+            crossed = _as_sent(crossed)
+        told = [warning for warning in warned if warning.category is UserWarning]
+        return Translation(crossed, tuple(Loss("$", str(warning.message), "dropped", "warned") for warning in told))
+
+    def _work(self, kind: Kind, source: Any, target: Any) -> Any:
+        offered = self._candidate.streamer if kind == "stream" else self._candidate.translator
+        return offered(_JOBS[kind], source, target)
+
+
+def _chunks(content: bytes) -> Iterator[bytes]:
+    """One event each, as the adapters take them."""
+    for event in content.replace(b"\r\n", b"\n").split(b"\n\n"):
+        if b"data: " in event:
+            yield event
+
+
+def _as_sent(content: bytes) -> bytes:
+    """Values of google-genai as it puts them on the wire."""
+    body = json.loads(content)
+    config = body.pop("config", None)
+    if config is None:
+        return content
+    for key in _OF_THE_CLIENT:
+        config.pop(key, None)
+    top = {key: config.pop(key) for key in _AT_THE_TOP if key in config}
+    instruction = top.get("systemInstruction")
+    if isinstance(instruction, str):
+        top["systemInstruction"] = {"parts": [{"text": instruction}]}
+    return json.dumps({**body, **top, **({"generationConfig": config} if config else {})}).encode()
+
+
+def _judged(interpreter: Interpreter) -> Matrix:
+    every = (cell for source, target in PAIRS for cell in cells(interpreter, (source,), (target,)))
+    return matrix_of(interpreter, every, FORMATS)
+
+
+def table(matrices: list[Matrix]) -> Iterator[str]:
+    """Pairs down, libraries across; over what the library offers of the pair."""
+    names = [f"{matrix.name} {matrix.version}" for matrix in matrices]
+    rows = ([*pair, *(tables.counted(matrix, *pair) for matrix in matrices)] for pair in PAIRS)
+    return tables.table(["from", "to", *names], rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the verdicts to this file")
+    arguments = parser.parse_args()
+    interpreters: list[Interpreter] = [Dragoman(), *(Peer(each) for each in peers.installed() if each.name in SPOKEN)]
+    matrices = [matrix for matrix in map(_judged, interpreters) if any(matrix.rows.values())]
+    print(*table(matrices), sep="\n")
+    if arguments.json is not None:
+        kept = {"date": datetime.now(UTC).date().isoformat(), "interpreters": matrices}
+        arguments.json.write_bytes(msgspec.json.encode(kept) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

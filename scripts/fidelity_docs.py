@@ -1,0 +1,102 @@
+"""Write docs/fidelity.md, .json, .svg and .png anew.
+
+    make fidelity
+
+The verdicts on other libraries are read from docs/fidelity-peers.json, which benchmarks/fidelity_peers.py writes where
+those libraries are installed. The PNG needs Pillow (the extra `docs`); without it the other files are written.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from dragoman.fidelity import png, svg, tables
+from dragoman.fidelity.interpreters import Dragoman
+from dragoman.fidelity.judging import VERDICTS
+from dragoman.fidelity.matrix import Matrix, cells, matrix_of, to_json
+from dragoman.fidelity.picture import draw
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+INTRODUCTION = """\
+# How faithful every crossing is
+
+Written by `make fidelity`; do not edit. `dragoman fidelity` prints the same for one pair or one feature, with reasons.
+
+![Heat map: features by pairs of formats](fidelity.svg)
+
+A catalogue of {features} features stands in `src/dragoman/fidelity/catalogue`: for each a small example in the
+intermediate format, as a request, a response or a stream, and the fact that must arrive. Every example is written in
+every format that has words of its own for it, translated to every other format, read there, and translated back.
+{cases} examples on their ways make {total} crossings: {counts}.
+
+What the numbers are and what they are not:
+
+- Every feature counts once. Yours may need three of them, and those may all be exact, or not.
+- The judge reads what it wrote with dragoman's own decoders, and beside that looks for the target's own key on the wire
+  (the `slots` of each example). That the decoders read real traffic is held by other tests, on recorded bodies.
+- Ids of calls in a request only pair results with calls, so there the pairing is judged: Vertex AI takes no ids of
+  others.
+- Blanks between the tokens of arguments are not counted as content; the order of keys and the spelling of numbers are.
+- What may be said depends on the model. One ordinary model stands for each format (`MODELS` in `cases.py`).
+- A test fails when a cell gets worse than [fidelity.json](fidelity.json), and another when a loss is silent.
+
+## Pairs
+
+"""
+PEERS = """
+## Other libraries
+
+The same examples and the same judge, {date}, for the pairs and exchanges each library offers (see
+`benchmarks/fidelity_peers.py`, doubts first). A warning counts as told, an exception as refused, whatever its kind.
+
+"""
+
+
+class Peers(msgspec.Struct):
+    date: str
+    interpreters: list[Matrix]
+
+
+def page(matrix: Matrix, peers: Peers | None) -> str:
+    counts = dict.fromkeys(VERDICTS, 0)
+    for source in matrix.formats:
+        for target in matrix.formats:
+            for verdict, count in matrix.counts(source, target).items():
+                counts[verdict] += count
+    introduction = INTRODUCTION.format(
+        features=len({feature for rows in matrix.rows.values() for feature in rows}),
+        cases=sum(map(len, matrix.rows.values())),
+        total=sum(counts.values()),
+        counts=", ".join(f"{count} {verdict}" for verdict, count in counts.items()),
+    )
+    told = "" if peers is None else PEERS.format(date=peers.date) + "\n".join(side_by_side(peers.interpreters)) + "\n"
+    overview, details = tables.overview_markdown(matrix), tables.details_markdown(matrix)
+    return f"{introduction}{overview}\n{told}\n## Features\n{details}\n"
+
+
+def side_by_side(matrices: list[Matrix]) -> list[str]:
+    pairs = [(source, target) for source in matrices[0].formats for target in matrices[0].formats if source != target]
+    rows = ([*pair, *(tables.counted(matrix, *pair) for matrix in matrices)] for pair in pairs)
+    return list(tables.table(["from", "to", *(f"{matrix.name} {matrix.version}" for matrix in matrices)], rows))
+
+
+def main() -> int:
+    interpreter = Dragoman()
+    matrix = matrix_of(interpreter, cells(interpreter))
+    kept = DOCS / "fidelity-peers.json"
+    peers = msgspec.json.decode(kept.read_bytes(), type=Peers) if kept.exists() else None
+    (DOCS / "fidelity.json").write_bytes(to_json(matrix))
+    (DOCS / "fidelity.md").write_text(page(matrix, peers), encoding="utf-8")
+    (DOCS / "fidelity.svg").write_text(svg.render(draw(matrix)), encoding="utf-8")
+    try:
+        (DOCS / "fidelity.png").write_bytes(png.render(draw(matrix)))
+    except ImportError:
+        print("docs/fidelity.png is as it was: Pillow is not installed (pip install 'dragoman[docs]')", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""`dragoman fidelity`, as its users call it."""
+
+import json
+from pathlib import Path
+
+from tests.cli.command import run
+
+
+def test_a_pair_is_told_with_reasons() -> None:
+    ran = run("fidelity", "--from", "gemini", "--to", "anthropic-messages", "--feature", "seed")
+    assert ran.returncode == 0
+    heading, *rows = ran.stdout.decode().splitlines()
+    assert heading.split() == ["kind", "feature", "from", "to", "verdict", "because"]
+    assert [row.split()[:5] for row in rows] == [["request", "seed", "gemini", "anthropic-messages", "degraded"]]
+    assert len(rows[0].split()) > 5
+
+
+def test_one_source_is_told_in_counts() -> None:
+    lines = run("fidelity", "--from", "ollama-chat").stdout.decode().splitlines()
+    assert lines[0].split() == ["from", "to", "exact", "carried", "degraded", "refused", "silent"]
+    assert {line.split()[0] for line in lines[1:]} == {"ollama-chat"}
+    assert {line.split()[-1] for line in lines[1:]} == {"0"}
+
+
+def test_json_and_pictures(tmp_path: Path) -> None:
+    picture = tmp_path / "matrix.svg"
+    ran = run("fidelity", "--feature", "seed", "--json", "--svg", str(picture))
+    assert json.loads(ran.stdout)["rows"]["request"]["seed"]["gemini"]["ollama-chat"] == "exact"
+    assert picture.read_text().startswith("<svg ")
+    assert b"### From gemini" in run("fidelity", "--feature", "seed", "--markdown").stdout
+
+
+def test_a_feature_nobody_knows() -> None:
+    ran = run("fidelity", "--feature", "telepathy")
+    assert ran.returncode == 2
+    assert b"unknown feature 'telepathy'" in ran.stderr
