@@ -105,8 +105,7 @@ async def settled(driver: RemoteDriver, before: set[asyncio.Task[Any]]) -> None:
 def connections_in_use(driver: RemoteDriver) -> int:
     transport = driver.channel.transport
     assert isinstance(transport, HttpTransport)
-    session = transport._session  # noqa: SLF001 - nobody else counts them
-    return 0 if session is None or session.connector is None else len(session.connector._acquired)  # noqa: SLF001
+    return transport.connections_in_use
 
 
 def fault(words: str) -> Mapping[str, str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import structs
-
 from dragoman.drivers.base import Choice, Defaults, HasDefinition, Prompt, Settings, Tool
 from dragoman.ir import (
     AnyTool,
@@ -23,6 +21,7 @@ from dragoman.ir import (
 _DEFINED = frozenset({"name", "description", "parameters", "strict"})
 _MODES = ("auto", "none", "required")
 # Settings that are no part of the request: how to call, not what to ask.
+_KNOWN = frozenset(Defaults.__annotations__)
 CALLING = frozenset({"headers", "timeout", "errors", "raw"})
 _ASKED = frozenset(Settings.__annotations__) - CALLING - {"system"}
 
@@ -36,18 +35,19 @@ def build_request(
     settings: Defaults,
 ) -> Request:
     """The request that one call means. `settings` are the driver's defaults and the call's own, already merged."""
-    unknown = settings.keys() - Defaults.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"unknown settings: {', '.join(sorted(unknown))}; known: {', '.join(Settings.__annotations__)}")
+    if not settings.keys() <= _KNOWN:
+        unknown = ", ".join(sorted(settings.keys() - _KNOWN))
+        raise TypeError(f"unknown settings: {unknown}; known: {', '.join(Settings.__annotations__)}")
     tools = settings.get("tools") if tools is None else tools
     tool_choice = settings.get("tool_choice") if tool_choice is None else tool_choice
     system = settings.get("system")
     spoken = (*_opening(prompt), *messages)
     if not spoken:
         raise ValueError("nothing to ask: give a prompt or messages")
-    definitions = tuple(map(read_tool, tools or ()))
+    definitions = tuple(map(read_tool, tools)) if tools else ()
     asked: dict[str, Any] = {name: value for name, value in settings.items() if name in _ASKED}
-    asked |= {name: read(asked[name]) for name, read in _READERS.items() if name in asked}
+    if not asked.keys().isdisjoint(_READERS):
+        asked |= {name: read(asked[name]) for name, read in _READERS.items() if name in asked}
     return Request(
         asked.pop("model", None),
         (Message("system", system), *spoken) if system else spoken,
@@ -77,9 +77,8 @@ def read_tool(tool: Tool) -> AnyTool:
 
 
 def _described(tool: Mapping[str, Any]) -> ToolDefinition:
-    given = {name: value for name, value in tool.get("function", tool).items() if name != "type"}
-    unknown = given.keys() - _DEFINED
-    if unknown or "name" not in given:
+    given = tool["function"] if "function" in tool else {name: one for name, one in tool.items() if name != "type"}
+    if not given.keys() <= _DEFINED or "name" not in given:
         raise TypeError(f"a tool has a name and may have {', '.join(sorted(_DEFINED - {'name'}))}; got {sorted(given)}")
     return ToolDefinition(**given)
 
@@ -114,7 +113,3 @@ def _output(given: StructuredOutput | Mapping[str, Any] | None) -> StructuredOut
 
 
 _READERS: Mapping[str, Any] = {"reasoning": _reasoning, "output": _output, "stop": tuple}
-
-
-def with_model(request: Request, model: str) -> Request:
-    return request if request.model else structs.replace(request, model=model)

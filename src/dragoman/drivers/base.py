@@ -166,10 +166,17 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         return messages[0] if messages else Message("assistant", ())
 
 
+def _calls(completion: Completion) -> bool:
+    for part in completion.messages[0].parts if completion.messages else ():
+        if type(part) is ToolCall and not part.incomplete:
+            return True
+    return False
+
+
 def result_of(completion: Completion, *, failure: Failure | None = None, **more: Any) -> QueryResult:
     """A completion as a result. Calls with a clean end mean `tool_calls`, also where the wire says `STOP` (Gemini)."""
     reason = "error" if failure is not None else _REASONS[completion.finish_reason]
-    if reason == "stop" and any(not call.incomplete for call in completion.tool_calls):
+    if reason == "stop" and _calls(completion):
         reason = "tool_calls"
     return QueryResult(completion=completion, finish_reason=reason, failure=failure, **more)
 

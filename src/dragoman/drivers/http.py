@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Mapping
+from functools import cache
+from math import inf
+from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
 
+from dragoman.drivers.deadlines import Deadlines
 from dragoman.drivers.secret import hidden_url
 from dragoman.drivers.transport import HttpRequest, Timeouts, Tls, failed, not_connected
 from dragoman.errors import ProviderError
@@ -17,6 +22,7 @@ from dragoman.errors import ProviderError
 # Some servers take a while to end the body after the end of the answer. Beyond this it is not worth waiting for.
 GRACE = 0.25
 KEEP_ALIVE = 30.0
+_LARGE = 1 << 20
 
 
 def proxy_of_environment(url: str) -> str | None:
@@ -35,106 +41,135 @@ class HttpTransport:
         self._proxy = proxy
         self._tls = tls
         self._connections = connections
-        self._session: aiohttp.ClientSession | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._limits: dict[Timeouts, aiohttp.ClientTimeout] = {}
+        self._open: _Open | None = None
 
     def __repr__(self) -> str:
         proxy = "" if self._proxy is None else f"proxy={hidden_url(self._proxy)!r}"
         return f"HttpTransport({proxy})"
 
     async def send(self, request: HttpRequest, *, timeouts: Timeouts) -> AiohttpResponse:
-        session = self._session or self._open()
-        if self._loop is not asyncio.get_running_loop():
+        loop = asyncio.get_running_loop()
+        opened = self._open or self._opened(loop)
+        if opened.loop is not loop:
             raise RuntimeError("a driver belongs to the event loop it was first used in; connect another one here")
+        started = loop.time()
+        end = inf if timeouts.total is None else started + timeouts.total
+        first = inf if timeouts.first_byte is None else started + timeouts.first_byte
+        sending = opened.session.request(
+            request.method,
+            # As it is: what is escaped in a path is meant to be (and signed, for some).
+            URL(request.url, encoded=True),
+            data=_sendable(request.body),
+            headers=request.headers,
+            proxy=self._proxy,
+            timeout=_connecting(timeouts.connect),
+            # A key goes where it was meant to go, and nowhere else.
+            allow_redirects=False,
+        )
         try:
-            response = await session.request(
-                request.method,
-                # As it is: what is escaped in a path is meant to be (and signed, for some).
-                URL(request.url, encoded=True),
-                data=request.body or None,
-                headers=request.headers,
-                proxy=self._proxy,
-                timeout=self._limit(timeouts),
-                # A key goes where it was meant to go, and nowhere else.
-                allow_redirects=False,
-            )
+            response = await opened.deadlines.wait(sending, min(first, end))
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _sending_failed(error, timeouts) from error
-        return AiohttpResponse(response, timeouts)
+            raise _sending_failed(error, timeouts, over=loop.time() >= end) from error
+        return AiohttpResponse(response, timeouts, opened, min(first, end), end)
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        opened, self._open = self._open, None
+        if opened is not None:
+            opened.deadlines.close()
+            await opened.session.close()
 
-    def _open(self) -> aiohttp.ClientSession:
-        self._loop = asyncio.get_running_loop()
+    @property
+    def connections_in_use(self) -> int:
+        connector = None if self._open is None else self._open.session.connector
+        return 0 if connector is None else len(connector._acquired)  # noqa: SLF001 - nobody else counts them
+
+    def _opened(self, loop: asyncio.AbstractEventLoop) -> _Open:
         connector = aiohttp.TCPConnector(
             limit=self._connections,
             keepalive_timeout=KEEP_ALIVE,
             ssl=True if self._tls is None else self._tls.context(),
         )
-        self._session = aiohttp.ClientSession(
+        session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("User-Agent",),
             raise_for_status=False,
         )
-        return self._session
+        self._open = _Open(loop, session, Deadlines(loop))
+        return self._open
 
-    def _limit(self, timeouts: Timeouts) -> aiohttp.ClientTimeout:
-        limit = self._limits.get(timeouts)
-        if limit is None:
-            limit = aiohttp.ClientTimeout(
-                total=timeouts.total, sock_connect=timeouts.connect, sock_read=timeouts.first_byte
-            )
-            if timeouts.total is None:  # what is left of a total differs from call to call
-                self._limits[timeouts] = limit
-        return limit
+
+def _sendable(body: bytes) -> bytes | io.BytesIO | None:
+    """A large body goes out in pieces: as one, it would hold up the loop (and aiohttp warns of it)."""
+    return io.BytesIO(body) if len(body) >= _LARGE else body or None
+
+
+class _Open(NamedTuple):
+    loop: asyncio.AbstractEventLoop
+    session: aiohttp.ClientSession
+    deadlines: Deadlines
+
+
+@cache
+def _connecting(seconds: float | None) -> aiohttp.ClientTimeout:
+    """Aiohttp's own timer for connections that are new; all other waits are looked after here."""
+    return aiohttp.ClientTimeout(total=None, sock_connect=seconds)
 
 
 class AiohttpResponse:
-    def __init__(self, response: aiohttp.ClientResponse, timeouts: Timeouts) -> None:
+    __slots__ = (
+        "_deadlines",
+        "_end",
+        "_now",
+        "_pause",
+        "_read",
+        "_response",
+        "_timeouts",
+        "_until",
+        "headers",
+        "status",
+    )
+
+    def __init__(
+        self, response: aiohttp.ClientResponse, timeouts: Timeouts, opened: _Open, first: float, end: float
+    ) -> None:
         self._response = response
         self._timeouts = timeouts
         self._read = response.content.readany
-        self._begun = False
+        self._deadlines = opened.deadlines
+        self._now = opened.loop.time
+        self._pause = inf if timeouts.between_bytes is None else timeouts.between_bytes
+        self._end = end
+        # Until the first byte of the body has come, the wait is the one that began with the request.
+        self._until = first
         self.status = response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return {name.lower(): value for name, value in self._response.headers.items()}
+        self.headers: Mapping[str, str] = response.headers
 
     async def chunk(self) -> bytes:
         try:
-            data = await self._read()
+            data = await self._deadlines.wait(self._read(), self._until)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             self._response.close()
             raise self._failure(error) from error
         except BaseException:
             self._response.close()
             raise
-        if not self._begun:
-            self._begin()
-        if not data:
+        if data:
+            until = self._now() + self._pause
+            self._until = min(self._end, until)
+        else:
             self._response.release()
         return data
 
-    def _begin(self) -> None:
-        """From here on the shorter wait holds."""
-        self._begun = True
-        connection = self._response.connection
-        if connection is not None and connection.protocol is not None:
-            connection.protocol.read_timeout = self._timeouts.between_bytes
-
     async def drain(self) -> None:
         try:
-            async with asyncio.timeout(GRACE):
-                while await self._read():
-                    pass
+            while await self._deadlines.wait(self._read(), self._now() + GRACE):
+                pass
         except (aiohttp.ClientError, OSError, TimeoutError):
             self._response.close()
+        except BaseException:
+            self._response.close()
+            raise
         else:
             self._response.release()
 
@@ -142,25 +177,22 @@ class AiohttpResponse:
         self._response.close()
 
     def _failure(self, error: Exception) -> ProviderError:
-        if isinstance(error, TimeoutError):
-            return _waited(error, self._timeouts, begun=self._begun)
-        return failed("truncated", f"the connection broke inside the answer: {_reason(error)}")
+        if not isinstance(error, TimeoutError):
+            return failed("truncated", f"the connection broke inside the answer: {_reason(error)}")
+        if self._now() >= self._end:
+            return failed("timeout", _OVER)
+        return failed("timeout", f"nothing came for {self._timeouts.between_bytes:g} s in the middle of the answer")
 
 
-def _sending_failed(error: Exception, timeouts: Timeouts) -> ProviderError:
+_OVER = "the time for the whole call is over"
+
+
+def _sending_failed(error: Exception, timeouts: Timeouts, *, over: bool) -> ProviderError:
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return not_connected(f"no connection within {timeouts.connect:g} s")
-    if isinstance(error, TimeoutError):
-        return _waited(error, timeouts, begun=False)
-    return not_connected(f"no answer: {_reason(error)}")
-
-
-def _waited(error: Exception, timeouts: Timeouts, *, begun: bool) -> ProviderError:
-    if not isinstance(error, aiohttp.SocketTimeoutError):
-        return failed("timeout", "the time for the whole call is over")
-    limit = timeouts.between_bytes if begun else timeouts.first_byte
-    stage = "in the middle of the answer" if begun else "before the answer began"
-    return failed("timeout", f"nothing came for {limit or 0:g} s {stage}")
+    if not isinstance(error, TimeoutError):
+        return not_connected(f"no answer: {_reason(error)}")
+    return failed("timeout", _OVER if over else f"nothing came for {timeouts.first_byte:g} s before the answer began")
 
 
 def _reason(error: Exception) -> str:

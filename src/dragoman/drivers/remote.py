@@ -6,6 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any, Self, Unpack
 
 from msgspec import Raw, Struct, structs
@@ -36,7 +37,7 @@ from dragoman.drivers.transport import HttpRequest, HttpResponse, SizeLimits, Ti
 from dragoman.errors import DecodeError, ProviderError, provider_error
 from dragoman.ir import AnyEvent, Completion, Failure, Finished, Message, PartEnd, Request, StreamFailed
 from dragoman.ir.values import encode_json
-from dragoman.losses import Loss, LossLog
+from dragoman.losses import LossLog
 from dragoman.passes.answers import legalise_answer
 from dragoman.streams import StreamDecoder
 from dragoman.translate import encode_request_for
@@ -46,7 +47,10 @@ _FIRST_ERROR = 300
 _SHOWN = 300
 _GENERAL = frozenset({"invalid_request", "server"})
 """Where the body's own word is no more than this, the status is more exact: some call a time-out a server error."""
-AGENT = f"dragoman/{dragoman.__version__}"
+_USUAL_HEADERS = {"content-type": "application/json", "user-agent": f"dragoman/{dragoman.__version__}"}
+# Ids of our own: which process, and which of its calls.
+_PROCESS = uuid.uuid4().hex
+_count = count()
 
 
 class Channel(Struct, frozen=True, kw_only=True):
@@ -197,9 +201,8 @@ class RemoteDriver:
             seconds=time.monotonic() - call.started,
             first_byte_seconds=call.first_byte,
         )
-        losses: tuple[Loss, ...] = call.encoded.losses
         raw = _raw(call) if call.keeps_raw else None
-        return result_of(completion, failure=failure, losses=losses, metadata=metadata, raw=raw)
+        return result_of(completion, failure=failure, losses=call.encoded.losses, metadata=metadata, raw=raw)
 
 
 # ── out ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,19 +210,14 @@ class RemoteDriver:
 
 def _headers(channel: Channel, encoded: Encoded, own: Mapping[str, str], *, stream: bool) -> dict[str, str]:
     provider = channel.provider
-    headers = {
-        "content-type": "application/json",
-        "user-agent": AGENT,
-        **provider.headers,
-        **encoded.headers,
-        **channel.headers,
-        **{name.lower(): value for name, value in own.items()},
-    }
+    headers = {**_USUAL_HEADERS, **provider.headers, **encoded.headers, **channel.headers}
+    for name, value in own.items():
+        headers[name.lower()] = value
     if stream:
         # A compressed stream is held back until the compressor has enough of it.
         headers.setdefault("accept-encoding", "identity")
     if provider.client_request_id:
-        headers.setdefault(provider.client_request_id, str(uuid.uuid4()))
+        headers.setdefault(provider.client_request_id, f"{_PROCESS}-{next(_count)}")
     return headers
 
 
@@ -240,8 +238,10 @@ def _timeouts(timeouts: Timeouts, settings: Settings) -> Timeouts:
 
 async def send(channel: Channel, call: Call) -> HttpResponse:
     """The response to the request, as soon as one begins that is none of the refusals worth another try."""
-    # Whoever is cancelled already is told here, before anything is sent.
-    await asyncio.sleep(0)
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        # Whoever is cancelled already is told here, before anything is sent.
+        await asyncio.sleep(0)
     while True:
         call.attempts += 1
         try:
@@ -319,13 +319,19 @@ def _told_by(channel: Channel, failure: Failure) -> ProviderError:
 
 
 def _request_id(provider: Provider, headers: Mapping[str, str]) -> str | None:
-    return next((headers[name] for name in provider.request_id if name in headers), None)
+    for name in provider.request_id:
+        if name in headers:
+            return headers[name]
+    return None
 
 
 def _with_own_names(completion: Completion, request: Request, codec: Codec) -> Completion:
     """Tools under the names they were declared with, where the provider knows them by others."""
+    calls = completion.tool_calls if request.tools else ()
+    if not calls:
+        return completion
     names = {tool.name for tool in request.tools}
-    if all(call.name in names and not call.custom for call in completion.tool_calls):
+    if all(call.name in names and not call.custom for call in calls):
         return completion
     return legalise_answer(completion, codec.profile, request, LossLog())
 

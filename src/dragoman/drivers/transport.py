@@ -65,7 +65,10 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
 
 
 class HttpResponse(Protocol):
-    """Header names are in lower case. Failures are `ProviderError`s: `ConnectionFailed`, `TimedOut`."""
+    """Headers are found by their names in lower case, whatever the server wrote.
+
+    Failures are `ProviderError`s: `ConnectionFailed`, `TimedOut`, `AnswerCut`.
+    """
 
     @property
     def status(self) -> int: ...
