@@ -183,6 +183,9 @@ def test_async_functions_methods_and_names_of_ones_own() -> None:
     assert (named.name, named.definition.description, named.definition.strict) == ("the-price", "What it costs.", True)
 
 
+def nothing() -> None: ...
+
+
 @dragoman.tool
 def echo(text: str) -> str:
     """Echo."""
@@ -195,11 +198,11 @@ def echo(text: str) -> str:
     [
         (lambda: dragoman.tool(lambda *rest: rest), "cannot be given by name"),
         (
-            lambda: dragoman.tool(name="no spaces")(echo.function),
+            lambda: dragoman.tool(name="no spaces")(nothing),
             "no name for a tool",
         ),
-        (lambda: dragoman.tool(name="auto")(echo.function), "could not be chosen"),
-        (lambda: dragoman.tool(name="x" * 65)(echo.function), "1 to 64"),
+        (lambda: dragoman.tool(name="auto")(nothing), "could not be chosen"),
+        (lambda: dragoman.tool(name="x" * 65)(nothing), "1 to 64"),
         (lambda: agent_of([], tools=[echo, echo]), "two tools are called 'echo'"),
     ],
 )

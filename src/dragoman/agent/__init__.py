@@ -26,6 +26,7 @@ from dragoman.agent.events import (
 from dragoman.agent.output_cache import OutputCache, OutputRef, is_trimmed, output_ref
 from dragoman.agent.output_stores import MemoryStore, OutputStore, SqliteStore
 from dragoman.agent.permissions import Allow, Ask, Deny, PermissionRequest, Rule, Rules
+from dragoman.agent.sessions import LogLine, Session, SessionInfo, SessionStore, UnknownSession
 from dragoman.agent.tools import Depends, Done, Output, Tool, ToolContext, done, tool, tool_from_schema
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Done",
     "FinalEvent",
     "HiddenUserMessageEvent",
+    "LogLine",
     "MemoryStore",
     "Output",
     "OutputCache",
@@ -56,6 +58,9 @@ __all__ = [
     "Rule",
     "Rules",
     "RunResult",
+    "Session",
+    "SessionInfo",
+    "SessionStore",
     "SqliteStore",
     "StepCompleteEvent",
     "StepStartEvent",
@@ -65,6 +70,7 @@ __all__ = [
     "ToolCallEvent",
     "ToolContext",
     "ToolResultEvent",
+    "UnknownSession",
     "UsageEvent",
     "decode_event",
     "done",

@@ -11,7 +11,7 @@ from dragoman.agent.accounts import Account, tokens_of
 from dragoman.agent.events import AnyAgentEvent
 from dragoman.agent.healing import heal
 from dragoman.drivers.base import Driver
-from dragoman.ir import AnyPart, Message, ToolCall, Usage
+from dragoman.ir import AnyPart, Message, ToolCall, ToolResult, Usage
 from dragoman.ir.values import note
 
 FAMILY = "dragoman"
@@ -37,7 +37,10 @@ class Conversation:
         """What the last call of the model took up of its window; None when it is not known."""
         self.messages: list[Message] = []
         self._ids: set[str] = set()
-        self._hold(heal(tuple(messages)))
+        given = tuple(messages)
+        self._hold(heal(given))
+        if record is not None and self.messages != list(getattr(record, "messages", ())):
+            record.rewrite(self.messages)
 
     def heal(self) -> None:
         healed = heal(self.messages)
@@ -51,6 +54,15 @@ class Conversation:
         if self.record is not None:
             self.record.append(kept)
         return kept
+
+    def note_result(self, result: ToolResult) -> None:
+        """Written down as soon as it is there: what a tool did must not be forgotten if the program dies now."""
+        if self.record is not None:
+            self.record.append(Message("tool", (result,)))
+
+    def add_results(self, results: Sequence[ToolResult]) -> None:
+        """All results of a turn together; each has been noted."""
+        self.messages.append(Message("tool", tuple(results)))
 
     def rewrite(self, messages: Sequence[Message]) -> None:
         self._hold(messages)

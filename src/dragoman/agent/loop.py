@@ -150,6 +150,7 @@ class Loop:
             choice = ToolChoice("auto") if choice is not None and choice.mode == "required" else choice
             message = answer.message
             kept = self._conversation.add(message) if message.parts else message
+            self._calls = kept.tool_calls  # from here on owed an answer each
             if kept.tool_calls:
                 await self._tell(answer, kept, is_last=False)
                 ending = await self._run_calls(kept.tool_calls)
@@ -264,7 +265,6 @@ class Loop:
     # ── the calls ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _run_calls(self, calls: Sequence[ToolCall]) -> Ending | None:
-        self._calls, self._results = calls, {}
         for batch in self._batches(calls):
             ending = await self._run_batch(batch)
             if ending is not None:
@@ -303,7 +303,9 @@ class Loop:
                 if stopped is not None:
                     break
             for call, task in running:
-                done = await task
+                # Not `await task`: being cancelled there would wait for a tool that will not be.
+                await asyncio.wait([task])
+                done = task.result()
                 await self._end_step(call, done.result, done.ended)
                 if done.done is not None and finished is None:
                     finished = Ending(done.done or texts.NO_ANSWER, "done")
@@ -344,7 +346,7 @@ class Loop:
         await self._emit(ToolCallEvent(call.name, arguments, call.id, display))
 
     async def _end_step(self, call: ToolCall, result: ToolResult, ended: float | None = None) -> None:
-        self._results[call.id] = result
+        self._answer(call, result)
         step = self._open.pop(call.id)
         duration = ((self._setup.clock.monotonic() if ended is None else ended) - step.started) * 1000
         text, screenshot = texts.result_text(result), texts.screenshot_of(result)
@@ -359,13 +361,18 @@ class Loop:
         for step in [*self._open.values()]:
             await self._end_step(step.call, error_of(step.call, "This call was cancelled before it finished."))
 
+    def _answer(self, call: ToolCall, result: ToolResult) -> None:
+        self._results[call.id] = result
+        self._conversation.note_result(result)
+
     def _answer_calls(self, reason: str) -> None:
         """All calls of the turn answered in the history, in their order."""
         if self._calls:
-            missing = texts.NOT_RUN.format(reason=reason)
-            results = tuple(self._results.get(call.id) or error_of(call, missing) for call in self._calls)
+            for call in self._calls:
+                if call.id not in self._results:
+                    self._answer(call, error_of(call, texts.NOT_RUN.format(reason=reason)))
+            self._conversation.add_results([self._results[call.id] for call in self._calls])
             self._calls, self._results = (), {}
-            self._conversation.add(Message("tool", results))
 
     async def _emit(self, event: AnyAgentEvent) -> None:
         self._conversation.tell(event)

@@ -1,0 +1,154 @@
+"""Who may call what."""
+
+from typing import Any
+
+import pytest
+
+from dragoman.agent import Allow, Ask, Deny, PermissionRequest, Rule, Rules, tool
+from dragoman.drivers import Scripted
+from dragoman.ir import ToolCall
+from tests.support.agents import agent_of, final, result, results_in, step, told
+from tests.support.promises import promise
+
+RAN: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    RAN.clear()
+
+
+@tool
+def write(path: str) -> str:
+    """Write."""
+    RAN.append(path)
+    return "written"
+
+
+@tool(read_only=True)
+def read(path: str) -> str:
+    """Read."""
+    return f"content of {path}"
+
+
+CALLS = [("write", {"path": "a"}), ("read", {"path": "b"}), ("write", {"path": "c"})]
+STARTS = [*step(1, "call_1", "write", {"path": "a"}), *step(2, "call_2", "read", {"path": "b"})]
+REFUSED = "write was not permitted: {}; it did not run"
+
+
+def story(**options: Any) -> Any:
+    agent = agent_of([Scripted(calls=CALLS), "Done."], tools=[write, read], **options)
+    return agent, told(agent)
+
+
+@promise("agent:permission")
+def test_denied_calls_are_error_results_and_the_run_goes_on() -> None:
+    def decide(request: PermissionRequest) -> Allow | Deny:
+        return Deny("not here") if request.arguments["path"] == "a" else Allow()
+
+    _, events = story(permissions=decide)
+    assert events == [
+        *STARTS,
+        *step(3, "call_3", "write", {"path": "c"}),
+        *result("call_1", "write", REFUSED.format("not here"), error=True),
+        *result("call_2", "read", "content of b"),
+        *result("call_3", "write", "written"),
+        *final("Done."),
+    ]
+    assert RAN == ["c"]
+
+
+@promise("agent:permission", "agent:no-open-calls", "agent:only-final")
+def test_denied_so_that_the_run_stops() -> None:
+    async def decide(request: PermissionRequest) -> Allow | Deny:
+        return Deny("enough", stop=True) if request.tool.read_only else Allow()
+
+    agent, events = story(permissions=decide)
+    assert events == [
+        *STARTS,
+        *result("call_1", "write", "written"),
+        *result("call_2", "read", "read was not permitted: enough; it did not run", error=True),
+        *final("Stopped: read was not permitted (enough)."),
+    ]
+    assert RAN == ["a"]
+    assert results_in(agent.history)[2] == ("call_3", "error", "This call was not run: the run was stopped.")
+
+
+@promise("agent:permission")
+def test_asking() -> None:
+    asked = []
+
+    async def ask(request: PermissionRequest) -> bool:
+        asked.append(request.call.name)
+        return bool(request.arguments["path"] == "c")
+
+    _, events = story(permissions=lambda _: Ask(), ask=ask)
+    assert asked == ["write", "read", "write"]
+    assert RAN == ["c"]
+    assert events[6]["result"] == REFUSED.format("the user said no")
+
+
+@promise("agent:permission-nobody")
+def test_nobody_to_ask_means_no() -> None:
+    _, events = story(permissions=Rules())
+    assert RAN == []
+    assert events[6]["result"] == REFUSED.format("it needs approval, and there is nobody to ask")
+    assert events[8]["result"] == "content of b"
+
+
+@promise("agent:permission-nobody")
+@pytest.mark.parametrize("part", ["permissions", "ask"])
+def test_a_check_that_fails_is_an_error_result(part: str) -> None:
+    def broken(_: PermissionRequest) -> Any:
+        raise OSError("no terminal")
+
+    options: dict[str, Any] = {"permissions": lambda _: Ask()} | {part: broken}
+    _, events = story(**options)
+    assert RAN == []
+    assert events[6]["result"] == REFUSED.format("the permission check failed: OSError: no terminal")
+    assert events[-1] == {"type": "final", "content": "Done."}
+
+
+@promise("agent:permission-nobody")
+def test_what_is_no_decision_is_no_permission() -> None:
+    _, events = story(permissions=lambda _: "yes")
+    assert RAN == []
+    assert "gave no decision but str" in events[6]["result"]
+
+
+@promise("agent:permission")
+def test_a_call_that_cannot_run_is_asked_about_nobody() -> None:
+    asked: list[PermissionRequest] = []
+    agent = agent_of([Scripted(calls=[("write", {}), ("nope", {})]), "."], tools=[write], permissions=asked.append)
+    told(agent)
+    assert asked == []
+
+
+def request(name: str, path: str = "a", *, read_only: bool = False) -> PermissionRequest:
+    one = read if read_only else write
+    return PermissionRequest(ToolCall("c", name, {"path": path}), one, {"path": path})
+
+
+ROWS: list[tuple[Rules, PermissionRequest, type]] = [
+    (Rules(deny=["write"], allow=["*"], ask=["*"]), request("write"), Deny),
+    (Rules(allow=["wr*"], ask=["*"]), request("write"), Allow),
+    (Rules(ask=["read"]), request("read", read_only=True), Ask),
+    (Rules(), request("read", read_only=True), Allow),
+    (Rules(allow_read_only=False), request("read", read_only=True), Ask),
+    (Rules(deny=["read"]), request("read", read_only=True), Deny),
+    (Rules(), request("write"), Ask),
+    (Rules(otherwise="deny"), request("write"), Deny),
+    (Rules(otherwise="allow"), request("write"), Allow),
+    (
+        Rules(deny=[Rule("write", lambda given: given["path"] == "/etc/x")], allow=["*"]),
+        request("write", "/etc/x"),
+        Deny,
+    ),
+    (Rules(deny=[Rule("write", lambda given: given["path"] == "/etc/x")], allow=["*"]), request("write"), Allow),
+]
+
+
+@promise("agent:permission-rules")
+@pytest.mark.parametrize(("rules", "asked", "decision"), ROWS)
+def test_deny_before_allow_before_ask(rules: Rules, asked: PermissionRequest, decision: type) -> None:
+    assert isinstance(rules(asked), decision)
