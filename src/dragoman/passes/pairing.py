@@ -7,6 +7,9 @@ dropped, of two results for one call the last one counts. All of it is reported,
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
+from functools import partial
+from operator import itemgetter
 
 from msgspec import structs
 
@@ -19,6 +22,7 @@ NO_RESULT = "No result was recorded for this call."
 
 def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
     messages = _merge_call_turns(request.messages, log)
+    places = _Places(messages)
     taken: set[int] = set()
     seen: set[str] = set()
     paired: list[Message] = []
@@ -30,7 +34,7 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
         if not calls:
             paired.append(message)
             continue
-        answers = _answers(messages, index, {call.id for call in calls}, taken)
+        answers = places.answers(index, {call.id for call in calls}, taken)
         ids = [_unique_id(call.id, seen, profile) for call in calls]
         paired.append(_renamed_calls(message, ids, log))
         chosen = [_chosen(calls, place, answers, log) for place in range(len(calls))]
@@ -53,17 +57,36 @@ def _merge_call_turns(messages: tuple[Message, ...], log: LossLog) -> list[Messa
     return merged
 
 
-def _answers(messages: list[Message], start: int, wanted: set[str], taken: set[int]) -> dict[str, list[ToolResult]]:
-    """Results for these calls, from here up to the turn that uses one of the ids again."""
-    answers: dict[str, list[ToolResult]] = {}
-    for message in messages[start + 1 :]:
-        if message.role == "assistant" and any(call.id in wanted for call in message.tool_calls):
-            break
-        for result in message.tool_results:
-            if result.tool_call_id in wanted and id(result) not in taken:
-                taken.add(id(result))
-                answers.setdefault(result.tool_call_id, []).append(result)
-    return answers
+class _Places:
+    """Where ids are called and answered, found in one walk: long histories have many of both."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        self._calls: dict[str, list[int]] = {}
+        self._results: dict[str, list[tuple[int, ToolResult]]] = {}
+        for index, message in enumerate(messages):
+            for call in message.tool_calls if message.role == "assistant" else ():
+                self._calls.setdefault(call.id, []).append(index)
+            for result in message.tool_results:
+                self._results.setdefault(result.tool_call_id, []).append((index, result))
+
+    def answers(self, start: int, wanted: set[str], taken: set[int]) -> dict[str, list[ToolResult]]:
+        """Results for these calls, from here up to the turn that uses one of the ids again."""
+        again = [places[after] for places, after in map(partial(self._after, start), wanted) if after < len(places)]
+        end = min(again, default=None)
+        found: dict[str, list[ToolResult]] = {}
+        for call_id in wanted:
+            results = self._results.get(call_id, [])
+            for index, result in results[bisect_right(results, start, key=itemgetter(0)) :]:
+                if end is not None and index >= end:
+                    break
+                if id(result) not in taken:
+                    taken.add(id(result))
+                    found.setdefault(call_id, []).append(result)
+        return found
+
+    def _after(self, start: int, call_id: str) -> tuple[list[int], int]:
+        places = self._calls.get(call_id, [])
+        return places, bisect_right(places, start)
 
 
 def _chosen(
