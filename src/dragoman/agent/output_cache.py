@@ -131,7 +131,7 @@ def _size(result: ToolResult) -> int:
 
 def _cut_text(text: str, limit: int, reference: str | None) -> str:
     """Whole lines up to the limit; a first line that is longer than that is cut between characters."""
-    head = text.encode("utf-8", "surrogatepass")[:limit].decode("utf-8", "ignore")
+    head = _first_bytes(text, limit)
     end = head.rfind("\n") + 1
     shown = head[:end] if end else head[: cut_before(text, len(head))]
     rest = (
@@ -143,6 +143,13 @@ def _cut_text(text: str, limit: int, reference: str | None) -> str:
     return f"{shown}{ending}[output cut: {_lines(shown)} of {_lines(text)} lines shown; {rest}]"
 
 
+def _first_bytes(text: str, limit: int) -> str:
+    data = text.encode("utf-8", "surrogatepass")
+    while 0 < limit < len(data) and data[limit] & 0b1100_0000 == 0b1000_0000:  # amid a character
+        limit -= 1
+    return data[:limit].decode("utf-8", "surrogatepass")
+
+
 def _cut_parts(result: ToolResult, limit: int, reference: str | None) -> ToolResult:
     """Pictures and files stay; texts share the limit in their order."""
     parts: list[Content] = []
@@ -151,7 +158,8 @@ def _cut_parts(result: ToolResult, limit: int, reference: str | None) -> ToolRes
             parts.append(part)
             continue
         size = len(part.text.encode("utf-8", "surrogatepass"))
-        parts.append(structs.replace(part, text=_cut_text(part.text, limit, reference)) if size > limit else part)
+        text = _cut_text(part.text, limit, reference) if size > limit else part.text
+        parts.append(structs.replace(part, text=text) if len(text) < len(part.text) else part)
         limit = max(limit - size, 0)
     cut = tuple(parts)
     return structs.replace(result, parts=cut) if cut != result.parts else result
