@@ -360,6 +360,7 @@ class SniffedJson(ServerSentEvents):
 _PRELUDE = struct.Struct(">III")
 _PRELUDE_BYTES = 12
 _CRC_BYTES = 4
+_MOST_HEADS = 64
 
 
 class AwsEventStream(_Bounded):
@@ -371,8 +372,10 @@ class AwsEventStream(_Bounded):
     def __init__(self, limits: Limits, source: str) -> None:
         super().__init__(limits, source)
         self._needed = _PRELUDE_BYTES  # before there is anything to look at
+        self._heads: dict[bytes, bytes] = {}  # headers -> what they put before a payload
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
+        self.clean = False
         if self._held + len(chunk) < self._needed:
             self._hold(chunk)
             return
@@ -387,6 +390,7 @@ class AwsEventStream(_Bounded):
             yield self._frame(buffer[start : start + total], header_bytes)
             start += total
         self._hold(buffer[start:])
+        self.clean = not self._pieces
 
     def _prelude(self, buffer: bytes, start: int) -> tuple[int, int]:
         total, header_bytes, crc = _PRELUDE.unpack_from(buffer, start)
@@ -401,17 +405,22 @@ class AwsEventStream(_Bounded):
         (crc,) = struct.unpack_from(">I", frame, len(frame) - _CRC_BYTES)
         if zlib.crc32(frame[:-_CRC_BYTES]) != crc:
             raise self._broken("a message that fits its CRC", "another CRC")
-        try:
-            headers = _aws_headers(frame[_PRELUDE_BYTES : _PRELUDE_BYTES + header_bytes])
-        except (IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
-            raise self._broken("headers of an event-stream frame", repr(error)) from error
-        payload = frame[_PRELUDE_BYTES + header_bytes : -_CRC_BYTES]
-        name = headers.get(":event-type") or headers.get(":exception-type") or ""
-        if not name and ":error-code" in headers:
-            # A frame of type "error" has no payload; its headers say it all.
-            name = headers[":error-code"]
-            payload = encode_json({"message": headers.get(":error-message", "")})
-        return b"{" + encode_json(name) + b":" + (payload or b"{}") + b"}"
+        start = _PRELUDE_BYTES + header_bytes
+        told, payload = frame[_PRELUDE_BYTES:start], frame[start:-_CRC_BYTES]
+        head = self._heads.get(told)
+        if head is None:
+            try:
+                headers = read_aws_headers(told)
+            except (IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
+                raise self._broken("headers of an event-stream frame", repr(error)) from error
+            name = headers.get(":event-type") or headers.get(":exception-type") or ""
+            if not name and ":error-code" in headers:
+                # A frame of type "error" has no payload; its headers say it all.
+                return encode_json({headers[":error-code"]: {"message": headers.get(":error-message", "")}})
+            head = b"{" + encode_json(name) + b":"
+            if len(self._heads) < _MOST_HEADS:
+                self._heads[told] = head
+        return head + (payload or b"{}") + b"}"
 
     def _rest(self) -> Iterator[bytes]:
         # Part of a frame reads as nothing, which is how its decoder learns that the stream was cut.
@@ -424,7 +433,7 @@ _AWS_FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 """Bytes of a header's value by its type: true, false, byte, short, integer, long, timestamp, UUID."""
 
 
-def _aws_headers(data: bytes) -> dict[str, str]:
+def read_aws_headers(data: bytes) -> dict[str, str]:
     """The headers that are strings; the others carry nothing we read."""
     headers = {}
     place = 0

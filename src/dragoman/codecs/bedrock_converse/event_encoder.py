@@ -23,7 +23,15 @@ from dragoman.codecs.bedrock_converse.errors import (
     encode_error,
     kind_of_exception,
 )
-from dragoman.codecs.bedrock_converse.frames import event_headers, exception_headers, frame
+from dragoman.codecs.bedrock_converse.frames import (
+    CALL,
+    REASONING,
+    TEXT,
+    around,
+    event_headers,
+    exception_headers,
+    frame_writer,
+)
 from dragoman.codecs.bedrock_converse.parts import PartEncoder, encode_citation, own, report_citation
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.response import (
@@ -36,6 +44,7 @@ from dragoman.codecs.bedrock_converse.response import (
 )
 from dragoman.codecs.bedrock_converse.wire import Metrics
 from dragoman.codecs.failures import status_of_kind
+from dragoman.codecs.framing import aws_frame
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
     AnyEvent,
@@ -64,21 +73,15 @@ from dragoman.losses import LossLog
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
-_MESSAGE_START = event_headers("messageStart")
-_BLOCK_START = event_headers("contentBlockStart")
-_BLOCK_DELTA = event_headers("contentBlockDelta")
-_BLOCK_STOP = event_headers("contentBlockStop")
-_MESSAGE_STOP = event_headers("messageStop")
-_METADATA = event_headers("metadata")
+_MESSAGE_START = frame_writer(event_headers("messageStart"))
+_BLOCK_START = frame_writer(event_headers("contentBlockStart"))
+_BLOCK_DELTA = frame_writer(event_headers("contentBlockDelta"))
+_BLOCK_STOP = frame_writer(event_headers("contentBlockStop"))
+_MESSAGE_STOP = frame_writer(event_headers("messageStop"))
+_METADATA = frame_writer(event_headers("metadata"))
 
 _CUSTOM_HEAD, _CUSTOM_TAIL = '{"input":"', '"}'
-_FLOWS: dict[type[AnyPart], tuple[bytes, bytes]] = {
-    Text: (b'{"text":', b"}}"),
-    Refusal: (b'{"text":', b"}}"),
-    Reasoning: (b'{"reasoningContent":{"text":', b"}}}"),
-    ToolCall: (b'{"toolUse":{"input":', b"}}}"),
-}
-"""What stands around each fragment."""
+_FLOWS: dict[type[AnyPart], str] = {Text: TEXT, Refusal: TEXT, Reasoning: REASONING, ToolCall: CALL}
 
 
 class _Outgoing:
@@ -99,7 +102,7 @@ class _Outgoing:
         self.end: PartEnd | None = None
 
     def fragment(self, text: str) -> bytes:
-        return frame(_BLOCK_DELTA, self.head + encode_json(text) + self.tail)
+        return _BLOCK_DELTA(self.head + encode_json(text) + self.tail)
 
 
 class EventEncoder:
@@ -124,13 +127,19 @@ class EventEncoder:
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:
-                if event.index == self._flowing and event.citation is None:
-                    out.append(frame(_BLOCK_DELTA, self._head + encode_json(event.text) + self._tail))
+                if event.citation is None:
+                    out.append(self.fragment(event.index, event.text))
                 else:
                     out += self._on_delta(event)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        if index == self._flowing:
+            return _BLOCK_DELTA(self._head + encode_json(text) + self._tail)
+        return b"".join(self._on_delta(PartDelta(index, text)))
 
     def close(self) -> bytes:
         return b""
@@ -184,7 +193,7 @@ class EventEncoder:
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
         """What is open stays open: nothing after this says that it was whole."""
         name, body = _exception(event.failure)
-        return [frame(exception_headers(name), body)]
+        return [aws_frame(exception_headers(name), body)]
 
     # ── one block after the other ──
 
@@ -279,8 +288,7 @@ class EventEncoder:
     def _number(self, part: _Outgoing) -> None:
         part.block = self._next_block
         self._next_block += 1
-        before, part.tail = _FLOWS[type(part.part)]
-        part.head = b'{"contentBlockIndex":' + str(part.block).encode() + b',"delta":' + before
+        part.head, part.tail = around(part.block, _FLOWS[type(part.part)])
 
     def _cite(self, part: _Outgoing, citation: Citation) -> list[bytes]:
         held = encode_citation(citation, to_client=True) if isinstance(part.part, Text) else None
@@ -455,8 +463,8 @@ _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
 }
 
 
-def _event(headers: bytes, payload: dict[str, Any]) -> bytes:
-    return frame(headers, encode_json(payload))
+def _event(write: Callable[[bytes], bytes], payload: dict[str, Any]) -> bytes:
+    return write(encode_json(payload))
 
 
 def _delta(block: int, **said: Any) -> bytes:

@@ -1,79 +1,139 @@
-"""AWS event-stream frames: lengths and their CRC, headers, payload, the CRC of it all.
+"""AWS event-stream frames, as they come and go by the thousand.
 
-Reading them is the business of `AwsEventStream`, in the framing of all formats; here is a shorter way for usual ones.
+Reading them in full is the business of `AwsEventStream`, in the framing of all formats. What stands before the payload,
+lengths and their CRC and headers, is the same for all frames of a type and a length: it is looked at once for each.
 """
 
 from __future__ import annotations
 
 import struct
-import zlib
-from collections.abc import Mapping
+from collections.abc import Callable
+from zlib import crc32
 
-from dragoman.codecs.framing import AwsEventStream, Limits
+import msgspec
 
-_LENGTHS = struct.Struct(">II")
-_CRC = struct.Struct(">I")
-_STRING = struct.Struct(">BH")
-_STRING_TYPE = 7
-_BESIDE = 16
-"""Bytes of a frame beside its headers and its payload."""
-
-
-def header_bytes(entries: Mapping[str, str]) -> bytes:
-    """The headers of a frame, all of them strings."""
-    data = []
-    for name, value in entries.items():
-        told, said = name.encode(), value.encode()
-        data.append(bytes([len(told)]) + told + _STRING.pack(_STRING_TYPE, len(said)) + said)
-    return b"".join(data)
-
-
-def event_headers(name: str) -> bytes:
-    return header_bytes({":event-type": name, ":content-type": "application/json", ":message-type": "event"})
-
-
-def exception_headers(name: str) -> bytes:
-    return header_bytes({":exception-type": name, ":content-type": "application/json", ":message-type": "exception"})
-
-
-def frame(headers: bytes, payload: bytes) -> bytes:
-    lengths = _LENGTHS.pack(_BESIDE + len(headers) + len(payload), len(headers))
-    prelude = lengths + _CRC.pack(zlib.crc32(lengths))
-    message = prelude + headers + payload
-    return message + _CRC.pack(zlib.crc32(message))
-
+from dragoman.codecs.framing import aws_frame, aws_headers
+from dragoman.codecs.templates import Ring, Template, read_string
 
 _PRELUDE = struct.Struct(">III")
 _PRELUDE_BYTES = 12
-_MOST_HEADS = 64
+_CRC_BYTES = 4
+_read_crc = struct.Struct(">I").unpack_from
+_MOST = 1024
 
 
-class EventFrames(AwsEventStream):
-    """The frames of one stream. Their headers are the same for all events of a type, and are read once for each."""
+def event_headers(name: str) -> bytes:
+    return aws_headers({":event-type": name, ":content-type": "application/json", ":message-type": "event"})
 
-    def __init__(self, limits: Limits, source: str) -> None:
-        super().__init__(limits, source)
-        self._heads: dict[bytes, bytes] = {}
-        # As long as the whole stream is smaller than one event may be, nothing else needs to be counted.
-        self._small = min(limits.event_bytes, limits.stream_bytes)
 
-    def feed(self, chunk: bytes) -> list[bytes]:
-        size = len(chunk)
-        if size > _BESIDE and not self._pieces and self._fault is None and self.total + size <= self._small:
-            # The usual case: one chunk is one frame.
-            length, headers, crc = _PRELUDE.unpack_from(chunk)
-            if length == size and zlib.crc32(chunk[:8]) == crc:
-                start = _PRELUDE_BYTES + headers
-                head = self._heads.get(chunk[_PRELUDE_BYTES:start])
-                if head is not None and _CRC.pack(zlib.crc32(chunk[:-4])) == chunk[-4:] and start < size - 4:
-                    self.total += size
-                    return [head + chunk[start:-4] + b"}"]
-        return super().feed(chunk)
+def exception_headers(name: str) -> bytes:
+    return aws_headers({":exception-type": name, ":content-type": "application/json", ":message-type": "exception"})
 
-    def _frame(self, frame: bytes, header_bytes: int) -> bytes:
-        payload = super()._frame(frame, header_bytes)
-        start = _PRELUDE_BYTES + header_bytes
-        tail = frame[start:-4] + b"}"
-        if len(tail) > 1 and payload.endswith(tail) and len(self._heads) < _MOST_HEADS:
-            self._heads[frame[_PRELUDE_BYTES:start]] = payload[: -len(tail)]
-        return payload
+
+TEXT, REASONING, CALL = "text", "reasoning", "call"
+_AROUND = {
+    TEXT: (b'{"text":', b"}}"),
+    REASONING: (b'{"reasoningContent":{"text":', b"}}}"),
+    CALL: (b'{"toolUse":{"input":', b"}}}"),
+}
+
+
+def around(block: int, kind: str) -> tuple[bytes, bytes]:
+    """What stands before and after a fragment of a block of this kind."""
+    head, tail = _AROUND[kind]
+    return b'{"contentBlockIndex":%d,"delta":%b' % (block, head), tail
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def frame_writer(headers: bytes) -> Callable[[bytes], bytes]:
+    """Puts payloads into frames with these headers."""
+    known: dict[int, tuple[bytes, int]] = {}  # length of a payload -> what stands before it, and the CRC of that
+
+    def write(payload: bytes) -> bytes:
+        found = known.get(len(payload))
+        if found is None:
+            start = aws_frame(headers, payload)[: _PRELUDE_BYTES + len(headers)]
+            if len(known) >= _MOST:
+                known.clear()
+            found = known[len(payload)] = (start, crc32(start))
+        start, checked = found
+        return start + payload + crc32(payload, checked).to_bytes(_CRC_BYTES, "big")
+
+    return write
+
+
+# ── reading more of what flows ────────────────────────────────────────────────────────────────────────────────
+
+_DELTA_HEADERS = event_headers("contentBlockDelta")
+_ALPHABET = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_PADDINGS = frozenset(_ALPHABET[:length] + b'"}' for length in range(len(_ALPHABET) + 1))
+"""The ends of payloads: each is padded with as much of the alphabet as it takes to hide how long its text is."""
+
+_starts: dict[bytes, tuple[int, int]] = {}
+"""What stands before the text of a delta -> the length of the frame, and the CRC so far."""
+
+
+class Fragments(Ring):
+    """Frames that say more of the block that flows, spelled as this API spells it. All others are read in full."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._opening = b""
+        self._before = 0
+        self._seam = self._tail = b""
+
+    def flow(self, block: int, part: int, kind: str) -> None:
+        head, self._tail = around(block, kind)
+        self._seam = self._tail[:-1] + b',"p":"'
+        self._opening = _DELTA_HEADERS + head
+        self._before = _PRELUDE_BYTES + len(self._opening)
+        self.last = Template(b"", b"", part)
+
+    def clear(self) -> None:
+        self._opening = b""
+        self._before = 0
+
+    def read(self, data: bytes) -> str | None:
+        before = self._before
+        known = _starts.get(data[:before])
+        if known is None:
+            known = self._learn(data)
+            if known is None:
+                return None
+        length, checked = known
+        rest = data[before:-_CRC_BYTES]
+        passed = self.passed + length
+        if len(data) != length or passed > self.room or crc32(rest, checked) != _read_crc(data, -_CRC_BYTES)[0]:
+            return None
+        said, seam, padding = rest.rpartition(self._seam)
+        if not seam:
+            said = rest.removesuffix(self._tail)  # what does not end so is no string either
+        elif padding not in _PADDINGS:
+            return None
+        try:
+            text = read_string(said)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        if text:
+            self.passed = passed
+        return text or None
+
+    def _learn(self, data: bytes) -> tuple[int, int] | None:
+        """From a frame that is not known to be one of these."""
+        if not self._opening or not data.startswith(self._opening, _PRELUDE_BYTES):
+            return None
+        length, header_bytes, crc = _PRELUDE.unpack_from(data)
+        start = data[: self._before]
+        if (
+            length != len(data)
+            or length < len(start) + _CRC_BYTES
+            or header_bytes != len(_DELTA_HEADERS)
+            or crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) != crc
+        ):
+            return None
+        if len(_starts) >= _MOST:
+            _starts.clear()
+        known = _starts[start] = (length, crc32(start))
+        return known

@@ -28,10 +28,10 @@ from dragoman.codecs.bedrock_converse.wire import (
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import INVENTED_PREFIX
-from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object, plain_texts
+from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object, plain_texts, tells
 from dragoman.codecs.reading import MaybeInt, MaybeNumber, MaybeStr, WireValue
 from dragoman.errors import DecodeError
-from dragoman.ir import AnyPart, AnyTool, Message, Metadata, Request, Text, ToolCall, ToolChoice, ToolResult
+from dragoman.ir import AnyPart, AnyTool, Message, Request, Text, ToolCall, ToolChoice, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import Spelling
 from dragoman.ir.parts import arguments_held, value_held
@@ -261,7 +261,7 @@ def encode_plain_request(request: Request) -> Encoded | None:  # noqa: PLR0911
         request.tool_choice,
         request.model,
     )
-    if has_rare_settings(request) or (maximum is not None and maximum < 1) or _tells(request.metadata):
+    if has_rare_settings(request) or (maximum is not None and maximum < 1) or tells(request.metadata, FAMILY):
         return None
     takes_temperature, joins, takes_force = _takes(model)
     if temperature is not None and (temperature > 1 or not takes_temperature):
@@ -270,7 +270,7 @@ def encode_plain_request(request: Request) -> Encoded | None:  # noqa: PLR0911
     system: WireValue = UNSET
     if messages and messages[0].role == "system":
         first = messages[0]
-        system = None if first.name is not None or _tells(first.metadata) else _system(content_held(first))
+        system = None if first.name is not None or tells(first.metadata, FAMILY) else _system(content_held(first))
         if system is None:
             return None
         messages = messages[1:]
@@ -298,11 +298,6 @@ def encode_plain_request(request: Request) -> Encoded | None:  # noqa: PLR0911
     return Encoded(encode_json(RequestOut(wires, system, config, tooling)), losses, path_of(model, request.stream))
 
 
-def _tells(metadata: Metadata | None) -> bool:
-    """Whether there is more in it than how another family spelled what is said anyway."""
-    return metadata is not None and (type(metadata) is not Spelling or FAMILY in metadata)
-
-
 def _system(content: str | tuple[AnyPart, ...]) -> list[TextOut] | None:
     texts = [content] if isinstance(content, str) else plain_texts(content)
     if not texts or not all(texts) or any(map(str.isspace, texts)):
@@ -317,7 +312,7 @@ def _messages(messages: tuple[Message, ...], joins: bool, has_tools: bool) -> li
     seen: set[str] = set()
     role: str = "assistant"
     for message in messages:
-        if message.name is not None or (message.metadata is not None and _tells(message.metadata)):
+        if message.name is not None or (message.metadata is not None and tells(message.metadata, FAMILY)):
             return None
         role = message.role
         content: Any = content_held(message)
@@ -364,7 +359,7 @@ def _blocks(parts: tuple[AnyPart, ...], role: str, waiting: list[str], seen: set
             if (
                 type(held) is not Raw
                 or role != "assistant"
-                or (part.metadata is not None and _tells(part.metadata))
+                or (part.metadata is not None and tells(part.metadata, FAMILY))
                 or part.signature is not None
                 or part.cache is not None
                 or part.custom
@@ -380,7 +375,7 @@ def _blocks(parts: tuple[AnyPart, ...], role: str, waiting: list[str], seen: set
         elif type(part) is Text:
             text = part.text
             if (
-                part.metadata is not None
+                (part.metadata is not None and tells(part.metadata, FAMILY))
                 or part.cache is not None
                 or part.signature is not None
                 or part.citations
@@ -400,7 +395,7 @@ def _result(part: AnyPart, waiting: list[str]) -> WireValue:
         type(part) is not ToolResult
         or not waiting
         or part.tool_call_id != waiting.pop(0)
-        or (part.metadata is not None and _tells(part.metadata))
+        or (part.metadata is not None and tells(part.metadata, FAMILY))
         or part.cache is not None
         or part.parts
         or not part.name

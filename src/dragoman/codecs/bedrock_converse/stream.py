@@ -16,7 +16,7 @@ from dragoman.codecs.arguments import UNPARSED_KEY, unwrap_arguments
 from dragoman.codecs.bedrock_converse import carriers
 from dragoman.codecs.bedrock_converse.errors import ERROR_TYPE, decode_error
 from dragoman.codecs.bedrock_converse.event_encoder import EventEncoder
-from dragoman.codecs.bedrock_converse.frames import EventFrames
+from dragoman.codecs.bedrock_converse.frames import CALL, REASONING, TEXT, Fragments
 from dragoman.codecs.bedrock_converse.messages import SERVER_CALL, TYPED, decode_blocks
 from dragoman.codecs.bedrock_converse.parts import decode_citation, decode_part, own
 from dragoman.codecs.bedrock_converse.profile import FAMILY
@@ -31,9 +31,10 @@ from dragoman.codecs.bedrock_converse.stream_wire import (
     WireEvent,
 )
 from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, ReasoningText
-from dragoman.codecs.framing import Limits
+from dragoman.codecs.framing import AwsEventStream, Limits
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.templates import Templates
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -88,7 +89,7 @@ MOVES: dict[tuple[str, str], str] = {
 
 _PADDING = "p"
 _FAULTS = ("exception", "error", "failure", "fault")
-_TEXT, _REASONING, _CALL, _WHOLE = "text", "reasoning", "call", "whole"
+_WHOLE = "whole"
 
 
 class _Incoming:
@@ -136,10 +137,12 @@ class PayloadDecoder:
         self._flowing = -1
         self._flow_kind = ""
         self._flow_part = -1
+        self.templates = Templates()
+        self.templates.framed = self._fragments = Fragments()
 
     @staticmethod
-    def framing(limits: Limits) -> EventFrames:
-        return EventFrames(limits, SOURCE)
+    def framing(limits: Limits) -> AwsEventStream:
+        return AwsEventStream(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         if self._state is ENDED:
@@ -160,12 +163,12 @@ class PayloadDecoder:
 
     def _fragment(self, delta: Delta) -> str | None:
         """More of the block that flows; None for every other delta."""
-        kind = self._flow_kind
-        if kind is _TEXT:
-            return delta.text
-        if kind is _CALL:
+        kind, thought = self._flow_kind, delta.reasoning_content
+        if kind is TEXT:
+            return delta.text if delta.citation is UNSET else None
+        if kind is CALL:
             return None if delta.tool_use is None else delta.tool_use.input
-        return None if delta.reasoning_content is None else delta.reasoning_content.text
+        return None if thought is None or not thought.signature is thought.redacted_content is None else thought.text
 
     def _handle(self, event: WireEvent, payload: bytes) -> None:
         if event.content_block_delta is not None:
@@ -255,7 +258,7 @@ class PayloadDecoder:
                 self._break_off(decode_error(bytes(held), None, {ERROR_TYPE: name}))
 
     def _break_off(self, failure: Failure) -> None:
-        self._flowing = -1
+        self._stop_flow()
         # Whether a held call was cut would have been told by the stop reason: it is not offered either.
         self._release(incomplete=self._held is not None and self._held.is_call)
         for block in self._blocks.values():
@@ -283,7 +286,7 @@ class PayloadDecoder:
             block = self._blocks[index] = _Incoming(_WHOLE)
             block.entries = dict(start)
             return
-        block = self._blocks[index] = _Incoming(_CALL)
+        block = self._blocks[index] = _Incoming(CALL)
         call_id, name = msgspec.json.decode(head.pop("toolUseId")), msgspec.json.decode(head.pop("name"))
         metadata = None
         if head:
@@ -311,7 +314,7 @@ class PayloadDecoder:
             if index in self._stopped:
                 said = f"contentBlockDelta of block {index}"
                 raise IllegalEvent(event=said, state="after that block was stopped", source=SOURCE)
-            if kind == _CALL:
+            if kind == CALL:
                 said = f"input of block {index}"
                 raise IllegalEvent(event=said, state="before that call was started", source=SOURCE)
             block = self._blocks[index] = _Incoming(kind)
@@ -379,6 +382,11 @@ class PayloadDecoder:
     def _flow(self, index: int, block: _Incoming, text: str) -> None:
         self._events.append(PartDelta(block.part_index, text))
         self._flowing, self._flow_kind, self._flow_part = index, block.kind, block.part_index
+        self._fragments.flow(index, block.part_index, block.kind)
+
+    def _stop_flow(self) -> None:
+        self._flowing = -1
+        self._fragments.clear()
 
     def _on_block_stop(self, event: BlockStop) -> None:
         index = event.content_block_index
@@ -389,7 +397,7 @@ class PayloadDecoder:
 
     def _end_block(self, index: int) -> None:
         if self._flowing == index:
-            self._flowing = -1
+            self._stop_flow()
         self._stopped.add(index)
         block = self._blocks.pop(index)
         _ENDS[block.kind](self, block)
@@ -493,14 +501,14 @@ class PayloadDecoder:
 
 _items = msgspec.json.Decoder(list[Raw]).decode
 _DELTAS: dict[str, Any] = {
-    _TEXT: PayloadDecoder._on_text,  # noqa: SLF001
-    _REASONING: PayloadDecoder._on_reasoning,  # noqa: SLF001
-    _CALL: PayloadDecoder._on_input,  # noqa: SLF001
+    TEXT: PayloadDecoder._on_text,  # noqa: SLF001
+    REASONING: PayloadDecoder._on_reasoning,  # noqa: SLF001
+    CALL: PayloadDecoder._on_input,  # noqa: SLF001
 }
 _ENDS: dict[str, Any] = {
-    _TEXT: PayloadDecoder._end_text,  # noqa: SLF001
-    _REASONING: PayloadDecoder._end_reasoning,  # noqa: SLF001
-    _CALL: PayloadDecoder._end_call,  # noqa: SLF001
+    TEXT: PayloadDecoder._end_text,  # noqa: SLF001
+    REASONING: PayloadDecoder._end_reasoning,  # noqa: SLF001
+    CALL: PayloadDecoder._end_call,  # noqa: SLF001
     _WHOLE: PayloadDecoder._end_whole,  # noqa: SLF001
 }
 _WRAPPER = f'{{"{UNPARSED_KEY}":'
@@ -508,10 +516,10 @@ _WRAPPER = f'{{"{UNPARSED_KEY}":'
 
 def _kind_of(delta: Delta) -> str:
     if delta.text is not None or delta.citation is not UNSET:
-        return _TEXT
+        return TEXT
     if delta.tool_use is not None:
-        return _CALL
-    return _WHOLE if delta.reasoning_content is None else _REASONING
+        return CALL
+    return _WHOLE if delta.reasoning_content is None else REASONING
 
 
 def _tagged(block: Block) -> Reasoning | Text | Signature | None:
