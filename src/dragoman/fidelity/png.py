@@ -23,7 +23,7 @@ def render(picture: Picture) -> bytes:
         else:
             _label(canvas, shape, fonts[shape.size])
     content = BytesIO()
-    image.quantize(64).save(content, "PNG", optimize=True)
+    image.quantize(256).save(content, "PNG", optimize=True)
     return content.getvalue()
 
 

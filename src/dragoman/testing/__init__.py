@@ -1,0 +1,6 @@
+"""What people need to test their own codecs. Nothing here needs pytest."""
+
+from dragoman.testing.codec_laws import check_codec
+from dragoman.testing.reports import CodecFailed, Finding, Report
+
+__all__ = ["CodecFailed", "Finding", "Report", "check_codec"]
