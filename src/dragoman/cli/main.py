@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import ModuleType
 from typing import NoReturn
 
-from dragoman.cli import convert, demo, fidelity, formats, inspect, schema, sim
+from dragoman.cli import ask, convert, demo, doctor, fidelity, formats, inspect, models, schema, sim
 from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, CommandError, system_reason
 
 # Command modules import nothing of dragoman until they run, so that --help costs no more than argparse.
@@ -20,6 +20,9 @@ COMMANDS: dict[str, ModuleType] = {
     "formats": formats,
     "schema": schema,
     "fidelity": fidelity,
+    "ask": ask,
+    "models": models,
+    "doctor": doctor,
     "sim": sim,
     "demo": demo,
 }

@@ -214,6 +214,8 @@ def _google(provider: Provider, given: Options, place: dict[str, str], environme
     asked = given.get("api_key")
     if callable(asked):
         return FreshToken(asked), place
+    if asked is not None and not provider.key_environment:
+        return KeyInHeader(Secret(asked), "authorization", "Bearer "), place
     key = _key(provider, given, environment)
     credentials, file = given.get("credentials"), given.get("credentials_file")
     chosen = credentials is not None or file is not None or "project" in place

@@ -114,7 +114,11 @@ def _in_project(target: Target) -> str:
 
 def _claude_on_vertex(target: Target) -> str:
     method = "streamRawPredict" if target.stream else "rawPredict"
-    where = f"/v1/projects/{quote(target.place['project'])}/locations/{quote(target.place['location'])}"
+    project = target.place.get("project")
+    if not project:
+        words = "Claude on Vertex AI needs a project: set GOOGLE_CLOUD_PROJECT, or pass project=..."
+        raise NotConfigured(words, missing="project")
+    where = f"/v1/projects/{quote(project)}/locations/{quote(target.place['location'])}"
     return f"{where}/publishers/anthropic/models/{quote(target.model, safe='@')}:{method}"
 
 
@@ -232,7 +236,7 @@ _OWN: tuple[Provider, ...] = (
         base_url_environment=("ANTHROPIC_VERTEX_BASE_URL",),
         auth="google",
         key_required=False,
-        variables=(Variable(_PROJECT.name, _PROJECT.environment, required=True), _LOCATION),
+        variables=(_PROJECT, _LOCATION),
         path=_claude_on_vertex,
         body=_versioned_body,
         extra="vertex",

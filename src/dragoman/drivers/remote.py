@@ -85,7 +85,21 @@ class Call(Struct, kw_only=True):
     first_byte: float | None = None
     status: int | None = None
     headers: Mapping[str, str] = {}
+    sent: Mapping[str, str] = {}
     received: list[bytes] = []
+
+    @classmethod
+    def about(cls, http: HttpRequest, timeouts: Timeouts) -> Self:
+        """A call that asks no model anything, such as for a list of models."""
+        nothing = Request(None, ())
+        return cls(
+            request=nothing,
+            http=http,
+            encoded=Encoded(b""),
+            timeouts=timeouts,
+            keeps_raw=False,
+            started=time.monotonic(),
+        )
 
     @property
     def deadline(self) -> float | None:
@@ -267,6 +281,8 @@ async def _attempt(channel: Channel, call: Call) -> HttpResponse:
             raise failed("timeout", "the time for the whole call is over")
         timeouts = structs.replace(timeouts, total=left)
     signed = await channel.credential.sign(call.http)
+    if call.keeps_raw:
+        call.sent = hidden_headers(signed.headers)
     try:
         response = await channel.transport.send(signed, timeouts=timeouts)
     except ProviderError as error:
@@ -340,7 +356,7 @@ def _raw(call: Call) -> RawExchange:
     return RawExchange(
         method=call.http.method,
         url=call.http.url,
-        request_headers=hidden_headers(call.http.headers),
+        request_headers=dict(call.sent) or hidden_headers(call.http.headers),
         request_body=call.http.body,
         status=call.status,
         response_headers=hidden_headers(call.headers),

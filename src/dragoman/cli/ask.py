@@ -1,0 +1,59 @@
+"""`dragoman ask`: one question to one model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+SUMMARY = "ask a model one question"
+DESCRIPTION = """\
+Sends one question to a model and prints the answer as it comes. The key comes
+from the environment variable of the provider (see: dragoman doctor). Calls of
+tools are shown, not run.
+"""
+EXAMPLES = """\
+examples:
+  dragoman ask anthropic/claude-sonnet-5 "Why is the sky blue?"
+  dragoman ask openai/gpt-5.6 "Weather in Tokyo?" --tools tools.py
+  git diff | dragoman ask gemini/gemini-3.8-flash --system "Review this change."
+  dragoman ask ollama/qwen3 "Hello" --curl
+
+offline, with `dragoman sim` running:
+  dragoman ask anthropic/claude-sonnet-5 "Hello" --base-url http://127.0.0.1:8911
+
+--tools takes a Python file (its functions, or its TOOLS) or a JSON list of
+definitions: {"name", "description", "parameters"}.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="provider/model")
+    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the question (default: standard input)")
+    parser.add_argument("--system", metavar="TEXT", help="instructions before the question")
+    parser.add_argument("--tools", type=Path, metavar="FILE", help="tools the model may call: .py or .json")
+    parser.add_argument("--tool-choice", metavar="CHOICE", help="auto, none, required, or the name of a tool")
+    parser.add_argument("--reasoning", metavar="HOW", help="on, off, an effort (low, high ...) or a budget in tokens")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="the longest answer")
+    parser.add_argument("--temperature", type=float, metavar="T")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for everything")
+    parser.add_argument("--no-stream", action="store_true", help="wait for the whole answer")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--raw", action="store_true", help="show the bytes of both directions, keys hidden")
+    shown.add_argument("--curl", action="store_true", help="print the request as a curl command, and send nothing")
+    add_connection(parser)
+
+
+def add_connection(parser: argparse.ArgumentParser) -> None:
+    """What all commands that reach a provider take."""
+    parser.add_argument("--base-url", metavar="URL", help="another address than the provider's own")
+    parser.add_argument("--header", action="append", default=[], metavar="NAME:VALUE", help="a further header")
+    parser.add_argument("--region", help=argparse.SUPPRESS)
+    parser.add_argument("--project", help=argparse.SUPPRESS)
+    parser.add_argument("--location", help=argparse.SUPPRESS)
+    parser.add_argument("--api-version", help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from dragoman.cli.asking import ask
+
+    return ask(arguments)

@@ -1,0 +1,217 @@
+"""The work behind `dragoman ask` and `dragoman models`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import Any
+
+from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, one_line
+from dragoman.cli.table import aligned
+from dragoman.cli.terminal import Terminal, stdout, terminal_of
+from dragoman.cli.toolfile import load_tools
+from dragoman.drivers.asking import build_request
+from dragoman.drivers.base import Defaults, QueryResult, RawExchange
+from dragoman.drivers.connecting import Options, is_local, named, open_channel
+from dragoman.drivers.curl import curl_command
+from dragoman.drivers.listing import list_models
+from dragoman.drivers.providers import PROVIDERS, find_provider
+from dragoman.drivers.remote import Channel, RemoteDriver
+from dragoman.drivers.retries import RetryNotice
+from dragoman.errors import DragomanError, NotConfigured, ProviderError
+from dragoman.ir import AnyTool, PartDelta, PartStart, Reasoning, Text
+from dragoman.ir.values import compact_text
+
+_SWITCHES = {"on": True, "off": False}
+
+
+def ask(arguments: argparse.Namespace) -> int:
+    prompt = " ".join(arguments.prompt) or _read_stdin()
+    tools = load_tools(arguments.tools) if arguments.tools else []
+    try:
+        provider, model = named(arguments.model)
+        channel = open_channel(provider, options_of(arguments, keyless=arguments.curl))
+        driver = RemoteDriver(channel, model, {})
+        if arguments.curl:
+            return _print_curl(driver, prompt, tools, arguments)
+        return asyncio.run(_converse(driver, prompt, tools, arguments))
+    except ProviderError as error:
+        raise CommandError(str(error), STREAM_FAILED) from None
+    except (DragomanError, TypeError, ValueError) as error:
+        raise CommandError(str(error)) from None
+
+
+def _read_stdin() -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise CommandError("nothing to ask: give a question, or pipe one in")
+    return sys.stdin.read()
+
+
+def options_of(arguments: argparse.Namespace, *, keyless: bool = False) -> Options:
+    """Options of the command line. A server on this machine may do without a key, and so may a command nobody runs."""
+    given: dict[str, Any] = {
+        name: getattr(arguments, name)
+        for name in ("base_url", "region", "project", "location", "api_version")
+        if getattr(arguments, name) is not None
+    }
+    given["headers"] = dict(map(_header, arguments.header))
+    given["on_retry"] = _tell_retry
+    if keyless:
+        given["api_key"] = lambda: "nobody is asked"
+    elif arguments.base_url is not None and is_local(arguments.base_url):
+        given["api_key"] = "local"
+    options: Options = given  # type: ignore[assignment]
+    return options
+
+
+def _header(word: str) -> tuple[str, str]:
+    name, colon, value = word.partition(":")
+    if not colon or not name.strip():
+        raise CommandError(f"--header wants NAME:VALUE, got {word!r}")
+    return name.strip().lower(), value.strip()
+
+
+def _tell_retry(notice: RetryNotice) -> None:
+    print(one_line(f"dragoman: {notice.error}; again in {notice.delay:.1f} s"), file=sys.stderr)
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    given = {
+        "system": arguments.system,
+        "max_output_tokens": arguments.max_tokens,
+        "temperature": arguments.temperature,
+        "timeout": arguments.timeout,
+        "reasoning": _reasoning(arguments.reasoning),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _reasoning(word: str | None) -> str | int | bool | None:
+    if word is None or word in _SWITCHES:
+        return None if word is None else _SWITCHES[word]
+    return int(word) if word.isdecimal() else word
+
+
+def _print_curl(driver: RemoteDriver, prompt: str, tools: list[AnyTool], arguments: argparse.Namespace) -> int:
+    settings: Defaults = _settings(arguments)  # type: ignore[assignment]
+    request = build_request(prompt, tools=tools, tool_choice=arguments.tool_choice, settings=settings)
+    call = driver.prepare(request, settings, stream=not arguments.no_stream)
+    print(curl_command(driver.channel, call), file=stdout())
+    return OK
+
+
+async def _converse(driver: RemoteDriver, prompt: str, tools: list[AnyTool], arguments: argparse.Namespace) -> int:
+    asked: dict[str, Any] = {
+        **_settings(arguments),
+        "tools": tools,
+        "tool_choice": arguments.tool_choice,
+        "errors": "result",
+        "raw": arguments.raw,
+    }
+    async with driver:
+        if arguments.no_stream or arguments.raw:
+            streams = not arguments.no_stream
+            result = await (driver.stream_query(prompt, **asked).result if streams else driver.query(prompt, **asked))
+            _print_whole(result, raw=arguments.raw)
+        else:
+            result = await _print_stream(driver, prompt, asked)
+    return _ended(result, driver.name)
+
+
+async def _print_stream(driver: RemoteDriver, prompt: str, asked: dict[str, Any]) -> QueryResult:
+    """Text as it comes; reasoning dimmed, and only for people who watch."""
+    stream, screen = stdout(), terminal_of(sys.stdout)
+    answer = driver.stream_query(prompt, **asked)
+    kinds: dict[int, type] = {}
+    async for event in answer.events():
+        if isinstance(event, PartStart):
+            kinds[event.index] = type(event.part)
+            piece = event.part.text if isinstance(event.part, Text | Reasoning) else ""
+        else:
+            piece = event.text if isinstance(event, PartDelta) else ""
+        kind = kinds.get(event.index) if isinstance(event, PartStart | PartDelta) else None
+        if piece and (kind is Text or (kind is Reasoning and screen.colour)):
+            stream.write(screen.paint(piece, "dim") if kind is Reasoning else piece)
+            stream.flush()
+    result = await answer.result
+    if result.content and not result.content.endswith("\n"):
+        stream.write("\n")
+    _print_calls(result, screen)
+    return result
+
+
+def _print_whole(result: QueryResult, *, raw: bool) -> None:
+    stream = stdout()
+    if raw and result.raw is not None:
+        _print_raw(result.raw)
+        return
+    if result.content:
+        print(result.content, file=stream)
+    _print_calls(result, terminal_of(stream))
+
+
+def _print_calls(result: QueryResult, screen: Terminal) -> None:
+    for call in result.tool_calls or ():
+        shown = compact_text(call.arguments) if call.parsed else call.arguments_text or ""
+        print(screen.paint(f"-> {call.name}", "cyan"), shown, file=stdout())
+
+
+def _print_raw(raw: RawExchange) -> None:
+    stream = stdout()
+    print(f"> {raw.method} {raw.url}", file=stream)
+    print(*(f"> {name}: {value}" for name, value in raw.request_headers.items()), ">", sep="\n", file=stream)
+    print(raw.request_body.decode("utf-8", "backslashreplace"), end="\n\n", file=stream)
+    print(f"< {raw.status}", file=stream)
+    print(*(f"< {name}: {value}" for name, value in raw.response_headers.items()), "<", sep="\n", file=stream)
+    print(raw.response_body.decode("utf-8", "backslashreplace"), file=stream)
+
+
+def _ended(result: QueryResult, name: str) -> int:
+    if result.failure is not None:
+        failure = result.failure
+        status = "" if failure.status is None else f", status {failure.status}"
+        print(one_line(f"dragoman: {name}: {failure.message} ({failure.kind}{status})"), file=sys.stderr)
+        return STREAM_FAILED
+    if result.finish_reason not in {"stop", "tool_calls"}:
+        print(f"dragoman: the answer ended early: {result.finish_reason} ({result.finish_raw})", file=sys.stderr)
+    return OK
+
+
+# ── models ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def list_providers() -> int:
+    stream = stdout()
+    rows = [
+        (
+            row.name,
+            row.title,
+            row.format,
+            " or ".join(row.key_environment) or "-",
+            f"{row.name}/{row.example or 'MODEL'}",
+        )
+        for row in PROVIDERS.values()
+    ]
+    heading, *lines = aligned([("provider", "who", "speaks", "key from", "a model"), *rows])
+    print(terminal_of(stream).paint(heading, "bold"), *lines, sep="\n", file=stream)
+    return OK
+
+
+def list_their_models(arguments: argparse.Namespace) -> int:
+    async def listed(channel: Channel) -> list[str]:
+        try:
+            return await list_models(channel)
+        finally:
+            await channel.transport.close()
+
+    try:
+        provider = find_provider(arguments.provider)
+        names = asyncio.run(listed(open_channel(provider, options_of(arguments))))
+    except NotConfigured as error:
+        raise CommandError(str(error), BAD_INPUT) from None
+    except ProviderError as error:
+        raise CommandError(str(error), STREAM_FAILED) from None
+    for name in names:
+        print(f"{provider.name}/{name}", file=stdout())
+    return OK
