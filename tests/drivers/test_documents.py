@@ -1,0 +1,37 @@
+"""What the documents say about providers is what the table says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dragoman import errors
+from dragoman.drivers.base import Settings
+from dragoman.drivers.providers import PROVIDERS
+
+ROW = re.compile(r"^\| \[([\w-]+)\]\(#([\w-]+)\) \| ([\w-]+) \| (.*?) \| (.*?) \|$", re.MULTILINE)
+TEXT = (Path(__file__).parents[2] / "docs" / "providers.md").read_text(encoding="utf-8")
+
+
+def test_every_provider_has_a_row_with_its_format_its_keys_and_its_section() -> None:
+    rows = {row[0]: row for row in ROW.findall(TEXT)}
+    assert list(rows) == list(PROVIDERS)
+    headings = {re.sub(r"\s", "-", heading.lower()) for heading in re.findall(r"^## (.+)$", TEXT, re.MULTILINE)}
+    for name, provider in PROVIDERS.items():
+        _, section, format_name, keys, address = rows[name]
+        assert section in headings
+        assert format_name == provider.format
+        assert set(re.findall(r"`([A-Z_]+)`", keys)) == set(provider.key_environment)
+        assert set(re.findall(r"`([A-Z_]+)`", address)) <= set(provider.base_url_environment)
+
+
+@pytest.mark.parametrize("name", sorted(Settings.__annotations__))
+def test_every_setting_is_named(name: str) -> None:
+    assert f"`{name}`" in TEXT
+
+
+def test_every_error_is_named() -> None:
+    for kind in (errors.ProviderError, *errors.ProviderError.__subclasses__()):
+        assert re.search(rf"`(?:dragoman\.)?{kind.__name__}`", TEXT), kind
