@@ -1,0 +1,347 @@
+"""Tools of MCP servers (extra `mcp`: the official SDK).
+
+    async with McpServers(read_servers("mcp.json")) as servers:
+        agent = Agent(driver, tools=[*own_tools, *servers.tools(taken=[tool.name for tool in own_tools])])
+
+Each server lives in a task of its own, in the event loop that opened it, and is closed by that task. A server that dies
+or hangs gives error results; the run goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from dragoman.agent.tools import RESERVED, Content, Output, Tool, ToolContext, checking
+from dragoman.errors import DragomanError, NotConfigured
+from dragoman.ir import Audio, Document, Image, Text, ToolDefinition
+
+if TYPE_CHECKING:
+    import mcp_types
+    from mcp import Client
+
+T = TypeVar("T")
+_NAME_LENGTH = 64
+_CLOSING = 15.0
+_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
+_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
+
+
+class McpFailed(DragomanError):
+    """A server that could not be reached, or is gone."""
+
+
+class StdioServer(Struct, frozen=True, kw_only=True):
+    """A program that speaks over its standard input and output."""
+
+    command: str
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = {}
+    cwd: str | None = None
+
+
+class HttpServer(Struct, frozen=True, kw_only=True):
+    """A server behind a URL (streamable HTTP)."""
+
+    url: str
+    headers: Mapping[str, str] = {}
+
+
+ServerAddress: TypeAlias = StdioServer | HttpServer
+
+
+# ── mcp.json ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_servers(
+    source: str | Path | Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> dict[str, ServerAddress]:
+    """Servers of an mcp.json: `{"mcpServers": {name: {"command", "args", "env", "cwd"} or {"url", "headers"}}}`.
+
+    `${NAME}` and `${NAME:-otherwise}` stand for variables of the environment; a server with `"disabled": true` is left
+    out.
+    """
+    given = source if isinstance(source, Mapping) else json.loads(Path(source).read_text(encoding="utf-8"))
+    entries = given.get("mcpServers", given.get("servers")) if isinstance(given, Mapping) else None
+    if not isinstance(entries, Mapping):
+        raise ValueError('expected {"mcpServers": {...}}')  # noqa: TRY004 - the content is wrong, not the call
+    known = os.environ if environment is None else environment
+    return {
+        name: _address(name, _filled(entry, known)) for name, entry in entries.items() if not _is_disabled(name, entry)
+    }
+
+
+def _is_disabled(name: str, entry: Any) -> bool:
+    if not isinstance(entry, Mapping):
+        raise ValueError(f"server {name!r}: expected an object, got {type(entry).__name__}")  # noqa: TRY004 - see above
+    return entry.get("disabled") is True
+
+
+def _address(name: str, entry: Mapping[str, Any]) -> ServerAddress:
+    kind = entry.get("type", entry.get("transport"))
+    if kind == "sse":
+        raise ValueError(f"server {name!r}: the sse transport is no longer spoken; use the server's streamable HTTP")
+    if "command" in entry:
+        return StdioServer(
+            command=entry["command"],
+            args=tuple(entry.get("args", ())),
+            env=dict(entry.get("env") or {}),
+            cwd=entry.get("cwd"),
+        )
+    if "url" in entry:
+        return HttpServer(url=entry["url"], headers=dict(entry.get("headers") or {}))
+    raise ValueError(f"server {name!r}: expected a command or a url")
+
+
+def _filled(value: Any, environment: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda found: environment.get(found[1], found[2] or ""), value)
+    if isinstance(value, Mapping):
+        return {key: _filled(inner, environment) for key, inner in value.items()}
+    return [_filled(inner, environment) for inner in value] if isinstance(value, list) else value
+
+
+# ── servers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class McpServers:
+    """Several servers, open as long as the `async with` lasts."""
+
+    def __init__(
+        self, servers: Mapping[str, ServerAddress], *, timeout: float = 60.0, connect_timeout: float = 30.0
+    ) -> None:
+        self._servers = [_Server(name, address, timeout, connect_timeout) for name, address in servers.items()]
+
+    async def __aenter__(self) -> Self:
+        try:
+            await asyncio.gather(*(server.open() for server in self._servers))
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(server.close() for server in self._servers))
+
+    def tools(self, taken: Collection[str] = ()) -> list[Tool]:
+        """The tools of all of them, under names that any provider takes and nothing in `taken` has."""
+        offered = [(server, listed) for server in self._servers for listed in server.listed]
+        names = tool_names([(server.name, listed.name) for server, listed in offered], taken)
+        return [_tool(server, listed, name) for (server, listed), name in zip(offered, names, strict=True)]
+
+
+def tool_names(offered: Sequence[tuple[str, str]], taken: Collection[str] = ()) -> list[str]:
+    """A name for each (server, tool): its own where that is free and legal, else with the server's before it."""
+    plain = [_safe(name) for _, name in offered]
+    used = set(taken) | RESERVED
+    chosen: list[str] = []
+    for (server, name), short in zip(offered, plain, strict=True):
+        unique = plain.count(short) == 1 and short not in used and len(name) <= _NAME_LENGTH and short
+        chosen.append(short if unique else _prefixed(server, name, used))
+        used.add(chosen[-1])
+    return chosen
+
+
+def _safe(name: str) -> str:
+    return _UNSAFE.sub("_", name)
+
+
+def _prefixed(server: str, name: str, used: Collection[str]) -> str:
+    long = _safe(f"{server}__{name}")
+    if len(long) <= _NAME_LENGTH and long not in used:
+        return long
+    digest = hashlib.blake2s(f"{server}/{name}".encode(), digest_size=4).hexdigest()
+    return f"{long[: _NAME_LENGTH - 9]}_{digest}"
+
+
+class _Server:
+    """One server and the task that keeps it."""
+
+    def __init__(self, name: str, address: ServerAddress, timeout: float, connect_timeout: float) -> None:
+        self.name = name
+        self.listed: list[mcp_types.Tool] = []
+        self._address = address
+        self._timeout = timeout
+        self._connect_timeout = connect_timeout
+        self._client: Client | None = None
+        self._closing = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.create_task(self._keep(ready), name=f"mcp server {self.name}")
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                await ready
+        except TimeoutError:
+            raise McpFailed(f"MCP server {self.name!r} gave no answer in {self._connect_timeout:g} seconds") from None
+        except DragomanError:
+            raise
+        except Exception as error:
+            raise McpFailed(f"MCP server {self.name!r} cannot be reached: {_innermost(error)}") from error
+
+    async def close(self) -> None:
+        self._closing.set()
+        if self._keeper is None:
+            return
+        if self._client is None:  # still on its way
+            self._keeper.cancel()
+        # The SDK gives a program some seconds to end by itself, then ends it.
+        await asyncio.wait([self._keeper], timeout=_CLOSING)
+
+    async def _keep(self, ready: asyncio.Future[None]) -> None:
+        """Opened and closed by one task, as the SDK's task groups want it."""
+        try:
+            async with AsyncExitStack() as stack:
+                client = await stack.enter_async_context(_client(self._address, stack))
+                self.listed = await _all_tools(client)
+                self._client = client
+                if not ready.done():
+                    ready.set_result(None)
+                await self._closing.wait()
+        except Exception as error:  # noqa: BLE001 - told to whoever opens it, or calls it later
+            if not ready.done():
+                ready.set_exception(error)
+        finally:
+            self._client = None
+            if not ready.done():
+                ready.cancel()
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> Output:
+        client, keeper = self._client, self._keeper
+        if client is None or keeper is None:
+            return Output("error", f"MCP server {self.name!r} is gone")
+        asked = asyncio.ensure_future(client.call_tool(name, arguments))
+        try:
+            await asyncio.wait([asked, keeper], timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
+            if asked.done():
+                return output_of(asked.result())
+        except Exception as error:  # noqa: BLE001 - whatever went wrong with the server, the model is told
+            return Output("error", f"MCP server {self.name!r} failed: {_innermost(error)}")
+        finally:
+            asked.cancel()
+        if keeper.done():
+            return Output("error", f"MCP server {self.name!r} is gone")
+        return Output("error", f"MCP server {self.name!r} gave no answer within {self._timeout:g} seconds")
+
+
+def _client(address: ServerAddress, stack: AsyncExitStack) -> Client:
+    try:
+        import httpx2  # noqa: PLC0415 - an extra
+        import mcp  # noqa: PLC0415
+        from mcp.client.stdio import stdio_client  # noqa: PLC0415
+        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+    except ImportError as error:
+        raise NotConfigured(f"{error.name} is not installed: pip install 'dragoman[mcp]'", missing="mcp") from None
+    if isinstance(address, HttpServer):
+        if not address.headers:
+            return mcp.Client(address.url)
+        http = httpx2.AsyncClient(headers=dict(address.headers), timeout=httpx2.Timeout(30, read=300))
+        stack.push_async_callback(http.aclose)
+        return mcp.Client(streamable_http_client(address.url, http_client=http))
+    parameters = mcp.StdioServerParameters(
+        command=address.command, args=list(address.args), env=dict(address.env), cwd=address.cwd
+    )
+    # Not sys.stderr: somebody may have put something in its place that has no file behind it.
+    return mcp.Client(stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr))
+
+
+async def _all_tools(client: Client) -> list[mcp_types.Tool]:
+    tools: list[mcp_types.Tool] = []
+    page = await client.list_tools()
+    tools += page.tools
+    while page.next_cursor:
+        page = await client.list_tools(cursor=page.next_cursor)
+        tools += page.tools
+    return tools
+
+
+def _innermost(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _tool(server: _Server, listed: mcp_types.Tool, name: str) -> Tool:
+    schema = dict(listed.input_schema)
+    hints = listed.annotations
+
+    async def run(arguments: dict[str, Any], _context: ToolContext) -> Output:
+        return await server.call(listed.name, arguments)
+
+    return Tool(
+        definition=ToolDefinition(name, listed.description or "", schema),
+        run=run,
+        decode=checking(schema),
+        title=listed.title or (hints.title if hints is not None else None),
+        read_only=hints is not None and hints.read_only_hint is True,
+    )
+
+
+# ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def output_of(result: mcp_types.CallToolResult) -> Output:
+    """Structured content is data, texts are text, anything with pictures is multimodal, and errors stay errors."""
+    parts = tuple(_parts(result.content))
+    words = _words(parts)
+    if result.is_error:
+        return Output("error", words) if words is not None else Output("error", None, parts)
+    structured = result.structured_content
+    # A server that returns one string says it twice: as text, and wrapped.
+    if structured is not None and words is not None and structured != {"result": words}:
+        return Output("data", structured)
+    return Output("text", words) if words is not None else Output("multimodal", None, parts)
+
+
+def _words(parts: Sequence[Content]) -> str | None:
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    return "\n".join(texts) if len(texts) == len(parts) else None
+
+
+def _parts(blocks: Iterable[Any]) -> Iterable[Content]:
+    return (_PARTS.get(block.type, _unknown)(block) for block in blocks)
+
+
+def _resource(block: Any) -> Content:
+    resource = block.resource
+    text = getattr(resource, "text", None)
+    if text is not None:
+        return Text(text)
+    kind = (resource.mime_type or "").partition("/")[0]
+    medium = _MEDIA.get(kind)
+    if medium is not None:
+        return medium(resource.mime_type, resource.blob)
+    return Document(resource.mime_type or "application/octet-stream", resource.blob, title=str(resource.uri))
+
+
+def _link(block: Any) -> Content:
+    told = [f"[resource {block.uri}]", block.title or block.name, block.description]
+    return Text(" ".join(word for word in told if word))
+
+
+def _unknown(block: Any) -> Content:
+    return Text(block.model_dump_json(by_alias=True, exclude_none=True))
+
+
+_MEDIA: Mapping[str, Callable[[str, str], Content]] = {"image": Image, "audio": Audio}
+_PARTS: Mapping[str, Callable[[Any], Content]] = {
+    "text": lambda block: Text(block.text),
+    "image": lambda block: Image(block.mime_type, block.data),
+    "audio": lambda block: Audio(block.mime_type, block.data),
+    "resource": _resource,
+    "resource_link": _link,
+}

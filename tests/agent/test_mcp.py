@@ -1,0 +1,251 @@
+"""MCP servers as sources of tools: a real server of the official SDK, over stdio and over HTTP."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.agent import Agent, Rules
+from dragoman.agent.mcp import HttpServer, McpFailed, McpServers, StdioServer, output_of, read_servers, tool_names
+from dragoman.agent.tools import NAME
+from dragoman.drivers import Scripted, ScriptedDriver
+from dragoman.ir import Audio, Document, Image, Text
+from tests.support.agents import CLOCK, Story, final, result, results_in, run, step, story_of, types
+from tests.support.promises import promise
+
+mcp_types = pytest.importorskip("mcp_types", reason="the extra mcp is not installed")
+SERVER = Path(__file__).parent / "fixtures" / "mcp_server.py"
+STDIO = StdioServer(command=sys.executable, args=[str(SERVER)], env={"MCP_TEST": "yes"})
+
+
+async def told_by(servers: McpServers, *calls: tuple[str, dict[str, Any]], **options: Any) -> tuple[Agent, Story]:
+    script: list[Any] = [*(Scripted(calls=[call]) for call in calls), "Done."]
+    agent = Agent(ScriptedDriver(script), tools=servers.tools(), clock=CLOCK, **options)
+    return agent, await story_of(agent.run_stream("Go"))
+
+
+@promise("agent:mcp", "agent:mcp-results", "agent:mcp-failures")
+def test_a_server_over_stdio(tmp_path: Path) -> None:
+    async def session() -> None:
+        address = StdioServer(command=STDIO.command, args=STDIO.args, env=STDIO.env, cwd=str(tmp_path))
+        async with McpServers({"tests": address}, timeout=3) as servers:
+            tools = {tool.name: tool for tool in servers.tools()}
+            assert tools["add"].definition.description == "Add two numbers."
+            assert (tools["add"].title, tools["add"].read_only) == ("Addition", True)
+            assert (tools["weather_now"].title, tools["weather_now"].read_only) == (None, False)
+            agent, story = await told_by(
+                servers,
+                ("add", {"a": 2, "b": 3}),
+                ("greet", {"name": "Ada"}),
+                ("weather_now", {"city": "Rome"}),
+                ("draw", {}),
+                ("resources", {}),
+                ("fail", {"reason": "no luck"}),
+                ("add", {"a": "two"}),
+                ("where", {}),
+                ("hang", {}),
+                ("die", {}),
+                ("add", {"a": 1}),
+            )
+        assert results_in(agent.history)[:6] == [
+            ("call_1", "data", {"result": 5}),
+            ("call_2", "text", "Hello, Ada!"),
+            ("call_3", "data", {"city": "Rome", "degrees": 18.5}),
+            ("call_4", "multimodal", (Text("Here:"), Image("image/png", "aGk="))),
+            ("call_5", "multimodal", EVERYTHING),
+            ("call_6", "error", "Error executing tool fail: no luck"),
+        ]
+        kinds = [(kind, str(value)) for _, kind, value in results_in(agent.history)[6:]]
+        assert "$.a: expected integer, got string" in kinds[0][1]
+        assert kinds[1][0] == "data"
+        assert results_in(agent.history)[7][2]["variable"] == "yes"
+        assert results_in(agent.history)[7][2]["folder"] == str(tmp_path)
+        assert kinds[2] == ("error", "MCP server 'tests' gave no answer within 3 seconds")
+        assert kinds[3][0] == kinds[4][0] == "error"
+        assert "MCP server 'tests'" in kinds[4][1]
+        assert story[-1:] == final("Done.")
+        assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+    run(session())
+
+
+EVERYTHING = (
+    Text("first"),
+    Text("second"),
+    Document("application/pdf", "cGRm", title="file:///a.pdf"),
+    Image("image/png", "cG5n"),
+    Audio("audio/mpeg", "bXAz"),
+    Text("[resource file:///b.txt] b another file"),
+)
+
+
+@pytest.fixture
+def http_server() -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)  # noqa: S603
+    try:
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def _answers(url: str) -> None:
+    """Wait until somebody listens."""
+    port = int(url.split(":")[2].split("/", maxsplit=1)[0])
+    for _ in range(300):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.1)
+        else:
+            writer.close()
+            await writer.wait_closed()
+            return
+    raise AssertionError("the server did not start")
+
+
+@promise("agent:mcp")
+@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer key"}])
+def test_a_server_over_http(http_server: str, headers: dict[str, str]) -> None:
+    async def session() -> None:
+        await _answers(http_server)
+        async with McpServers({"tests": HttpServer(url=http_server, headers=headers)}) as servers:
+            _, story = await told_by(servers, ("greet", {"name": "Bo"}), permissions=Rules(allow=["greet"]))
+        assert story == [
+            *step(1, "call_1", "greet", {"name": "Bo"}),
+            *result("call_1", "greet", "Hello, Bo!"),
+            *final("Done."),
+        ]
+        assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+    run(session())
+
+
+@promise("agent:mcp-failures")
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        (StdioServer(command="no-such-program-anywhere"), "cannot be reached"),
+        (StdioServer(command=sys.executable, args=["-c", "pass"]), "cannot be reached"),
+        (
+            StdioServer(command=sys.executable, args=["-c", "import time; time.sleep(60)"]),
+            "gave no answer in 2 seconds",
+        ),
+        (HttpServer(url="http://127.0.0.1:9/mcp"), "cannot be reached"),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_told_at_once(address: Any, words: str) -> None:
+    async def session() -> None:
+        with pytest.raises(McpFailed, match=words):
+            async with McpServers({"broken": address}, connect_timeout=2):
+                pass
+        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        assert left == []
+
+    run(session())
+
+
+@promise("agent:mcp-failures")
+def test_a_run_that_is_cancelled_amid_a_call_leaves_the_server_usable() -> None:
+    async def session() -> None:
+        async with McpServers({"tests": STDIO}) as servers:
+            agent = Agent(
+                ScriptedDriver([Scripted(calls=[("hang", {})]), Scripted(calls=[("add", {"a": 1})]), "Two."]),
+                tools=servers.tools(),
+            )
+            asyncio.get_running_loop().call_later(0.2, agent.cancel)
+            assert types(await story_of(agent.run_stream("Go")))[-1] == "step_complete"
+            assert (await agent.run("Again")).text == "Two."
+            assert results_in(agent.history)[1] == ("call_2", "data", {"result": 2})
+
+    run(session())
+
+
+@promise("agent:mcp")
+def test_names_stay_within_the_rule_and_clashes_are_resolved() -> None:
+    long = "x" * 70
+    offered = [
+        ("git", "status"),
+        ("files", "read"),
+        ("notes", "read"),
+        ("notes", "read.all"),
+        ("notes", "read/all"),
+        ("übung", "hören"),
+        ("a", long),
+        ("b", long),
+        ("a", "auto"),
+        ("a", "mine"),
+    ]
+    names = tool_names(offered, taken=["mine"])
+    assert names[:6] == ["status", "files__read", "notes__read", "notes__read_all", names[4], "h_ren"]
+    assert names[8:] == ["a__auto", "a__mine"]
+    assert len(set(names)) == len(names)
+    assert all(NAME.fullmatch(name) for name in names)
+    assert tool_names(offered, taken=["mine"]) == names  # the same every time
+
+
+@promise("agent:mcp-results")
+@pytest.mark.parametrize(
+    ("given", "kind", "value"),
+    [
+        ({"content": []}, "text", ""),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, "text", "a\nb"),
+        ({"content": [{"type": "text", "text": "a"}], "structuredContent": {"result": "a"}}, "text", "a"),
+        ({"content": [{"type": "text", "text": "[1]"}], "structuredContent": {"result": [1]}}, "data", {"result": [1]}),
+        ({"content": [], "structuredContent": {"a": 1}}, "data", {"a": 1}),
+        ({"content": [{"type": "text", "text": "no"}], "isError": True}, "error", "no"),
+    ],
+)
+def test_results_keep_their_kind(given: dict[str, Any], kind: str, value: Any) -> None:
+    output = output_of(mcp_types.CallToolResult.model_validate(given))
+    assert (output.kind, output.value, output.parts) == (kind, value, ())
+
+
+@promise("agent:mcp-results")
+def test_an_error_with_a_picture_is_an_error_with_parts() -> None:
+    given = {"content": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}], "isError": True}
+    output = output_of(mcp_types.CallToolResult.model_validate(given))
+    assert (output.kind, output.parts) == ("error", (Image("image/png", "aGk="),))
+
+
+@promise("agent:mcp-json")
+def test_the_usual_shape_of_mcp_json(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(
+        """{"mcpServers": {
+            "files": {"command": "npx", "args": ["-y", "server", "${HOME}"],
+                      "env": {"KEY": "${KEY:-none}"}, "cwd": "/srv"},
+            "web": {"type": "http", "url": "https://mcp.example/mcp",
+                    "headers": {"Authorization": "Bearer ${env:TOKEN}"}},
+            "off": {"command": "x", "disabled": true}
+        }}"""
+    )
+    assert read_servers(path, {"HOME": "/home/ada", "TOKEN": "t"}) == {
+        "files": StdioServer(command="npx", args=("-y", "server", "/home/ada"), env={"KEY": "none"}, cwd="/srv"),
+        "web": HttpServer(url="https://mcp.example/mcp", headers={"Authorization": "Bearer t"}),
+    }
+    assert read_servers({"servers": {"a": {"command": "b"}}}) == {"a": StdioServer(command="b")}
+
+
+@promise("agent:mcp-json")
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, 'expected {"mcpServers": {...}}'),
+        ({"mcpServers": {"a": []}}, "'a': expected an object, got list"),
+        ({"mcpServers": {"a": {}}}, "'a': expected a command or a url"),
+        ({"mcpServers": {"a": {"type": "sse", "url": "x"}}}, "no longer spoken"),
+    ],
+)
+def test_what_is_no_mcp_json_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=r"server|expected") as caught:
+        read_servers(given)
+    assert words in str(caught.value)
