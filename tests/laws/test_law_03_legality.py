@@ -102,3 +102,27 @@ def test_sample_answers_cross_legally(sample: Sample, target: str) -> None:
     encoded = dragoman.translate_response(sample.body, source=sample.format, target=target)
     if target != sample.format:
         assert complaints(encoded, target) == ()
+
+
+TOOL = ir.ToolDefinition("f", None, {"type": "object", "properties": {}})
+
+
+@pytest.mark.parametrize("target", FORMATS)
+def test_of_two_tools_with_one_name_the_first_counts(target: str) -> None:
+    twice = (TOOL, structs.replace(TOOL, description="the second"), structs.replace(TOOL, name="g"))
+    request = ir.Request(MODELS[target], (ir.Message("user", "hi"),), twice, max_output_tokens=9)
+    encoded = dragoman.encode_request(request, target)
+    assert refusals(encoded, target) == ()
+    assert b"the second" not in encoded.json()
+    assert [loss.path for loss in encoded.losses if loss.severity == "dropped"] == ["$.tools[1]"]
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("names", [("nobody",), ("f", "nobody")])
+def test_a_tool_that_is_not_declared_cannot_be_chosen(target: str, names: tuple[str, ...]) -> None:
+    choice = ir.ToolChoice("required", names)
+    request = ir.Request(MODELS[target], (ir.Message("user", "hi"),), (TOOL,), choice, max_output_tokens=9)
+    encoded = dragoman.encode_request(request, target)
+    assert refusals(encoded, target) == ()
+    assert b"nobody" not in encoded.json()
+    assert "$.tool_choice" in {loss.path for loss in encoded.losses}

@@ -17,7 +17,7 @@ from dragoman.codecs.reading import WireValue
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, AnyTool, Request, Text, ToolDefinition
 from dragoman.ir.notes import Spelling
-from dragoman.ir.values import encode_json
+from dragoman.ir.values import Metadata, encode_json
 from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
@@ -42,6 +42,11 @@ def has_rare_settings(request: Request) -> bool:
         or request.stop != ()
         or (request.metadata is not None and type(request.metadata) is not Spelling)
     )
+
+
+def tells(metadata: Metadata | None, family: str) -> bool:
+    """Whether there is more in it than how a family other than this one spelled what is said anyway."""
+    return metadata is not None and (type(metadata) is not Spelling or family in metadata)
 
 
 class PlainWire(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -118,8 +123,10 @@ class ToolMemory:
         return written
 
     def _write(self, tools: tuple[AnyTool, ...]) -> WrittenTools | None:
+        if len({tool.name for tool in tools}) < len(tools):
+            return None
         for tool in tools:
-            if type(tool) is not ToolDefinition or tool.strict is not None:
+            if type(tool) is not ToolDefinition or tool.strict:
                 return None
             if tool.cache is not None or tool.metadata is not None:
                 return None

@@ -18,6 +18,7 @@ from dragoman.passes.private import report_private
 from dragoman.passes.survey import needs_passes
 from dragoman.passes.turns import (
     declare_called_tools,
+    distinct_tools,
     drop_blank_text,
     ensure_turns,
     hoist_system,
@@ -31,6 +32,7 @@ Pass: TypeAlias = Callable[[Request, Profile, LossLog], Request]
 PASSES: tuple[Pass, ...] = (
     check_places,
     report_private,
+    distinct_tools,
     pair_results,
     alias_names,
     declare_called_tools,

@@ -5,7 +5,7 @@ Conservative: True may be a false alarm, False never is. The passes themselves d
 
 from __future__ import annotations
 
-from dragoman.ir import Message, Request, Text, ToolCall, ToolResult
+from dragoman.ir import AnyTool, Message, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.passes.private import says_more
 from dragoman.profile import NEVER, Profile
@@ -26,12 +26,8 @@ class Surveyor:
         tools = request.tools
         if request.metadata is not None and says_more(request.metadata, profile.family):
             return True
-        for tool in tools:
-            if tool.name not in self._good_names and not self._is_good_name(tool.name):
-                return True
-            metadata = getattr(tool, "metadata", None)
-            if metadata is not None and says_more(metadata, profile.family):
-                return True
+        if self._tools_need_passes(tools) or (request.tool_choice is not None and request.tool_choice.names):
+            return True
         if not tools and (request.tool_choice is not None or request.parallel_tool_calls is not None):
             return True
         if request.stop and profile.stop_limit is not None:
@@ -40,6 +36,15 @@ class Surveyor:
             if settings is not None and settings.metadata is not None and says_more(settings.metadata, profile.family):
                 return True
         return self._messages_need_passes(request.messages, has_tools=bool(tools))
+
+    def _tools_need_passes(self, tools: tuple[AnyTool, ...]) -> bool:
+        for tool in tools:
+            if tool.name not in self._good_names and not self._is_good_name(tool.name):
+                return True
+            metadata = getattr(tool, "metadata", None)
+            if metadata is not None and says_more(metadata, self.profile.family):
+                return True
+        return len(tools) > 1 and len({tool.name for tool in tools}) < len(tools)
 
     def _messages_need_passes(  # noqa: C901, PLR0911, PLR0912  one loop: the hot path of every translation
         self, messages: tuple[Message, ...], *, has_tools: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from dragoman.errors import EncodeError
-from dragoman.ir import AnyPart, Message, Request, Text, ToolChoice, ToolDefinition
+from dragoman.ir import AnyPart, Message, ProviderTool, Request, Text, ToolChoice, ToolDefinition
 from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
@@ -137,10 +137,39 @@ def declare_called_tools(request: Request, profile: Profile, log: LossLog) -> Re
     return structs.replace(request, tools=tools, tool_choice=ToolChoice("none"))
 
 
+def distinct_tools(request: Request, profile: Profile, log: LossLog) -> Request:  # noqa: ARG001
+    """Of several tools with one name the first counts: every API refuses the others."""
+    names: set[str] = set()
+    tools = []
+    for tool in request.tools:
+        if tool.name in names and not isinstance(tool, ProviderTool):
+            log.drop(tool, "", f"tool {tool.name!r}", "a tool of this name is declared before it")
+            continue
+        names.add(tool.name)
+        tools.append(tool)
+    return request if len(tools) == len(request.tools) else structs.replace(request, tools=tuple(tools))
+
+
+def declared_choice(request: Request, log: LossLog) -> ToolChoice | None:
+    """The choice among tools that are there: the name of no tool is refused everywhere."""
+    choice = request.tool_choice
+    if choice is None or not choice.names:
+        return choice
+    declared = {tool.name for tool in request.tools}
+    names = tuple(name for name in choice.names if name in declared)
+    if len(names) == len(choice.names):
+        return choice
+    missing = ", ".join(name for name in choice.names if name not in declared)
+    log.drop(request, "tool_choice", f"choice of {missing}", "no tool of this name is declared")
+    return structs.replace(choice, names=names) if names else None
+
+
 def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
     """Switches that need tools go when there are none; stop sequences obey the target's count."""
     choice, parallel = request.tool_choice, request.parallel_tool_calls
-    if not request.tools:
+    if request.tools:
+        choice = declared_choice(request, log)
+    else:
         if choice is not None and (choice.mode == "required" or choice.names):
             log.drop(request, "tool_choice", "tool choice", "there are no tools to choose from")
         choice, parallel = None, None

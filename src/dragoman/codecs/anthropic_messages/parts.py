@@ -379,7 +379,8 @@ class PartEncoder:
 
     def _encode_refusal(self, part: Refusal, role: str) -> list[WireValue]:  # noqa: ARG002
         self._log.degrade(part, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
-        return [TextBlock(part.text)]
+        # 400: text content blocks must be non-empty
+        return [TextBlock(part.text)] if part.text.strip() or self._native else []
 
     def _encode_reasoning(self, part: Reasoning, role: str) -> list[WireValue]:
         notes, signature = own(part.metadata), part.signature

@@ -26,7 +26,7 @@ from dragoman.ir import (
     ToolCall,
 )
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.values import compact_text, encode_json, parse_json
+from dragoman.ir.values import encode_json, parse_json
 
 FAMILY = "openai"
 
@@ -321,26 +321,6 @@ def write_annotations(parts: Sequence[AnyPart]) -> list[Any]:
 
 
 # ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-ERROR_START = '{"error":'
-
-
-def read_error(content: str) -> WireValue:
-    """The value in a text that is exactly our {"error": …}; UNSET for every other text."""
-    if not content.startswith(ERROR_START) or not content.endswith("}"):
-        return UNSET
-    try:
-        value = msgspec.json.decode(content)
-    except msgspec.DecodeError:
-        return UNSET
-    if isinstance(value, dict) and len(value) == 1 and encode_json(value).decode() == content:
-        return value["error"]
-    return UNSET
-
-
-def write_error(value: WireValue) -> str:
-    return compact_text({"error": value})
 
 
 TAGGED = "~tagged"

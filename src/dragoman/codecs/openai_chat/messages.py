@@ -39,6 +39,7 @@ from dragoman.codecs.openai_chat.wire import (
     UserMessage,
 )
 from dragoman.codecs.reading import Wire, WireValue, keep, spliced
+from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import media_placeholder, media_tag, rejoin_media
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -96,7 +97,7 @@ def decode_messages(wires: list[AnyMessage]) -> tuple[Message, ...]:
             if kind is ToolMessage:
                 call_id: str = wire.tool_call_id  # type: ignore[union-attr, assignment]
                 content = wire.content  # type: ignore[union-attr]
-                if call_id and wire.name is UNSET and type(content) is str and content[:9] != carriers.ERROR_START:  # type: ignore[union-attr]
+                if call_id and wire.name is UNSET and type(content) is str and content[:9] != ERROR_START:  # type: ignore[union-attr]
                     add(Message("tool", (ToolResult(call_id, names.get(call_id, ""), "text", content),)))
                     continue
             elif kind is AssistantMessage:
@@ -188,7 +189,7 @@ class MessageDecoder:
             extra.update(wire.extra)
         metadata = {FAMILY: extra} if extra else None
         if isinstance(content, str):
-            error = carriers.read_error(content)
+            error = read_error(content)
             if error is not UNSET:
                 return Message("tool", (ToolResult(call_id, name, "error", error, metadata=metadata),))
             return Message("tool", (ToolResult(call_id, name, "text", content, metadata=metadata),))
@@ -678,7 +679,7 @@ class MessageEncoder:
             return self._content_with_media(result) if result.parts else ""
         if kind == "text":
             return value_held(result) if type(value_held(result)) is str else result.value
-        return carriers.write_error(result.value) if kind == "error" else compact_text(value_held(result))
+        return write_error(result.value) if kind == "error" else compact_text(value_held(result))
 
     def _content_with_media(self, result: ToolResult) -> WireValue:
         """Text stays in the tool message; images and files follow in a tagged user turn."""
@@ -698,7 +699,7 @@ class MessageEncoder:
                 )
             texts.append(TextPart(media_placeholder(len(media))))
         if result.kind == "error":
-            return carriers.write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
+            return write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
         return texts or ""
 
 

@@ -10,7 +10,6 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import INVENTED_PREFIX
-from dragoman.codecs.openai_chat.carriers import ERROR_START
 from dragoman.codecs.openai_chat.messages import FAMILY, ONLY_OLD_MAXIMUM
 from dragoman.codecs.openai_chat.profile import PATH, PROFILE, REASONING_MODELS, ChatProfile
 from dragoman.codecs.openai_chat.tools import decode_tool_choice, decode_tools, encode_tools
@@ -24,8 +23,9 @@ from dragoman.codecs.openai_chat.wire import (
     ToolMessage,
     UserMessage,
 )
-from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, plain_texts
+from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, plain_texts, tells
 from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, WireValue
+from dragoman.codecs.result_errors import ERROR_START
 from dragoman.codecs.result_media import is_media_tag
 from dragoman.ir import AnyPart, Message, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
@@ -225,7 +225,7 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa:
     seen: set[str] = set()
     role: str = ""
     for message in messages:
-        if message.metadata is not None or message.name is not None:
+        if message.name is not None or (message.metadata is not None and tells(message.metadata, FAMILY)):
             return None
         role = message.role
         content: Any = content_held(message)
@@ -266,7 +266,7 @@ def _assistant(parts: tuple[AnyPart, ...], waiting: list[str], seen: set[str]) -
         if type(part) is ToolCall:
             call_id, name = part.id, part.name
             if (
-                part.metadata is not None
+                (part.metadata is not None and tells(part.metadata, FAMILY))
                 or part.signature is not None
                 or part.cache is not None
                 or part.custom
@@ -280,7 +280,9 @@ def _assistant(parts: tuple[AnyPart, ...], waiting: list[str], seen: set[str]) -
             waiting.append(call_id)
             calls.append(Call(call_id, Function(name, arguments_as_text(part)), "function"))
         elif type(part) is Text and text is None and not calls:
-            if part.metadata is not None or part.cache is not None or part.signature is not None or part.citations:
+            if part.cache is not None or part.signature is not None or part.citations:
+                return None
+            if part.metadata is not None and tells(part.metadata, FAMILY):
                 return None
             text = part.text
         else:
@@ -295,7 +297,7 @@ def _result(part: AnyPart, waiting: list[str]) -> WireValue:
         type(part) is not ToolResult
         or not waiting
         or part.tool_call_id != waiting.pop(0)
-        or part.metadata is not None
+        or (part.metadata is not None and tells(part.metadata, FAMILY))
         or part.cache is not None
         or part.parts
         or not part.name
