@@ -116,10 +116,14 @@ _SETTINGS = {
 }
 
 
+_UNSAID = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
+"""What every API assumes."""
+
+
 def report_settings(request: Request, log: LossLog) -> None:
     for name, what in _SETTINGS.items():
         value = getattr(request, name)
-        if value is not None and value is not False and value != ():
+        if value not in (None, (), _UNSAID.get(name)):
             log.drop(request, name, what, "a stored history is no request: it has no settings")
 
 
