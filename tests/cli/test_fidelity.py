@@ -1,6 +1,7 @@
 """`dragoman fidelity`, as its users call it."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.cli.command import run
@@ -34,3 +35,13 @@ def test_a_feature_nobody_knows() -> None:
     ran = run("fidelity", "--feature", "telepathy")
     assert ran.returncode == 2
     assert b"unknown feature 'telepathy'" in ran.stderr
+
+
+def test_a_png_is_drawn_or_what_it_needs_is_told(tmp_path: Path) -> None:
+    picture = tmp_path / "matrix.png"
+    ran = run("fidelity", "--feature", "seed", "--png", str(picture))
+    if find_spec("PIL") is None:
+        assert (ran.returncode, picture.exists()) == (2, False)
+        assert b"dragoman[docs]" in ran.stderr
+    else:
+        assert picture.read_bytes().startswith(b"\x89PNG")

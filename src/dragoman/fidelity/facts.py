@@ -103,7 +103,12 @@ def _server_parts(said: Said) -> Iterator[ServerToolCall | ServerToolResult]:
 
 
 def result_texts(said: Said) -> object:
-    return [(result.is_error, result.value) for result in parts(said, ToolResult)]
+    """Where a result must be an object, any one key may hold the text."""
+    return [(result.is_error, _only(result.value)) for result in parts(said, ToolResult)]
+
+
+def _only(value: Any) -> Any:
+    return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
 
 
 def result_values(said: Said) -> object:

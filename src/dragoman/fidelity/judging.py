@@ -102,18 +102,16 @@ def judge(case: Case, source: str, target: str, interpreter: Interpreter) -> Jud
     spoken = original(case, source)
     if spoken is None:
         return None
+    way = Crossing(case.kind, source, target, case.model(target))
     try:
-        crossed = interpreter.translate(spoken.content, Crossing(case.kind, source, target, case.model(target)))
+        crossed = interpreter.translate(spoken.content, way)
     except Refused as refusal:
         return Judgement("refused", str(refusal))
     told = _told(case, crossed, source, target)
-    if (
-        not told
-        and _is_native(case, crossed, source, target)
-        and wire.fact_of(case, crossed.content, target) == spoken.fact
-    ):
+    arrived = wire.fact_of(case, crossed.content, target)
+    if not told and arrived == spoken.fact and _is_native(case, crossed, source, target):
         return Judgement("exact")
-    if _returned(case, crossed.content, source, target, interpreter) == spoken.fact:
+    if _returned(case, crossed.content, way, interpreter, arrived) == spoken.fact:
         return Judgement("carried", told)
     return Judgement("degraded", told) if told else Judgement("silent")
 
@@ -131,14 +129,14 @@ def _is_native(case: Case, crossed: Translation, source: str, target: str) -> bo
     return slot is not None and (not slot or slot in wire.words(crossed.content, case.kind, target))
 
 
-def _returned(case: Case, content: bytes, source: str, target: str, interpreter: Interpreter) -> object:
-    """The fact after the way back."""
+def _returned(case: Case, content: bytes, way: Crossing, interpreter: Interpreter, arrived: object) -> object:
+    """The fact after the way back. Where there is no way back, it is enough that it can be read."""
     kind: Kind = "request" if case.owed else case.kind
-    if not interpreter.offers(kind, target, source):
-        return None
-    way_back = Crossing(kind, target, source, case.model(source), case.request)
+    if not interpreter.offers(kind, way.target, way.source):
+        return arrived
+    way_back = Crossing(kind, way.target, way.source, case.model(way.source), case.request)
     try:
-        sent = next_request(content, target, case.model(target)) if case.owed else content
-        return case.fact(wire.read(interpreter.translate(sent, way_back).content, kind, source))
+        sent = next_request(content, way.target, case.model(way.target)) if case.owed else content
+        return case.fact(wire.read(interpreter.translate(sent, way_back).content, kind, way.source))
     except (Refused, DragomanError, KeyError, IndexError, TypeError) as error:
         return error

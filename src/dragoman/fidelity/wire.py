@@ -70,16 +70,23 @@ def _payloads(content: bytes, format: str) -> list[bytes]:
 
 def _words(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
-        for key, inner in value.items():
-            yield key
+        for spelled, inner in value.items():
+            key = _camel(spelled) if "_" in spelled else spelled
+            yield from {spelled, key}
             yield from _words(inner)
             if isinstance(inner, str | int | float | bool):
-                yield f"{key}={_plain(inner)}"
+                yield from {f"{spelled}={_plain(inner)}", f"{key}={_plain(inner)}"}
     elif isinstance(value, list):
         for inner in value:
             yield from _words(inner)
     elif isinstance(value, str):
         yield value
+
+
+def _camel(key: str) -> str:
+    """Google takes its keys in either spelling."""
+    first, *rest = key.split("_")
+    return first + "".join(map(str.capitalize, rest))
 
 
 def _plain(value: str | float | bool) -> str:  # noqa: FBT001

@@ -15,7 +15,7 @@ FEATURES: tuple[Feature, ...] = tuple(
             "interleaved-calls": "fragments of several calls in turns",
             "call-ids": "ids of calls, as the source minted them",
             "argument-text": "arguments to the letter",
-            "argument-numbers": "numbers in arguments: 2^53+1, 1.0, 1e-7",
+            "argument-numbers": "numbers in arguments: 2^53+1, 1.0",
             "no-arguments": "a call without arguments",
             "unparsable-arguments": "arguments that are no JSON, as they are",
             "odd-tool-names": "names of tools outside [a-zA-Z0-9_-]",

@@ -45,8 +45,8 @@ def _owed(feature: str, example: dict[str, Example], fact: Fact, said_in: Slots)
     return Case(feature, "response", example, fact, said_in, owed=True, private=True)
 
 
-_EXACT = '{"days": 1.0, "city": "Z\\u00fcrich" }'
-_NUMBERS = '{"id":9007199254740993,"ratio":1.0,"tiny":1e-7}'
+_EXACT = '{"days": 1.0, "city": "Zürich" }'
+_NUMBERS = '{"id":9007199254740993,"ratio":1.0}'
 _HELLO = Text("Hello.")
 _SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "rain"}}
 _FOUND = {

@@ -94,8 +94,8 @@ _ANSWER = {
     "required": ["degrees"],
     "additionalProperties": False,
 }
-_EXACT = '{"days": 1.0, "city": "Z\\u00fcrich" }'
-_NUMBERS = '{"id":9007199254740993,"ratio":1.0,"tiny":1e-7}'
+_EXACT = '{"days": 1.0, "city": "Zürich" }'
+_NUMBERS = '{"id":9007199254740993,"ratio":1.0}'
 _BROKEN = ToolCall("call_1", "get_weather", arguments_text='{"city": "Tok')
 _ODD = ToolDefinition("weather.v2:now", "The weather", CITY)
 _ODD_CALL = ToolCall("call_1", "weather.v2:now", {"city": "Tokyo"})
