@@ -361,6 +361,9 @@ _PRELUDE = struct.Struct(">III")
 _PRELUDE_BYTES = 12
 _CRC_BYTES = 4
 _MOST_HEADS = 64
+_LONGEST_HEAD = 512
+_heads: dict[bytes, bytes] = {}
+"""Headers of a frame -> what they put before its payload. Each type of event has always the same."""
 
 
 class AwsEventStream(_Bounded):
@@ -372,7 +375,6 @@ class AwsEventStream(_Bounded):
     def __init__(self, limits: Limits, source: str) -> None:
         super().__init__(limits, source)
         self._needed = _PRELUDE_BYTES  # before there is anything to look at
-        self._heads: dict[bytes, bytes] = {}  # headers -> what they put before a payload
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
@@ -407,7 +409,7 @@ class AwsEventStream(_Bounded):
             raise self._broken("a message that fits its CRC", "another CRC")
         start = _PRELUDE_BYTES + header_bytes
         told, payload = frame[_PRELUDE_BYTES:start], frame[start:-_CRC_BYTES]
-        head = self._heads.get(told)
+        head = _heads.get(told)
         if head is None:
             try:
                 headers = read_aws_headers(told)
@@ -418,8 +420,10 @@ class AwsEventStream(_Bounded):
                 # A frame of type "error" has no payload; its headers say it all.
                 return encode_json({headers[":error-code"]: {"message": headers.get(":error-message", "")}})
             head = b"{" + encode_json(name) + b":"
-            if len(self._heads) < _MOST_HEADS:
-                self._heads[told] = head
+            if len(told) <= _LONGEST_HEAD:
+                if len(_heads) >= _MOST_HEADS:
+                    _heads.clear()
+                _heads[told] = head
         return head + (payload or b"{}") + b"}"
 
     def _rest(self) -> Iterator[bytes]:

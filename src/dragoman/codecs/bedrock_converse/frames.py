@@ -18,6 +18,7 @@ from dragoman.codecs.templates import Ring, Template, read_string
 _PRELUDE = struct.Struct(">III")
 _PRELUDE_BYTES = 12
 _CRC_BYTES = 4
+_LAST = -_CRC_BYTES
 _read_crc = struct.Struct(">I").unpack_from
 _MOST = 1024
 
@@ -71,8 +72,10 @@ _ALPHABET = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _PADDINGS = frozenset(_ALPHABET[:length] + b'"}' for length in range(len(_ALPHABET) + 1))
 """The ends of payloads: each is padded with as much of the alphabet as it takes to hide how long its text is."""
 
-_starts: dict[bytes, tuple[int, int]] = {}
-"""What stands before the text of a delta -> the length of the frame, and the CRC so far."""
+
+_MOST_OPENINGS, _MOST_LENGTHS = 32, 256
+_starts: dict[bytes, dict[int, tuple[bytes, int]]] = {}
+"""What stands between the lengths and the text -> length of a frame -> all that stands before the text, and its CRC."""
 
 
 class Fragments(Ring):
@@ -81,51 +84,58 @@ class Fragments(Ring):
     def __init__(self) -> None:
         super().__init__()
         self._opening = b""
-        self._before = 0
+        self._before = self._rest = slice(0)
         self._seam = self._tail = b""
+        self._known: dict[int, tuple[bytes, int]] = {}
 
     def flow(self, block: int, part: int, kind: str) -> None:
         head, self._tail = around(block, kind)
         self._seam = self._tail[:-1] + b',"p":"'
         self._opening = _DELTA_HEADERS + head
-        self._before = _PRELUDE_BYTES + len(self._opening)
+        before = _PRELUDE_BYTES + len(self._opening)
+        self._before, self._rest = slice(before), slice(before, -_CRC_BYTES)
+        if len(_starts) >= _MOST_OPENINGS:
+            _starts.clear()
+        self._known = _starts.setdefault(self._opening, {})
         self.last = Template(b"", b"", part)
 
     def clear(self) -> None:
         self._opening = b""
-        self._before = 0
+        self._known = {}
 
     def read(self, data: bytes) -> str | None:
-        before = self._before
-        known = _starts.get(data[:before])
+        known = self._known.get(len(data))
         if known is None:
             known = self._learn(data)
             if known is None:
                 return None
-        length, checked = known
-        rest = data[before:-_CRC_BYTES]
-        passed = self.passed + length
-        if len(data) != length or passed > self.room or crc32(rest, checked) != _read_crc(data, -_CRC_BYTES)[0]:
+        start, checked = known
+        rest = data[self._rest]
+        if data[self._before] != start or crc32(rest, checked) != _read_crc(data, _LAST)[0]:
             return None
         said, seam, padding = rest.rpartition(self._seam)
         if not seam:
             said = rest.removesuffix(self._tail)  # what does not end so is no string either
         elif padding not in _PADDINGS:
             return None
+        passed = self.passed + len(data)
+        if passed > self.room:
+            return None
         try:
             text = read_string(said)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
-        if text:
-            self.passed = passed
-        return text or None
+        if not text:
+            return None
+        self.passed = passed
+        return text
 
-    def _learn(self, data: bytes) -> tuple[int, int] | None:
-        """From a frame that is not known to be one of these."""
+    def _learn(self, data: bytes) -> tuple[bytes, int] | None:
+        """From a frame of a new length."""
         if not self._opening or not data.startswith(self._opening, _PRELUDE_BYTES):
             return None
         length, header_bytes, crc = _PRELUDE.unpack_from(data)
-        start = data[: self._before]
+        start = data[self._before]
         if (
             length != len(data)
             or length < len(start) + _CRC_BYTES
@@ -133,7 +143,7 @@ class Fragments(Ring):
             or crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) != crc
         ):
             return None
-        if len(_starts) >= _MOST:
-            _starts.clear()
-        known = _starts[start] = (length, crc32(start))
+        if len(self._known) >= _MOST_LENGTHS:
+            self._known.clear()
+        known = self._known[length] = (start, crc32(start))
         return known
