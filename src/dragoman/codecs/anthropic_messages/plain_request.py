@@ -20,7 +20,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 )
 from dragoman.codecs.encoded import UNTOLD, Encoded
 from dragoman.codecs.ids import INVENTED_PREFIX
-from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object
+from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object, tells
 from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, WireValue
 from dragoman.ir import AnyPart, Message, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
@@ -180,7 +180,7 @@ def encode_plain_request(request: Request) -> Encoded | None:
             or not system
             or system.isspace()
             or first.name is not None
-            or first.metadata is not None
+            or (first.metadata is not None and tells(first.metadata, FAMILY))
         ):
             return None
         messages = messages[1:]
@@ -222,7 +222,7 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa:
     seen: set[str] = set()
     role: str = ""
     for message in messages:
-        if message.metadata is not None or message.name is not None:
+        if message.name is not None or (message.metadata is not None and tells(message.metadata, FAMILY)):
             return None
         role = message.role
         content: Any = content_held(message)
@@ -266,7 +266,7 @@ def _blocks(parts: tuple[AnyPart, ...], role: str, waiting: list[str], seen: set
             if (
                 type(held) is not Raw
                 or role != "assistant"
-                or part.metadata is not None
+                or (part.metadata is not None and tells(part.metadata, FAMILY))
                 or part.signature is not None
                 or part.cache is not None
                 or part.custom
@@ -283,7 +283,7 @@ def _blocks(parts: tuple[AnyPart, ...], role: str, waiting: list[str], seen: set
         elif type(part) is Text:
             text = part.text
             if (
-                part.metadata is not None
+                (part.metadata is not None and tells(part.metadata, FAMILY))
                 or part.cache is not None
                 or part.signature is not None
                 or part.citations
@@ -303,7 +303,7 @@ def _result(part: AnyPart, waiting: list[str]) -> WireValue:
         type(part) is not ToolResult
         or not waiting
         or part.tool_call_id != waiting.pop(0)
-        or part.metadata is not None
+        or (part.metadata is not None and tells(part.metadata, FAMILY))
         or part.cache is not None
         or part.parts
         or not part.name

@@ -29,7 +29,7 @@ from dragoman.codecs.gemini.wire import (
     ToolConfig,
 )
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id
-from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object, plain_texts
+from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object, plain_texts, tells
 from dragoman.codecs.reading import MaybeInt, MaybeNumber, WireValue
 from dragoman.ir import (
     AnyPart,
@@ -266,7 +266,7 @@ def encode_plain_request(request: Request, profile: GeminiProfile = PROFILE) -> 
     if messages and messages[0].role == "system":
         first = messages[0]
         texts = _texts(content_held(first))
-        if not texts or first.name is not None or first.metadata is not None:
+        if not texts or first.name is not None or (first.metadata is not None and tells(first.metadata, FAMILY)):
             return None
         system = ContentOut(UNSET, texts)
         messages = messages[1:]
@@ -298,7 +298,7 @@ def _contents(messages: tuple[Message, ...], sends_ids: bool) -> list[WireValue]
     seen: set[str] = set()
     previous = "system"
     for message in messages:
-        if message.metadata is not None or message.name is not None:
+        if message.name is not None or (message.metadata is not None and tells(message.metadata, FAMILY)):
             return None
         role: str = message.role
         content: Any = content_held(message)
@@ -353,7 +353,7 @@ def _model_parts(
             call_id, name, held = part.id, part.name, arguments_held(part)
             if (
                 type(held) is not Raw
-                or part.metadata is not None
+                or (part.metadata is not None and tells(part.metadata, FAMILY))
                 or part.signature is not None
                 or part.cache is not None
                 or part.custom
@@ -365,7 +365,9 @@ def _model_parts(
             waiting.append(part)
             wires.append(CallOut(FunctionCallOut(name, held, _sent_id(part, sends_ids))))
         elif type(part) is Text:
-            if part.metadata is not None or part.cache is not None or part.signature is not None or part.citations:
+            if part.cache is not None or part.signature is not None or part.citations:
+                return None
+            if part.metadata is not None and tells(part.metadata, FAMILY):
                 return None
             wires.append(TextOut(part.text))
         else:
@@ -383,7 +385,7 @@ def _result(part: AnyPart, waiting: list[ToolCall], sends_ids: bool) -> WireValu
     call = waiting.pop(0)
     if (
         part.tool_call_id != call.id
-        or part.metadata is not None
+        or (part.metadata is not None and tells(part.metadata, FAMILY))
         or part.cache is not None
         or part.parts
         or not part.name

@@ -21,7 +21,7 @@ from dragoman.codecs.ollama_chat.wire import (
     TextOut,
     ToolMessage,
 )
-from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object
+from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object, tells
 from dragoman.codecs.reading import MaybeInt, MaybeNumber, MaybeStr, WireValue
 from dragoman.codecs.result_errors import ERROR_START
 from dragoman.ir import AnyPart, Message, Request, Text, ToolCall, ToolResult
@@ -192,7 +192,7 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:
     seen: set[str] = set()
     role: str = ""
     for message in messages:
-        if message.metadata is not None or message.name is not None:
+        if message.name is not None or (message.metadata is not None and tells(message.metadata, FAMILY)):
             return None
         role = message.role
         content: Any = content_held(message)
@@ -225,7 +225,7 @@ def _assistant(parts: tuple[AnyPart, ...], waiting: list[str], seen: set[str]) -
             call_id, name, held = part.id, part.name, arguments_held(part)
             if (
                 type(held) is not Raw
-                or part.metadata is not None
+                or (part.metadata is not None and tells(part.metadata, FAMILY))
                 or part.signature is not None
                 or part.cache is not None
                 or part.custom
@@ -237,18 +237,24 @@ def _assistant(parts: tuple[AnyPart, ...], waiting: list[str], seen: set[str]) -
             waiting.append(call_id)
             calls.append(Call(Function(name, held), UNSET if part.invented_id else call_id))
         elif type(part) is Text and not text and not calls:
-            if part.metadata is not None or part.cache is not None or part.signature is not None or part.citations:
+            if part.cache is not None or part.signature is not None or part.citations:
+                return None
+            if part.metadata is not None and tells(part.metadata, FAMILY):
                 return None
             text = part.text
         else:
             return None
-    return AssistantMessage(text, UNSET, calls) if calls else None
+    if calls:
+        return AssistantMessage(text, UNSET, calls)
+    return TextOut("assistant", text) if text else None
 
 
 def _result(part: AnyPart, waiting: list[str]) -> WireValue:
     if type(part) is not ToolResult or not waiting or part.tool_call_id != waiting.pop(0):
         return None
-    if part.metadata is not None or part.cache is not None or part.parts or not part.name:
+    if part.cache is not None or part.parts or not part.name:
+        return None
+    if part.metadata is not None and tells(part.metadata, FAMILY):
         return None
     call_id, value = part.tool_call_id, value_held(part)
     sent: WireValue = UNSET if call_id[:4] == INVENTED_PREFIX else call_id

@@ -54,7 +54,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
 from dragoman.ir.parts import opaque_block_held, value_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
@@ -66,8 +66,8 @@ ITEM = "~item"
 ID = "~id"
 """Note: the item's own id, which is not the id of a call."""
 EASY, EASY_PARTS, TYPED, TYPED_PARTS = "easy", "easy parts", "typed", "typed parts"
-_SPELLING = {word: Raw(encode_json(word)) for word in (EASY, EASY_PARTS, TYPED, TYPED_PARTS)}
-INSTRUCTIONS: Metadata = {FAMILY: {"~instructions": TRUE}}
+SPELLING = {word: Raw(encode_json(word)) for word in (EASY, EASY_PARTS, TYPED, TYPED_PARTS)}
+INSTRUCTIONS = Spelling({FAMILY: {"~instructions": TRUE}})
 DEVELOPER = Raw(b'"developer"')
 STATUS = MODELLED + "status"
 COMPLETED = Raw(b'"completed"')
@@ -270,7 +270,7 @@ class MessageDecoder:
             if item.status is not UNSET:
                 notes["~status"] = item.status
             if spelled is not TYPED_PARTS or item.id is UNSET:
-                notes[ITEM] = _SPELLING[spelled]
+                notes[ITEM] = SPELLING[spelled]
             parts[0] = replace(first, metadata={FAMILY: own(first.metadata) | notes})
         elif self._turn and isinstance(self._turn[-1], Text | Refusal) and not self._answering:
             self._end_turn()
@@ -554,6 +554,8 @@ class MessageEncoder:
         for message in messages:
             role = message.role
             content = content_held(message)
+            if message.metadata is not None and role in {"tool", "assistant"}:
+                self._report_turn(message)
             if role == "tool":
                 items += [self._encode_result(part) for part in message.tool_results]
             elif role == "assistant":
@@ -566,6 +568,11 @@ class MessageEncoder:
             else:
                 items += self._encode_message(message)
         return items
+
+    def _report_turn(self, message: Message) -> None:
+        for key in own(message.metadata):
+            if not key.startswith("~"):
+                self._log.drop(message, key, key, "a turn is a row of items here, and has no fields of its own")
 
     def _plain_turn(self, content: str | tuple[AnyPart, ...]) -> list[WireValue] | None:
         """The usual turn of an agent, text then calls and nothing beside them; None for every other."""

@@ -67,6 +67,7 @@ _loose = WireReader(LooseRequest, SOURCE)
 
 NOT_STORED = Raw(b"false")
 ENCRYPTED = Raw(b'["reasoning.encrypted_content"]')
+STRING = Raw(b'"string"')
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -79,27 +80,28 @@ def decode_request(body: bytes) -> Request:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         wire = _loose.read(body)
     given: Any = wire.input
-    tools, text = wire.tools, wire.text
+    text = wire.text
+    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     messages: tuple[Message, ...] = ()
     if type(given) is str:
         messages = (Message("user", given),)
-        extra["~input"] = Raw(b'"string"')
+        extra["~input"] = STRING
     elif given is not UNSET:
         messages = decode_items(given)
         if not messages:
             extra["~input"] = Raw(b'"empty"')
     if wire.instructions is not None:
         messages = (Message("system", wire.instructions, None, INSTRUCTIONS), *messages)
-    if tools == []:
-        extra["tools"] = Raw(b"[]")
+    if wire.tools is not UNSET and not tools:
+        extra["tools"] = wire.tools  # none, said aloud
     _decode_state(wire, extra)
     if text is not UNSET:
         _decode_text_settings(text, extra)
     return Request(
         wire.model,
         messages,
-        () if tools is UNSET else decode_tools(tools),
+        tools,
         None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice),
         wire.parallel_tool_calls,
         wire.max_output_tokens,
@@ -164,7 +166,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         if not native and not _has_state(extra):
             raise EncodeError(path="$.input", reason="no message says anything this API can hold", target=NAME)
         items = UNSET
-    tools = encode_tools(request.tools, log, native=native) if request.tools else None
+    tools: Any = encode_tools(request.tools, log, native=native) if request.tools else None
     choice = request.tool_choice if tools or native else None
     wire = ResponsesRequest(
         request.model,

@@ -40,7 +40,7 @@ _loose = WireReader(LooseResponse, SOURCE)
 _counts = WireReader(UsageWire, "openai-responses usage")
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
-OBJECT = Raw(b'"response"')
+INVENTED_ID = f"resp_{invent_id('answer', 0)}"
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
@@ -180,6 +180,8 @@ _ECHO = tuple(
 )
 """What the answer repeats of the request, filled with defaults, and what we say in our own fields."""
 _SAID = ("billing", "moderation", "service_tier", "tool_usage")
+NOTED = dict(_ECHO) | {"status": STATUS} | {name: name for name in ("id", "model", "output", "usage", *_SAID)}
+"""Under which key each field of an answer is noted, while it is noted at all."""
 
 
 def decode_response(body: bytes) -> Completion:
@@ -295,9 +297,7 @@ def answer_object(
 
 def _identified(completion: Completion, log: LossLog) -> Completion:
     """Gemini may leave both out; clients of this API expect them."""
-    named = structs.replace(
-        completion, id=completion.id or f"resp_{invent_id('answer', 0)}", model=completion.model or ""
-    )
+    named = structs.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
     log.replaced(named, completion)
     if not completion.id:
         log.invent(completion, "id", "id of the answer", "an answer of this API has one")

@@ -23,7 +23,13 @@ from dragoman.codecs.openai_responses.items import encode_pair, is_outcome_of
 from dragoman.codecs.openai_responses.messages import ID, MessageEncoder
 from dragoman.codecs.openai_responses.parts import own, write_annotation
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.response import answer_object, encode_finish, encode_usage, report_usage
+from dragoman.codecs.openai_responses.response import (
+    INVENTED_ID,
+    answer_object,
+    encode_finish,
+    encode_usage,
+    report_usage,
+)
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
     AnyEvent,
@@ -125,7 +131,7 @@ class EventEncoder:
             return []
         if event.model is None:
             self._log.invent(event, "model", "empty model name", "an answer of this API names its model")
-        answer_id = event.id or f"resp_{invent_id('answer', 0)}"
+        answer_id = event.id or INVENTED_ID
         self._answer = Completion((), None, None, answer_id, event.model or "", event.created or 0)
         response = answer_object(self._answer, "in_progress", None, [], None)
         return [

@@ -10,7 +10,7 @@ from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import AnyTool, ChoiceObject, FormatWire, FunctionTool
 from dragoman.codecs.openai_responses.wire import CustomTool as CustomToolWire
-from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -25,8 +25,17 @@ NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_tools(wires: list[AnyTool]) -> tuple[Tool, ...]:
-    return tuple([_decode_tool(wire) for wire in wires])
+def _decode_tools(wires: list[AnyTool] | None) -> tuple[Tool, ...]:
+    return tuple([_decode_tool(wire) for wire in wires or ()])
+
+
+_tools: WireReader[list[AnyTool] | None] = WireReader(
+    list[AnyTool] | None,  # type: ignore[arg-type]
+    "openai-responses request",
+    path="$.tools",
+    lone_elements=False,
+)
+decode_tools = RememberingReader(_tools, _decode_tools).read
 
 
 def _decode_tool(wire: AnyTool) -> Tool:

@@ -168,7 +168,7 @@ class Settings(Wire, frozen=True, omit_defaults=True):
 
     model: MaybeStr = None
     instructions: MaybeStr = None
-    tools: list[AnyTool] | UnsetType = UNSET
+    tools: Raw | UnsetType = UNSET
     tool_choice: str | ChoiceObject | UnsetType = UNSET
     parallel_tool_calls: MaybeBool = None
     max_output_tokens: MaybeInt = None
