@@ -111,6 +111,7 @@ class Agent:
             clock=clock,
         )
         self._run: _Run | None = None
+        self._last: RunResult | None = None
 
     # ── what it has ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -138,6 +139,11 @@ class Agent:
         return dict(self._conversation.accounts)
 
     @property
+    def last_result(self) -> RunResult | None:
+        """How the last run ended; None if it failed, or was left."""
+        return self._last
+
+    @property
     def tools(self) -> tuple[Tool, ...]:
         return tuple(self._tools.values())
 
@@ -155,7 +161,8 @@ class Agent:
         run = await self._begin(opening)
         run.channel.close()
         try:
-            return run.told(await run.loop.run(run.opening))
+            self._last = run.told(await run.loop.run(run.opening))
+            return self._last
         finally:
             self._run = None
 
@@ -206,6 +213,7 @@ class Agent:
         channel: Channel[AnyAgentEvent] = Channel()
         loop = Loop(self._setup, self._conversation, self._tools, channel)
         self._run = _Run(loop, channel, _message(opening))
+        self._last = None
         return self._run
 
     async def _leave_old_run(self) -> None:
@@ -229,7 +237,7 @@ class Agent:
         try:
             while (event := await run.channel.take()) is not None:
                 yield event
-            await task
+            self._last = run.told(await task)
         finally:
             run.channel.close()
             await _stopped(task)

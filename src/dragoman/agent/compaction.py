@@ -13,7 +13,7 @@ from typing import TypeAlias
 from msgspec import Raw, Struct
 
 from dragoman.agent.conversation import FAMILY, Conversation
-from dragoman.agent.events import AnyAgentEvent, CompactionCompleteEvent, CompactionStartEvent, UsageEvent
+from dragoman.agent.events import AnyAgentEvent, CompactionCompleteEvent, CompactionStartEvent, usage_event
 from dragoman.drivers.base import QueryResult
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, Text
@@ -91,7 +91,7 @@ class Compactor:
             return None, str(error)
         if answer.usage is not None:
             self._conversation.count(answer.usage)
-            await self._emit(UsageEvent(self._conversation.driver.name, answer.usage))
+            await self._emit(usage_event(self._conversation.driver.name, answer.usage))
         text = answer.message.text.strip()
         if not text:
             return None, "the model gave no summary"

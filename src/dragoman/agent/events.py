@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.ir import Usage
 
@@ -113,6 +113,11 @@ class UsageEvent(AgentEvent, frozen=True, tag="usage"):
 
     model: str
     usage: Usage
+
+
+def usage_event(model: str, usage: Usage) -> UsageEvent:
+    """How the wire spelled the counts is nobody's business here."""
+    return UsageEvent(model, usage if usage.metadata is None else structs.replace(usage, metadata=None))
 
 
 class FinalEvent(AgentEvent, frozen=True, tag="final"):

@@ -31,7 +31,7 @@ from dragoman.agent.events import (
     TextEvent,
     ToolCallEvent,
     ToolResultEvent,
-    UsageEvent,
+    usage_event,
 )
 from dragoman.agent.execution import Outcome, Ready, execute, prepare
 from dragoman.agent.output_cache import OutputCache
@@ -260,7 +260,7 @@ class Loop:
     async def _count(self, answer: QueryResult) -> None:
         if answer.usage is not None:
             self._conversation.count(answer.usage)
-            await self._emit(UsageEvent(self._conversation.driver.name, answer.usage))
+            await self._emit(usage_event(self._conversation.driver.name, answer.usage))
 
     # ── the calls ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -25,6 +25,7 @@ _REFERENCE = "~raw:output_ref"
 _TRIMMED = "~raw:trimmed"
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 LIMIT = 50 * 1024
+_CONTINUATION = range(0b1000_0000, 0b1100_0000)  # UTF-8: every byte of a character but its first
 
 
 class OutputRef(Struct, frozen=True):
@@ -145,7 +146,7 @@ def _cut_text(text: str, limit: int, reference: str | None) -> str:
 
 def _first_bytes(text: str, limit: int) -> str:
     data = text.encode("utf-8", "surrogatepass")
-    while 0 < limit < len(data) and data[limit] & 0b1100_0000 == 0b1000_0000:  # amid a character
+    while 0 < limit < len(data) and data[limit] in _CONTINUATION:  # amid a character
         limit -= 1
     return data[:limit].decode("utf-8", "surrogatepass")
 

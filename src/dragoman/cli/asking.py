@@ -48,7 +48,7 @@ def _read_stdin() -> str:
     return sys.stdin.read()
 
 
-def options_of(arguments: argparse.Namespace, *, keyless: bool = False) -> Options:
+def options_of(arguments: argparse.Namespace, *, keyless: bool = False, tells_retries: bool = True) -> Options:
     """Options of the command line. A server on this machine may do without a key, and so may a command nobody runs."""
     given: dict[str, Any] = {
         name: getattr(arguments, name)
@@ -56,7 +56,8 @@ def options_of(arguments: argparse.Namespace, *, keyless: bool = False) -> Optio
         if getattr(arguments, name) is not None
     }
     given["headers"] = dict(map(_header, arguments.header))
-    given["on_retry"] = _tell_retry
+    if tells_retries:
+        given["on_retry"] = _tell_retry
     if keyless:
         given["api_key"] = lambda: "nobody is asked"
     elif arguments.base_url is not None and is_local(arguments.base_url):
@@ -82,12 +83,12 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
         "max_output_tokens": arguments.max_tokens,
         "temperature": arguments.temperature,
         "timeout": arguments.timeout,
-        "reasoning": _reasoning(arguments.reasoning),
+        "reasoning": reasoning_of(arguments.reasoning),
     }
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _reasoning(word: str | None) -> str | int | bool | None:
+def reasoning_of(word: str | None) -> str | int | bool | None:
     if word is None or word in _SWITCHES:
         return None if word is None else _SWITCHES[word]
     return int(word) if word.isdecimal() else word

@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import ModuleType
 from typing import NoReturn
 
-from dragoman.cli import ask, convert, demo, doctor, fidelity, formats, inspect, models, schema, sim
+from dragoman.cli import ask, convert, demo, doctor, fidelity, formats, inspect, models, run, schema, sim
 from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, CommandError, system_reason
 
 # Command modules import nothing of dragoman until they run, so that --help costs no more than argparse.
@@ -21,6 +21,7 @@ COMMANDS: dict[str, ModuleType] = {
     "schema": schema,
     "fidelity": fidelity,
     "ask": ask,
+    "run": run,
     "models": models,
     "doctor": doctor,
     "sim": sim,

@@ -11,6 +11,8 @@ REFUSED = 3
 """The target cannot say it: a strict conversion would lose something, or the target's own rules forbid it."""
 STREAM_FAILED = 4
 """The recorded stream broke off or ended in an error: what came was converted, but it is no whole answer."""
+UNFINISHED = 5
+"""An agent stopped before its task was done: no turns were left, or somebody said stop."""
 INTERRUPTED = 130
 """As shells report a command ended by Ctrl-C (128 + SIGINT)."""
 PIPE_CLOSED = 141

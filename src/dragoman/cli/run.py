@@ -1,0 +1,56 @@
+"""`dragoman run`: one task for one model, with tools."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dragoman.cli.ask import add_connection
+
+SUMMARY = "let a model do one task, with tools"
+DESCRIPTION = """\
+Gives a task to a model and runs the tools it calls, until it has an answer. The
+answer goes to standard output, everything else to standard error.
+"""
+EXAMPLES = """\
+examples:
+  dragoman run -m anthropic/claude-sonnet-5 "How warm is it in Tokyo?" --tools weather.py
+  dragoman run -m openai/gpt-5.6 "Tidy up the notes" --mcp mcp.json --session notes
+  dragoman run "And now sort them" --session notes      (with DRAGOMAN_MODEL set)
+  dragoman run -m ollama/qwen3 "Hello" --json | jq -r 'select(.type == "final").content'
+
+--tools takes a Python file or module: its TOOLS, the functions marked with
+@dragoman.tool, or else all its public functions. Tools that change something
+are asked about; with nobody to ask they are not run (--approve all runs them).
+
+exit codes: 0 done, 2 not understood, 4 the provider failed, 5 stopped before
+the task was done, 130 cancelled by Ctrl-C
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the task (default: standard input)")
+    parser.add_argument("-m", "--model", metavar="MODEL", help="provider/model (default: $DRAGOMAN_MODEL)")
+    parser.add_argument("--tools", action="append", default=[], metavar="FILE", help="tools: a Python file or module")
+    parser.add_argument("--mcp", type=Path, action="append", default=[], metavar="FILE", help="an mcp.json of servers")
+    parser.add_argument("--system", metavar="TEXT", help="instructions before the task")
+    parser.add_argument("--session", metavar="NAME", help="go on with this conversation, or begin it")
+    parser.add_argument(
+        "--approve",
+        choices=("ask", "all", "none"),
+        default="ask",
+        help="calls of tools that change something: ask, run all, or run none (default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="write the events to standard output, one JSON a line")
+    parser.add_argument("--expand", action="store_true", help="show the whole output of tools")
+    parser.add_argument("--max-turns", type=int, default=200, metavar="N", help="calls of the model (default: 200)")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="the longest answer of one turn")
+    parser.add_argument("--reasoning", metavar="HOW", help="on, off, an effort (low, high ...) or a budget in tokens")
+    parser.add_argument("--tool-timeout", type=float, metavar="SECONDS", help="for each call of a tool")
+    add_connection(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from dragoman.cli.running import run_task
+
+    return run_task(arguments)

@@ -1,0 +1,207 @@
+"""The work behind `dragoman run`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from dragoman.agent import Agent, OutputCache, PermissionRequest, Rules, Session, SessionStore, SqliteStore, Tool, tool
+from dragoman.agent.mcp import McpServers, read_servers
+from dragoman.agent.permissions import Asker, Deny, Hook
+from dragoman.agent.sessions import default_folder
+from dragoman.agent.threads import in_thread
+from dragoman.cli.asking import options_of, reasoning_of
+from dragoman.cli.problems import INTERRUPTED, OK, STREAM_FAILED, UNFINISHED, CommandError, one_line, system_reason
+from dragoman.cli.rendering import Renderer, renderer_of
+from dragoman.drivers.connecting import connect
+from dragoman.errors import DragomanError, ProviderError
+from dragoman.ir.values import compact_text
+
+_CODES = {"answer": OK, "done": OK, "cancelled": INTERRUPTED, "max_iterations": UNFINISHED, "stopped": UNFINISHED}
+
+
+def run_task(arguments: argparse.Namespace) -> int:
+    try:
+        return asyncio.run(_run(arguments))
+    except ProviderError as error:
+        raise CommandError(str(error), STREAM_FAILED) from None
+    except (DragomanError, TypeError, ValueError) as error:
+        raise CommandError(str(error)) from None
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    prompt = " ".join(arguments.prompt)
+    own = [one for name in arguments.tools for one in load_tools(name)]
+    async with AsyncExitStack() as stack:
+        session, cache = _session(arguments.session, stack)
+        if not prompt and not (session and session.messages and sys.stdin is not None and sys.stdin.isatty()):
+            prompt = _read_stdin()
+        renderer = stack.enter_context(renderer_of(as_json=arguments.json, expand=arguments.expand))
+        servers = await stack.enter_async_context(McpServers(_servers(arguments.mcp)))
+        agent = Agent(
+            connect(_model(arguments.model), **options_of(arguments, tells_retries=False)),
+            tools=[*own, *servers.tools(taken=[one.name for one in own])],
+            system_prompt=arguments.system,
+            max_iterations=arguments.max_turns,
+            tool_timeout=arguments.tool_timeout,
+            permissions=_APPROVALS[arguments.approve],
+            ask=_asker(renderer),
+            output_cache=cache,
+            session=session,
+            settings=_settings(arguments),
+        )
+        await stack.enter_async_context(agent)
+        return await _watched(agent, prompt or None, renderer)
+
+
+async def _watched(agent: Agent, prompt: str | None, renderer: Renderer) -> int:
+    """The first Ctrl-C cancels in order, the second at once."""
+    presses = 0
+
+    def interrupt() -> None:
+        nonlocal presses
+        presses += 1
+        if presses > 1:
+            raise KeyboardInterrupt
+        agent.cancel()
+
+    with suppress(NotImplementedError):  # Windows: there Ctrl-C ends the program in the usual way
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+    async for event in agent.run_stream(prompt):
+        renderer.show(event)
+    result = agent.last_result
+    return INTERRUPTED if result is None else _CODES[result.reason]
+
+
+def _read_stdin() -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise CommandError("nothing to do: give a task, or pipe one in")
+    text = sys.stdin.read()
+    if not text.strip():
+        raise CommandError("nothing to do: the task is empty")
+    return text
+
+
+def _model(given: str | None) -> str:
+    model = given or os.environ.get("DRAGOMAN_MODEL")
+    if not model:
+        raise CommandError("which model? Give --model provider/model, or set DRAGOMAN_MODEL")
+    return model
+
+
+def _settings(arguments: argparse.Namespace) -> Any:
+    given = {"max_output_tokens": arguments.max_tokens, "reasoning": reasoning_of(arguments.reasoning)}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _session(name: str | None, stack: AsyncExitStack) -> tuple[Session | None, OutputCache]:
+    if name is None:
+        return None, OutputCache()
+    try:
+        store = stack.enter_context(SessionStore())
+        outputs = SqliteStore(default_folder() / "outputs.sqlite")
+    except OSError as error:
+        raise CommandError(f"cannot keep sessions in {default_folder()}: {system_reason(error)}") from None
+    stack.callback(outputs.close)
+    return store.open(name), OutputCache(outputs)
+
+
+def _servers(paths: list[Path]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for path in paths:
+        try:
+            found |= read_servers(path)
+        except OSError as error:
+            raise CommandError(f"cannot read {path}: {system_reason(error)}") from None
+        except json.JSONDecodeError as error:
+            raise CommandError(f"{path} is not JSON: {error}") from None
+        except ValueError as error:
+            raise CommandError(f"{path}: {error}") from None
+    return found
+
+
+# ── approval ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_APPROVALS: dict[str, Hook] = {
+    "ask": Rules(),
+    "all": Rules(otherwise="allow"),
+    "none": Rules(otherwise="deny"),
+}
+_ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
+
+
+def _asker(renderer: Renderer) -> Asker | None:
+    """Somebody to ask, if somebody sits there."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return None
+
+    async def ask(request: PermissionRequest) -> bool | Deny:
+        question = one_line(f"run {request.call.name} {compact_text(request.arguments)}?") + " [y]es, [n]o, [s]top: "
+        with renderer.paused():
+            while True:
+                answer = (await in_thread(_answer, question)).strip().lower()
+                if answer in _ANSWERS:
+                    return _ANSWERS[answer]
+                if answer in {"s", "stop"}:
+                    return Deny("the user said stop", stop=True)
+
+    return ask
+
+
+def _answer(question: str) -> str:
+    print(question, end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    return line or "stop"  # end of file: nobody is there any more
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def load_tools(name: str) -> list[Tool]:
+    """Tools of a Python file or module: its TOOLS, or what is marked as a tool, or its public functions."""
+    module = _module(name)
+    given = getattr(module, "TOOLS", None)
+    if given is None:
+        own = {key: one for key, one in vars(module).items() if not key.startswith("_")}
+        given = [one for one in own.values() if isinstance(one, Tool)] or [
+            one for one in own.values() if isinstance(one, FunctionType) and one.__module__ == module.__name__
+        ]
+    try:
+        tools = [one if isinstance(one, Tool) else tool(one) for one in given]
+    except (TypeError, ValueError) as error:
+        raise CommandError(f"{name}: {error}") from None
+    if not tools:
+        raise CommandError(f"{name} has no tools: no TOOLS, nothing marked with @dragoman.tool, no functions")
+    return tools
+
+
+def _module(name: str) -> ModuleType:
+    path = Path(name)
+    if path.suffix == ".py" and not path.is_file():
+        raise CommandError(f"cannot read {name}: no such file")
+    try:
+        return _module_of_file(path) if path.suffix == ".py" else importlib.import_module(name)
+    except Exception as error:
+        raise CommandError(f"{name}: {type(error).__name__}: {error}") from error
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    sys.path.insert(0, str(path.resolve().parent))  # as `python FILE` does
+    name = f"dragoman_tools_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError("it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
