@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from dragoman.codecs.framing import BOM, AwsEventStream, Framing, Limits, SniffedJson
+from dragoman.codecs.framing import BOM, AwsEventStream, Framing, Limits, SniffedJson, begins_with_frame
 from dragoman.codecs.reading import body_bytes
 from dragoman.codecs.records.signs import known_record
 from dragoman.errors import DecodeError, LimitExceeded
@@ -238,11 +238,16 @@ def is_event_stream(start: bytes) -> bool:
     return start.removeprefix(BOM).lstrip().startswith(_FIELDS)
 
 
+def looks_streamed(start: bytes) -> bool:
+    """Whether these are the first bytes of a stream, and of no body."""
+    return is_event_stream(start) or begins_with_frame(start) or detect_stream(start, certain=True) is not None
+
+
 def detect_stream(start: bytes, *, certain: bool = False) -> str | None:
     """The format of a stream by its first event, or None when that is of none we know or not yet whole.
 
-    Events may come as server-sent events, as lines or as a JSON array. `certain` leaves out what could as well be whole
-    bodies: a chunk of Gemini and an answer of Gemini, one per line, look the same.
+    Events may come as server-sent events, as lines, as a JSON array or in frames. `certain` leaves out what could as
+    well be whole bodies: a chunk of Gemini and an answer of Gemini, one per line, look the same.
     """
     data = first_event(start)
     found = None if data is None else _event(data)
@@ -265,7 +270,7 @@ def first_event(start: bytes) -> Mapping[str, Any] | None:
 
 def _first_payloads(start: bytes) -> Iterable[bytes]:
     framing: Framing = SniffedJson(Limits(), "stream")
-    if start[:1] == b"\0":  # no text begins so; the length of a frame does
+    if begins_with_frame(start):
         framing = AwsEventStream(Limits(), "stream")
     try:
         yield from framing.feed(start)
@@ -281,10 +286,14 @@ def _event(data: Mapping[str, Any]) -> Detected | None:
         return Detected("anthropic-messages", "response")
     if _is_chunk(data):
         return Detected("openai-chat", "response")
-    if len(data) == 1 and next(iter(data)) in _CONVERSE_EVENTS:
+    if len(data) == 1 and _is_converse_event(*next(iter(data.items()))):
         return Detected("bedrock-converse", "response")
     found = _gemini(data) or _responses(data) or _converse(data) or _ollama(data) or _answer(data)
     return None if found is None or found.kind == "request" or data.get("type") == "message" else found
+
+
+def _is_converse_event(name: str, said: object) -> bool:
+    return name in _CONVERSE_EVENTS or (name.endswith("Exception") and isinstance(said, Mapping) and "message" in said)
 
 
 def _is_chunk(data: Mapping[str, Any]) -> bool:
@@ -312,6 +321,6 @@ def _only_streamed(start: bytes, data: Mapping[str, Any], found: Detected) -> bo
         or _is_chunk(data)
         or _is_line(data)
         or _is_responses_event(data)
-        or start[:1] == b"\0"
+        or begins_with_frame(start)
         or (found.kind == "response" and start.removeprefix(BOM).lstrip().startswith(b"["))
     )

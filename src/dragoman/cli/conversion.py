@@ -16,7 +16,7 @@ from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, CommandError
 from dragoman.cli.report import Crossing, Report, Style, counted, report_for
 from dragoman.codecs.encoded import Encoded
-from dragoman.detection import Kind, detect, detect_stream, is_event_stream
+from dragoman.detection import Kind, detect, looks_streamed
 from dragoman.errors import DragomanError, EncodeError
 from dragoman.ir.values import encode_json, single_line
 
@@ -76,8 +76,7 @@ def convert(options: Options) -> int:
 
 
 def _hint(document: Document) -> str:
-    streamed = is_event_stream(document.content) or detect_stream(document.content, certain=True) is not None
-    return "; is it a recorded stream? then say --stream" if streamed else ""
+    return "; is it a recorded stream? then say --stream" if looks_streamed(document.content) else ""
 
 
 class _Run:

@@ -14,9 +14,9 @@ Output appears when the whole input has been converted, so nothing is ever
 half-written. What did not cross is counted in one line on stderr; --report
 tells what and why.
 
---stream converts one recorded stream instead: server-sent events, JSON Lines or
-a JSON array, as they were saved. The output is what the target sends on its
-wire. A stream that broke off or ended in an error is converted as far as it
+--stream converts one recorded stream instead: server-sent events, JSON Lines, a
+JSON array or binary event-stream frames, as they were saved. The output is what
+the target sends on its wire. A stream that broke off or ended in an error is converted as far as it
 came; one line on stderr says so, and the exit code is 4.
 """
 EXAMPLES = """\

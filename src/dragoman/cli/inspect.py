@@ -12,7 +12,7 @@ shortened to the width of the terminal; in a pipe to COLUMNS, or 100.
 
 A recorded stream is recognised (answers of Gemini, one per line, need --stream)
 and shown as a timeline: its parts in the order in which they became complete,
-with the lines of the file they came from, then the answer they make.
+with the lines (or frames) of the file they came from, then the answer they make.
 """
 EXAMPLES = """\
 examples:

@@ -16,7 +16,7 @@ from dragoman.cli.recorded import looked_at, read_recording
 from dragoman.cli.terminal import stdout, terminal_of
 from dragoman.cli.timeline import describe_stream
 from dragoman.cli.tree import Node, render
-from dragoman.detection import Kind, detect_stream, is_event_stream
+from dragoman.detection import Kind, looks_streamed
 from dragoman.errors import DragomanError
 
 
@@ -38,7 +38,7 @@ def inspect(file: str, source: str, kind: Kind | Literal["auto"], *, full: bool,
 def _trees(given: Input, source: str | None, kind: Kind | Literal["auto"], *, stream: bool) -> Iterator[Node]:
     if not stream and kind == "auto":
         start, given = looked_at(given, stream=False)
-        stream = is_event_stream(start) or detect_stream(start, certain=True) is not None
+        stream = looks_streamed(start)
     if stream:
         yield describe_stream(read_recording(given, source))
         return

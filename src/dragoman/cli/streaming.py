@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, closing
+from importlib import import_module
 
 from dragoman.cli.conversion import Options
 from dragoman.cli.inputs import open_input
@@ -12,7 +13,8 @@ from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, STREAM_FAILED, CommandError, one_line
 from dragoman.cli.recorded import Recording, read_recording, refuse_if_none, told
 from dragoman.cli.report import Crossing, Style, report_for
-from dragoman.codecs.registry import formats
+from dragoman.codecs.framing import AwsEventStream, Limits
+from dragoman.codecs.registry import folder_of, formats
 from dragoman.errors import DragomanError, UnsupportedFormat
 from dragoman.streams import StreamTranslator
 
@@ -27,6 +29,7 @@ def convert_stream(options: Options) -> int:
     with ExitStack() as stack:
         given = stack.enter_context(open_input(options.file))
         recording = read_recording(given, source)
+        _spare_terminal(target, options.output)
         output = stack.enter_context(Output(options.output))
         report = stack.enter_context(closing(report_for(style, several=False)))
         run = _Run(recording, target)
@@ -58,6 +61,13 @@ def _target(options: Options) -> str:
     return target
 
 
+def _spare_terminal(target: str, name: str | None) -> None:
+    """Frames are not text."""
+    framing = import_module(f"dragoman.codecs.{folder_of(target)}.stream").PayloadDecoder.framing(Limits())
+    if isinstance(framing, AwsEventStream) and name in {None, "-"} and sys.stdout.isatty():
+        raise CommandError(f"a stream of {target} is binary, write it to a file: -o FILE")
+
+
 class _Run:
     """One run of the command."""
 
@@ -76,13 +86,13 @@ class _Run:
             output.write(translator.close())
             self._look(line)
         except DragomanError as error:
-            raise CommandError(f"{self._recording.name}:{line}: {error}", REFUSED) from error
+            raise CommandError(f"{self._recording.place(line)}: {error}", REFUSED) from error
 
     def _look(self, line: int) -> None:
         failure = self.translator.failure
         if failure is not None and self.failed is None:
             refuse_if_none(self._recording, failure, self.translator.completion, line)
-            self.failed = f"{self._recording.name}:{line}: {told(failure)}"
+            self.failed = f"{self._recording.place(line)}: {told(failure)}"
 
     def crossing(self) -> Crossing:
         return Crossing(

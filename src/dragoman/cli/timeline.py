@@ -21,7 +21,8 @@ def describe_stream(recording: Recording) -> Node:
 class _Group:
     """What belongs together: the events of one part, or one event of another kind."""
 
-    def __init__(self, line: int) -> None:
+    def __init__(self, line: int, unit: str) -> None:
+        self._unit = unit
         self.first = self.last = line
         self.events: list[AnyEvent] = []
         self.pieces = 0
@@ -35,7 +36,8 @@ class _Group:
 
     @property
     def place(self) -> str:
-        return f"line {self.last}" if self.first == self.last else f"lines {self.first}-{self.last}"
+        unit = self._unit
+        return f"{unit} {self.last}" if self.first == self.last else f"{unit}s {self.first}-{self.last}"
 
 
 class _Timeline:
@@ -84,19 +86,19 @@ class _Timeline:
                 self._fail(event)
 
     def _tell(self, node: Node, group: _Group | None = None) -> None:
-        group = group or _Group(self._line)
+        group = group or _Group(self._line, self._recording.unit)
         group.node = node
         self._groups.append(group)
 
     def _part(self, event: PartStart | PartDelta | PartEnd) -> None:
-        group = self._parts.setdefault(event.index, _Group(self._line))
+        group = self._parts.setdefault(event.index, _Group(self._line, self._recording.unit))
         group.add(event, self._line)
         if isinstance(event, PartEnd):
             self._tell(_described(self._parts.pop(event.index).events, group.pieces, cut=event.incomplete), group)
 
     def _count(self, event: UsageUpdate) -> None:
         """Some services repeat it with every chunk. Only the last one counts, so only that is shown."""
-        group = self._usage or _Group(self._line)
+        group = self._usage or _Group(self._line, self._recording.unit)
         group.add(event, self._line)
         if self._usage is not None:
             self._groups.remove(group)

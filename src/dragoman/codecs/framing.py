@@ -437,6 +437,17 @@ _AWS_FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 """Bytes of a header's value by its type: true, false, byte, short, integer, long, timestamp, UUID."""
 
 
+def begins_with_frame(data: bytes | bytearray) -> bool:
+    """Whether these are event-stream frames: no other bytes have the CRC of two lengths behind them."""
+    if len(data) < _PRELUDE_BYTES:
+        return False
+    crc: int
+    total, header_bytes, crc = _PRELUDE.unpack_from(data)
+    if total < _PRELUDE_BYTES + header_bytes + _CRC_BYTES:
+        return False
+    return zlib.crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) == crc
+
+
 def read_aws_headers(data: bytes) -> dict[str, str]:
     """The headers that are strings; the others carry nothing we read."""
     headers = {}
