@@ -17,6 +17,7 @@ from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.drivers.transport import HttpRequest
 from dragoman.errors import NotConfigured, ProviderError
 from tests.drivers.partners import KEY, GoogleCredentials
+from tests.support.promises import promise
 
 GOOGLE: Options = {"credentials": GoogleCredentials()}
 
@@ -198,6 +199,16 @@ def test_each_server_is_spoken_to_in_its_own_way() -> None:
     mistral = json.loads(sent("mistral/m", {"MISTRAL_API_KEY": KEY}, {}, **asked).body)
     assert (openai["max_completion_tokens"], openai["seed"]) == (9, 3)
     assert (mistral["max_tokens"], mistral["random_seed"]) == (9, 3)
+
+
+@promise("report:42")
+def test_reasoning_is_asked_of_the_endpoint_that_gives_it_back() -> None:
+    request = sent("openai/gpt-5.6", {"OPENAI_API_KEY": KEY}, {}, reasoning="medium")
+    body = json.loads(request.body)
+    assert request.url == "https://api.openai.com/v1/responses"
+    assert body["reasoning"]["effort"] == "medium"
+    assert body["store"] is False
+    assert "reasoning.encrypted_content" in body["include"]
 
 
 def test_claude_on_vertex_names_the_version_in_the_body_and_the_model_in_the_address() -> None:

@@ -33,5 +33,6 @@ def test_every_setting_is_named(name: str) -> None:
 
 
 def test_every_error_is_named() -> None:
-    for kind in (errors.ProviderError, *errors.ProviderError.__subclasses__()):
+    kinds: list[type[errors.ProviderError]] = [errors.ProviderError, *errors.ProviderError.__subclasses__()]
+    for kind in kinds:
         assert re.search(rf"`(?:dragoman\.)?{kind.__name__}`", TEXT), kind

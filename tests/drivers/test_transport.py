@@ -22,7 +22,16 @@ from dragoman.drivers.http import proxy_of_environment
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.drivers.transport import Timeouts, Tls
-from dragoman.errors import ConnectionFailed, NotFound, ProviderError, ScriptExhausted, ServerFailed
+from dragoman.errors import (
+    BillingRefused,
+    ConnectionFailed,
+    NotFound,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    ScriptExhausted,
+    ServerFailed,
+)
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import ONCE
 
@@ -251,5 +260,61 @@ def test_a_replay_ends() -> None:
             await driver.query("x")
         await driver.close()
         assert transport.closed
+
+    asyncio.run(run())
+
+
+FAILED_RESPONSE = (
+    b'{"id":"resp_1","object":"response","created_at":1,"status":"failed","model":"m","output":[],'
+    b'"error":{"code":"server_error","message":"it broke"}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "body", "kind"),
+    [
+        ("openrouter/m", b'{"error":{"message":"no credits left","code":402}}', BillingRefused),
+        ("openai-chat/m", b'{"error":{"message":"slow down","code":"rate_limit_exceeded"}}', RateLimited),
+        ("openai/m", FAILED_RESPONSE, ServerFailed),
+        (
+            "openrouter/m",
+            b'{"id":"g","choices":[{"index":0,"message":{"role":"assistant","content":"half"},"finish_reason":"error"}]}',
+            ServerFailed,
+        ),
+        ("ollama/m", b'{"error":"model runner has unexpectedly stopped"}', ServerFailed),
+        ("gemini/m", b'{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}', Overloaded),
+    ],
+)
+def test_an_error_inside_a_200_is_an_error(model: str, body: bytes, kind: type[ProviderError]) -> None:
+    async def run() -> None:
+        head = {"x-request-id": "r-1"}
+        transport = ReplayTransport(lambda _: Replayed(headers=head, chunks=[body]))
+        driver = connect(model, api_key="k", transport=transport, environment={})
+        with pytest.raises(kind) as caught:
+            await driver.query("x")
+        assert caught.value.message
+        result = await driver.query("x", errors="result")
+        assert result.finish_reason == "error"
+        assert result.content == ("half" if b"half" in body else "")
+
+    asyncio.run(run())
+
+
+def test_a_failure_that_a_stream_tells_knows_its_request() -> None:
+    async def run() -> None:
+        chunks = [b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}\n\n']
+        transport = ReplayTransport([Replayed(headers={"request-id": "req_9"}, chunks=chunks)])
+        driver = connect("anthropic/m", api_key="k", transport=transport, environment={})
+        with pytest.raises(Overloaded, match="busy") as caught:
+            await driver.stream_query("x").result
+        assert caught.value.request_id == "req_9"
+
+    asyncio.run(run())
+
+
+def test_a_large_body_goes_out_without_a_warning(dragoman_sim: Simulator) -> None:
+    async def run() -> None:
+        async with connect("ollama/qwen3", base_url=dragoman_sim.url, environment={}) as driver:
+            assert (await driver.query("long " * 600_000, max_output_tokens=10)).usage is not None
 
     asyncio.run(run())

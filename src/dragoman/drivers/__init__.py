@@ -11,7 +11,10 @@ from dragoman.drivers.base import (
     StreamResult,
     result_of,
 )
+from dragoman.drivers.replay import Replayed, ReplayTransport
+from dragoman.drivers.retries import RetryNotice, RetryPolicy
 from dragoman.drivers.scripted import EchoDriver, Scripted, ScriptedDriver
+from dragoman.drivers.transport import SizeLimits, Timeouts, Tls
 
 __all__ = [
     "CallMetadata",
@@ -21,9 +24,16 @@ __all__ = [
     "FinishReason",
     "QueryResult",
     "RawExchange",
+    "ReplayTransport",
+    "Replayed",
+    "RetryNotice",
+    "RetryPolicy",
     "Scripted",
     "ScriptedDriver",
     "Settings",
+    "SizeLimits",
     "StreamResult",
+    "Timeouts",
+    "Tls",
     "result_of",
 ]

@@ -181,6 +181,14 @@ def result_of(completion: Completion, *, failure: Failure | None = None, **more:
     return QueryResult(completion=completion, finish_reason=reason, failure=failure, **more)
 
 
+def failure_in(completion: Completion) -> Failure | None:
+    """Some answers end cleanly and say that they failed."""
+    if completion.finish_reason != "error":
+        return None
+    raw = completion.finish.raw if completion.finish is not None else None
+    return Failure("server", "the provider ended the answer in an error", raw_type=raw)
+
+
 class EventSource(Protocol):
     """Where a stream's events come from."""
 
@@ -217,6 +225,7 @@ class StreamResult:
         self._events: list[AnyEvent] = []
         self._turn = asyncio.Lock()
         self._ended = False
+        self._whole: Completion | None = None
         self._error: ProviderError | None = None
         self._result: QueryResult | None = None
 
@@ -250,7 +259,7 @@ class StreamResult:
     @property
     def partial(self) -> Completion:
         """The answer as far as it has come."""
-        return self._account.completion()
+        return self._account.completion() if self._whole is None else self._whole
 
     async def close(self) -> None:
         """Stop here. What has come stays readable; the result of an answer that was not finished is `CallCancelled`."""
@@ -301,10 +310,16 @@ class StreamResult:
     def _add(self, events: Sequence[AnyEvent]) -> None:
         self._events += events
         self._account.add(events)
+        if not events or self._account.failed is not None:
+            self._settle()
+
+    def _settle(self) -> None:
+        self._ended = True
+        completion = self._whole = self._account.completion()
         failed = self._account.failed
-        if failed is not None:
-            self._error = provider_error(failed.failure, provider=self._provider, partial=self.partial)
-        self._ended = not events or failed is not None
+        failure = failure_in(completion) if failed is None else failed.failure
+        if failure is not None:
+            self._error = provider_error(failure, provider=self._provider, partial=completion)
 
     def _fail(self, failure: Failure) -> None:
         if not self._ended:

@@ -171,6 +171,11 @@ def _missing(provider: Provider, name: str, environment: tuple[str, ...]) -> Not
 
 
 def _network(base_url: str, given: Options) -> Transport:
+    if base_url.startswith("local://"):
+        started: Transport = needed("dragoman.local.transport", "local").LocalTransport(
+            base_url, given.get("environment", os.environ)
+        )
+        return started
     http = needed("dragoman.drivers.http", "http")
     proxy = given.get("proxy")
     proxy = http.proxy_of_environment(base_url) if proxy is None else proxy

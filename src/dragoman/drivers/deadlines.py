@@ -31,6 +31,7 @@ class Deadlines:
             return await work
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - somebody awaits us
+        cancelled_before = task.cancelling()
         self._due[task] = until
         if self._timer is None:
             self._timer = self._loop.call_later(TICK, self._look)
@@ -38,7 +39,7 @@ class Deadlines:
             return await work
         except asyncio.CancelledError:
             # Ours, unless somebody else has cancelled the task as well.
-            if task in self._fired and task.uncancel() == 0:
+            if task in self._fired and task.uncancel() <= cancelled_before:
                 raise TimeoutError from None
             raise
         finally:

@@ -27,6 +27,7 @@ from dragoman.drivers.base import (
     Settings,
     StreamResult,
     Tool,
+    failure_in,
     result_of,
 )
 from dragoman.drivers.credentials import Credential
@@ -36,7 +37,7 @@ from dragoman.drivers.secret import hidden_headers, hidden_url
 from dragoman.drivers.transport import HttpRequest, HttpResponse, SizeLimits, Timeouts, Transport, failed, read_whole
 from dragoman.errors import DecodeError, ProviderError, provider_error
 from dragoman.ir import AnyEvent, Completion, Failure, Finished, Message, PartEnd, Request, StreamFailed
-from dragoman.ir.values import encode_json
+from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 from dragoman.passes.answers import legalise_answer
 from dragoman.streams import StreamDecoder
@@ -202,8 +203,11 @@ class RemoteDriver:
         try:
             completion = channel.codec.decode_response(body)
         except DecodeError as error:
-            failure = Failure("server", f"the answer is not what its format says: {error}", call.status)
-            raise provider_error(failure, provider=self.name) from error
+            unread = Failure("server", f"the answer is not what its format says: {error}", call.status)
+            raise _told_by(channel, _failure_within(channel, call, body) or unread) from error
+        failure = _failure_within(channel, call, body) or failure_in(completion)
+        if failure is not None:
+            raise provider_error(_told_by(channel, failure).failure, provider=self.name, partial=completion)
         return _with_own_names(completion, call.request, channel.codec)
 
     def _conclude(self, call: Call, completion: Completion, failure: Failure | None = None) -> QueryResult:
@@ -319,6 +323,20 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
     return _told_by(channel, structs.replace(failure, **changes) if changes else failure)
 
 
+def _failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
+    """Relays answer 200 with an error inside, and so do answers that failed on the way (`"error": null` is none)."""
+    if b'"error"' not in body:
+        return None
+    try:
+        found = parse_json(body)
+        if not isinstance(found, dict) or not found.get("error"):
+            return None
+        failure = channel.codec.decode_error(body, None, call.headers)
+    except (ValueError, RecursionError):
+        return None
+    return structs.replace(failure, request_id=failure.request_id or _request_id(channel.provider, call.headers))
+
+
 def _unread(body: bytes, status: int) -> Failure:
     """A page of some machine in between, or nothing at all."""
     said = " ".join(body[: 4 * _SHOWN].decode("utf-8", "replace").split())
@@ -416,20 +434,26 @@ class RemoteSource:
                 if call.keeps_raw:
                     call.received.append(data)
                 if events := feed(data):
-                    self._note(events[-1], response)
-                    return events
+                    return self._noted(events, response)
         except ProviderError as error:
             return self._broken(error.failure)
         self._ended = True
-        return self._decoder.close()
+        return self._noted(self._decoder.close(), response)
 
-    def _note(self, last: AnyEvent, response: HttpResponse) -> None:
-        kind = type(last)
-        if kind is Finished:
+    def _noted(self, events: list[AnyEvent], response: HttpResponse) -> list[AnyEvent]:
+        """Looks out for the end. A failure that the stream tells gets what only the headers knew."""
+        last = events[-1] if events else None
+        if type(last) is Finished:
             self._finished = True
-        elif kind is StreamFailed:
+        elif type(last) is StreamFailed:
             self._ended = True
             response.close()
+            events[-1] = StreamFailed(self._told(last.failure))
+        return events
+
+    def _told(self, failure: Failure) -> Failure:
+        known = failure.request_id or _request_id(self._channel.provider, self._call.headers)
+        return _told_by(self._channel, structs.replace(failure, request_id=known)).failure
 
     def _broken(self, failure: Failure) -> Sequence[AnyEvent]:
         """The connection broke. If all had been said before, nothing is missing; else what was open ends here."""
@@ -438,4 +462,4 @@ class RemoteSource:
         if any(isinstance(event, Finished) for event in events):
             return events
         ends = [event for event in events if isinstance(event, PartEnd)]
-        return [*ends, StreamFailed(_told_by(self._channel, failure).failure)]
+        return [*ends, StreamFailed(self._told(failure))]
