@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.codecs.framing import BOM, AwsEventStream, Framing, Limits, SniffedJson, begins_with_frame
-from dragoman.codecs.reading import body_bytes
+from dragoman.codecs.reading import body_bytes, check_text
 from dragoman.codecs.records.signs import known_record
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.values import parse_json
@@ -55,11 +55,12 @@ def detect_or_raise(body: Body) -> Detected:
 
 
 def _parsed(body: bytes) -> Any:
+    check_text(body, "body")
     try:
         return parse_json(body)
     except RecursionError as error:
         raise LimitExceeded(path="$", expected="JSON", got="nesting too deep to read", source="body") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise DecodeError(path="$", expected="JSON", got=str(error), source="body") from error
 
 
