@@ -24,18 +24,29 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script find
 
 import msgspec
 
-from benchmarks import peers
+from benchmarks import bodies, peers
 from benchmarks.candidates import Candidate, Job
 from dragoman.fidelity import tables
-from dragoman.fidelity.cases import Kind
+from dragoman.fidelity.cases import MODELS, Kind
 from dragoman.fidelity.interpreters import Crossing, Dragoman, Interpreter, Refused, Translation
 from dragoman.fidelity.matrix import Matrix, cells, matrix_of
 from dragoman.losses import Loss
 
-FORMATS: Final = ("openai-chat", "openai-responses", "anthropic-messages", "gemini")
+FORMATS: Final = (
+    "openai-chat",
+    "openai-responses",
+    "anthropic-messages",
+    "gemini",
+    "bedrock-converse",
+    "ollama-chat",
+)
 _FIRST: Final = ("openai-chat", "anthropic-messages", "gemini")
 # Libraries that take a whole body, and the formats their adapters take. The others only write requests of one kind.
-SPOKEN: Final = {"llm-rosetta": FORMATS, "litellm": _FIRST, "any-llm": _FIRST}
+SPOKEN: Final = {
+    "llm-rosetta": (*_FIRST, "openai-responses"),
+    "litellm": (*_FIRST, "bedrock-converse", "ollama-chat"),
+    "any-llm": _FIRST,
+}
 PAIRS: Final = [(source, target) for source in FORMATS for target in FORMATS if source != target]
 _JOBS: Final[dict[Kind, Job]] = {"request": Job.REQUEST, "response": Job.RESPONSE, "stream": Job.STREAM}
 # What google-genai keeps at the top of a request although its own values hold it within the config.
@@ -108,7 +119,8 @@ def _judged(interpreter: Interpreter) -> Matrix:
 def table(matrices: list[Matrix]) -> Iterator[str]:
     """Pairs down, libraries across; over what the library offers of the pair."""
     names = [f"{matrix.name} {matrix.version}" for matrix in matrices]
-    rows = ([*pair, *(tables.counted(matrix, *pair) for matrix in matrices)] for pair in PAIRS)
+    offered = [pair for pair in PAIRS if any(matrix.counts(*pair) for matrix in matrices[1:])]
+    rows = ([*pair, *(tables.counted(matrix, *pair) for matrix in matrices)] for pair in offered)
     return tables.table(["from", "to", *names], rows)
 
 
@@ -116,6 +128,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the verdicts to this file")
     arguments = parser.parse_args()
+    bodies.MODELS.update({format: MODELS[format] for format in bodies.MODELS})  # the same models for everybody
     interpreters: list[Interpreter] = [Dragoman(), *(Peer(each) for each in peers.installed() if each.name in SPOKEN)]
     matrices = [matrix for matrix in map(_judged, interpreters) if any(matrix.rows.values())]
     print(*table(matrices), sep="\n")

@@ -78,7 +78,9 @@ def page(matrix: Matrix, peers: Peers | None) -> str:
 
 
 def side_by_side(matrices: list[Matrix]) -> list[str]:
-    pairs = [(source, target) for source in matrices[0].formats for target in matrices[0].formats if source != target]
+    formats = matrices[0].formats
+    pairs = [(source, target) for source in formats for target in formats if source != target]
+    pairs = [pair for pair in pairs if any(matrix.counts(*pair) for matrix in matrices[1:])]
     rows = ([*pair, *(tables.counted(matrix, *pair) for matrix in matrices)] for pair in pairs)
     return list(tables.table(["from", "to", *(f"{matrix.name} {matrix.version}" for matrix in matrices)], rows))
 

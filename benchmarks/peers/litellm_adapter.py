@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Final
 
+import httpx
 import litellm
 import orjson
 from litellm.google_genai.adapters.transformation import GoogleGenAIAdapter
@@ -26,11 +27,13 @@ Json = dict[str, Any]
 _OPENAI: Final = litellm.OpenAIGPTConfig()
 _ANTHROPIC: Final = litellm.AnthropicConfig()
 _GEMINI: Final = litellm.GoogleAIStudioGeminiConfig()
+_CONVERSE: Final = litellm.AmazonConverseConfig()
+_OLLAMA: Final = litellm.OllamaChatConfig()
 _ANTHROPIC_CLIENT: Final = AnthropicAdapter()
 _GEMINI_CLIENT: Final = GoogleGenAIAdapter()
 # What the response readers want to know of the HTTP exchange and of the call: headers, status, parameters.
 _EXCHANGE: Final = SimpleNamespace(headers={}, status_code=200)
-_LOGGING: Final = SimpleNamespace(optional_params={})
+_LOGGING: Final = SimpleNamespace(optional_params={}, model_call_details={}, post_call=lambda **_: None)
 
 
 def _read_openai(body: Json, model: str) -> Json:
@@ -74,8 +77,28 @@ def _write_gemini(request: Json) -> Json:
     return body
 
 
+def _write_converse(request: Json) -> Json:
+    model, messages = request.pop("model"), request.pop("messages")
+    parameters = _CONVERSE.map_openai_params(request, {}, model, False)  # noqa: FBT003 - their signature
+    body: Json = _CONVERSE.transform_request(model, messages, parameters, {}, {})
+    return body
+
+
+def _write_ollama(request: Json) -> Json:
+    model, messages = request.pop("model"), request.pop("messages")
+    parameters = _OLLAMA.map_openai_params(request, {}, model, False)  # noqa: FBT003 - their signature
+    body: Json = _OLLAMA.transform_request(model, messages, parameters, {}, {})
+    return body
+
+
 _READ: Final = {"openai-chat": _read_openai, "anthropic-messages": _read_anthropic, "gemini": _read_gemini}
-_WRITE: Final = {"openai-chat": _write_openai, "anthropic-messages": _write_anthropic, "gemini": _write_gemini}
+_WRITE: Final = {
+    "openai-chat": _write_openai,
+    "anthropic-messages": _write_anthropic,
+    "gemini": _write_gemini,
+    "bedrock-converse": _write_converse,  # not measured, as the next one; see fidelity_peers.py
+    "ollama-chat": _write_ollama,
+}
 
 
 def _answer_from_openai(body: Json) -> Any:
@@ -90,6 +113,21 @@ def _answer_from_gemini(body: Json) -> Any:
     return _GEMINI.transform_google_generate_content_to_openai_model_response(
         body, litellm.ModelResponse(), MODELS["gemini"], _LOGGING, _EXCHANGE
     )
+
+
+def _answer_from_converse(body: Json) -> Any:
+    given, model = _exchanged(body), MODELS["bedrock-converse"]
+    empty = litellm.ModelResponse()
+    return _CONVERSE._transform_response(model, given, empty, False, _LOGGING, {}, "", {}, [], None)  # noqa: FBT003
+
+
+def _answer_from_ollama(body: Json) -> Any:
+    given, model = _exchanged(body), MODELS["ollama-chat"]
+    return _OLLAMA.transform_response(model, given, litellm.ModelResponse(), _LOGGING, {}, [], {}, {}, None)
+
+
+def _exchanged(body: Json) -> httpx.Response:
+    return httpx.Response(200, json=body, request=httpx.Request("POST", "https://offline.invalid"))
 
 
 def _answer_to_openai(answer: Any) -> bytes:
@@ -109,6 +147,8 @@ _ANSWER_FROM: Final = {
     "openai-chat": _answer_from_openai,
     "anthropic-messages": _answer_from_anthropic,
     "gemini": _answer_from_gemini,
+    "bedrock-converse": _answer_from_converse,
+    "ollama-chat": _answer_from_ollama,
 }
 _ANSWER_TO: Final = {
     "openai-chat": _answer_to_openai,
@@ -125,7 +165,7 @@ _CHUNKS: Final[dict[Format, Callable[[], Any]]] = {
 
 def streamer(job: Job, source: Format, target: Format) -> Streamer | None:
     """Only its chunk parsers, into Chat chunks: the wrapper around them, which every caller pays, is left out."""
-    if job is not Job.STREAM or target != "openai-chat":
+    if job is not Job.STREAM or target != "openai-chat" or source not in _CHUNKS:
         return None
 
     def translate(chunks: Sequence[bytes]) -> bytes:
