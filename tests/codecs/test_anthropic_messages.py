@@ -121,7 +121,18 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
     ),
     "cache mark that says more": (
         user({"type": "text", "text": "hi", "cache_control": {"type": "ephemeral", "scope": "x"}}),
-        from_user(ir.Text("hi", cache=ir.Cache(), metadata=noted(_cache={"type": "ephemeral", "scope": "x"}))),
+        from_user(
+            ir.Text(
+                "hi",
+                cache=ir.Cache(),
+                metadata={
+                    "anthropic": {
+                        "~cache": {"type": "ephemeral", "scope": "x"},
+                        "~in:cache_control": {"scope": "x"},
+                    }
+                },
+            )
+        ),
     ),
     "cache mark null": (
         user({"type": "text", "text": "hi", "cache_control": None}),

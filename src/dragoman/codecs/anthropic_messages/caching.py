@@ -23,6 +23,7 @@ from dragoman.ir import (
     ToolDefinition,
     ToolResult,
 )
+from dragoman.ir.notes import WITHIN
 from dragoman.ir.values import Value, encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -49,6 +50,8 @@ def decode_mark(wire: CacheControl | None | UnsetType, notes: dict[str, Raw]) ->
     ttl = None if wire.ttl is UNSET else wire.ttl
     if wire.extra is not UNSET or wire.type != "ephemeral" or (ttl is not None and ttl not in _LIFETIMES):
         notes["~cache"] = _exact(wire)
+    if wire.extra is not UNSET:
+        notes[WITHIN + "cache_control"] = Raw(encode_json(wire.extra))
     return Cache(ttl)
 
 

@@ -227,6 +227,8 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa:
         role = message.role
         content: Any = content_held(message)
         if role == "tool":
+            if not content:
+                return None
             if turn is None:
                 turn = []
                 wires.append(MessageWire("user", turn))

@@ -303,6 +303,8 @@ def _contents(messages: tuple[Message, ...], sends_ids: bool) -> list[WireValue]
         role: str = message.role
         content: Any = content_held(message)
         if role == "tool":
+            if not content:
+                return None
             if turn is None:
                 turn = []
                 contents.append(ContentOut("user", turn))

@@ -197,6 +197,8 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:
         role = message.role
         content: Any = content_held(message)
         if role == "tool":
+            if not content:
+                return None
             for part in content:
                 wire = _result(part, waiting)
                 if wire is None:

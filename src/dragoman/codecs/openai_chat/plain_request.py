@@ -230,6 +230,8 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa:
         role = message.role
         content: Any = content_held(message)
         if role == "tool":
+            if not content:
+                return None
             for part in content:
                 wire = _result(part, waiting)
                 if wire is None:
