@@ -127,8 +127,8 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
                 cache=ir.Cache(),
                 metadata={
                     "anthropic": {
-                        "~cache": {"type": "ephemeral", "scope": "x"},
-                        "~in:cache_control": {"scope": "x"},
+                        "~cache": _raw({"type": "ephemeral", "scope": "x"}),
+                        "~in:cache_control": _raw({"scope": "x"}),
                     }
                 },
             )
