@@ -161,7 +161,7 @@ def test_choosing_no_tool_works_everywhere(target: str, *, with_calls: bool) -> 
     assert refusals(encoded, target) == ()
     sent = dragoman.decode_request(encoded.json(), target)
     chosen_none = sent.tool_choice is not None and sent.tool_choice.mode == "none"
-    # Converse has no such choice, and wants the tools of a history declared: the model is asked in words, and we say so.
+    # Converse has no such choice and wants the tools of a history declared: the model is asked in words, and we say so.
     asked = with_calls and target in ASKS_IN_WORDS and "$.tool_choice" in {loss.path for loss in encoded.losses}
     assert asked or chosen_none or (not sent.tools and (not with_calls or target in WITHOUT_CHOICE))
 
