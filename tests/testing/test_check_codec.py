@@ -39,7 +39,7 @@ def test_our_own_codecs_keep_the_laws(name: str) -> None:
     assert all(tried >= 4 for tried in report.tried.values())
 
 
-# What the checker finds in servers that speak Chat in their own way, and in stored histories. Rows only leave this table.
+# What the checker finds in servers that speak Chat their own way, and in stored histories. Rows only leave this table.
 KNOWN: dict[str, tuple[str, ...]] = {
     "mistral": ("request seed",),  # written as random_seed, and not read as a seed again
     "deepseek": ("request cache-marks", "request citations", "request signatures", "request text-documents"),
