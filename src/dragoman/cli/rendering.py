@@ -150,8 +150,10 @@ class RichRenderer:
         self._results: dict[str, ToolResultEvent] = {}
         self._usage: dict[str, Usage] = {}
         self._tell: Mapping[type, Callable[[Any], None]] = {
-            TextEvent: lambda event: self._console.print(event.content, markup=False),
-            ReasoningEvent: lambda event: self._console.print(event.content, style="dim italic", markup=False),
+            TextEvent: lambda event: self._console.print(event.content, markup=False, highlight=False),
+            ReasoningEvent: lambda event: self._console.print(
+                event.content, style="dim italic", markup=False, highlight=False
+            ),
             StepStartEvent: lambda event: self._status.update(_plain(f"running {event.title}")),
             ToolCallEvent: self._call,
             ToolResultEvent: lambda event: self._results.update({event.tool_call_id: event}),
