@@ -229,6 +229,7 @@ class Lines(_Bounded):
         self._first = True
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
+        self.clean = False
         if LF not in chunk:
             self._hold(chunk)
             return
@@ -236,6 +237,7 @@ class Lines(_Bounded):
         rest = lines.pop()
         yield from self._read(lines)
         self._hold(rest)
+        self.clean = not rest
 
     def _read(self, lines: list[bytes]) -> Iterator[bytes]:
         if self._first:

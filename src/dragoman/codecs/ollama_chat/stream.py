@@ -10,7 +10,7 @@ Encoding. Calls wait until they are whole, and leave in the order in which they 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -36,6 +36,7 @@ from dragoman.codecs.ollama_chat.response import (
 )
 from dragoman.codecs.ollama_chat.wire import DURATIONS, Call, Function
 from dragoman.codecs.reading import check_text, spliced
+from dragoman.codecs.templates import Ring, Templates
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -134,6 +135,36 @@ _THINKING = Reasoning("", metadata=carriers.THINKING)
 _A_CALL = Message("assistant", (ToolCall("", ""),))
 
 
+_Fragment: TypeAlias = tuple[int, str]
+"""Index of a part, and more of its text."""
+
+
+class _Fragments(Ring):
+    """Lines that say more of what flows, and nothing else. The time in each of them makes it differ from the others."""
+
+    def __init__(self, look: Callable[[bytes], _Fragment | None]) -> None:
+        super().__init__()
+        self._look: Callable[[bytes], _Fragment | None] | None = look
+
+    def clear(self) -> None:
+        self._look = None
+
+    def read(self, data: bytes) -> str | None:
+        size = len(data)
+        look = self._look
+        if look is None or data.find(b"\n") != size - 1 or self.passed + size > self.room:
+            return None
+        try:
+            fragment = look(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        if fragment is None:
+            return None
+        self.passed += size
+        self.last.index, text = fragment
+        return text
+
+
 class PayloadDecoder:
     """Lines of one stream in, events out."""
 
@@ -143,6 +174,8 @@ class PayloadDecoder:
         self._state = BEFORE
         self._seed = ""
         self._calls = 0
+        self.templates = Templates()
+        self.templates.framed = _Fragments(self._look)
 
     @staticmethod
     def framing(limits: Limits) -> Lines:
@@ -150,16 +183,24 @@ class PayloadDecoder:
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         chunk = _read(_chunks, payload)
+        fragment = self._fragment(chunk)
+        return self._decode_whole(chunk, payload) if fragment is None else [PartDelta(*fragment)]
+
+    def _look(self, line: bytes) -> _Fragment | None:
+        return self._fragment(_chunks.decode(line))
+
+    def _fragment(self, chunk: Chunk) -> _Fragment | None:
+        """More of what flows; None for every other line."""
         delta = chunk.message
         if self._state is OPEN and delta is not None and not chunk.done and chunk.error is UNSET:
             lane = self._lane
-            if delta.tool_calls is delta.images is None and delta.signatures is UNSET:
+            if delta.tool_calls is None and delta.images is None and delta.signatures is UNSET:
                 if delta.content:
                     if lane.flow_kind is Text and not delta.thinking:
-                        return [PartDelta(lane.flow_index, delta.content)]
+                        return lane.flow_index, delta.content
                 elif delta.thinking and lane.flow_kind is Reasoning:
-                    return [PartDelta(lane.flow_index, delta.thinking)]
-        return self._decode_whole(chunk, payload)
+                    return lane.flow_index, delta.thinking
+        return None
 
     def _decode_whole(self, chunk: Chunk, payload: bytes) -> list[AnyEvent]:
         if self._state is ENDED:
