@@ -99,7 +99,7 @@ def _message(message: Message, profile: ChatProfile, log: LossLog) -> Message:
     fitted: str | _Parts = content
     if type(content) is tuple:
         parts = tuple(kept for part in content for kept in _part(part, profile, log))
-        fitted = _joined(parts) if profile.text_only and message.role != "tool" else parts
+        fitted = _joined(parts, log) if profile.text_only and message.role in {"user", "system"} else parts
         same = len(parts) == len(content) and all(new is old for new, old in zip(parts, content, strict=True))
         fitted = content if same and fitted == parts else fitted
     if metadata is not None and FAMILY in metadata:
@@ -124,9 +124,19 @@ def _keys(message: Message, notes: Mapping[str, Any], profile: ChatProfile, log:
     return kept
 
 
-def _joined(parts: _Parts) -> str | _Parts:
+def _joined(parts: _Parts, log: LossLog) -> str | _Parts:
     """One string where there is nothing but text: content is a string on this server."""
-    return "".join(part.text for part in parts if isinstance(part, Text)) if _all_text(parts) else parts
+    if not _all_text(parts):
+        return parts
+    texts = [part for part in parts if isinstance(part, Text)]
+    for part in texts:
+        if part.cache is not None:
+            log.drop(part, "cache", "cache mark", "prompts are cached automatically by this server")
+        if part.citations:
+            log.drop(part, "citations", "citations", "this server takes them from nobody")
+        if part.signature is not None:
+            log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+    return "".join(part.text for part in texts)
 
 
 def _all_text(parts: _Parts) -> bool:
@@ -161,7 +171,11 @@ def _reasoning(part: Reasoning, profile: ChatProfile, log: LossLog) -> _Parts:
     ):
         return (part,)
     if profile.returns_reasoning and part.text:
-        returned = structs.replace(part, metadata={FAMILY: {"~key": Raw(encode_json(profile.reasoning_key))}})
+        if part.signature is not None:
+            log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+        returned = structs.replace(
+            part, signature=None, metadata={FAMILY: {"~key": Raw(encode_json(profile.reasoning_key))}}
+        )
         log.replaced(returned, part)
         return (returned,)
     if notes:
@@ -180,17 +194,24 @@ def _image(image: Image, profile: ChatProfile, log: LossLog) -> _Parts:
 
 
 def _media(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:
-    if not profile.text_only or getattr(part, "text", None) is not None:
+    if not profile.text_only:
         return (part,)
+    if isinstance(part, Document) and part.text is not None:
+        log.degrade(part, "", "text document", "it crosses as plain text")
+        return (Text(part.text),)
     log.drop(part, "", type(part).__name__.lower(), "this server takes text only")
     return ()
 
 
 def _result(result: ToolResult, profile: ChatProfile, log: LossLog) -> _Parts:
     pieces: Any = tuple(kept for piece in result.parts for kept in _part(piece, profile, log))
-    if len(pieces) == len(result.parts):
+    joined = _joined(pieces, log) if profile.text_only and result.kind == "multimodal" else pieces
+    if joined is pieces and len(pieces) == len(result.parts):
         return (result,)
-    fitted = structs.replace(result, parts=pieces)
+    if isinstance(joined, str):
+        fitted = structs.replace(result, kind="text", value=joined, parts=())
+    else:
+        fitted = structs.replace(result, parts=pieces)
     log.replaced(fitted, result)
     return (fitted,)
 

@@ -61,6 +61,9 @@ def decode_request(body: bytes) -> Request:
             extra = {**(extra or {}), "max_tokens": Raw(encode_json(wire.max_tokens))}
     if not (stop is wire.stream_options is output is UNSET and (tools or wire.tools is UNSET)):
         extra = _decode_spelling(wire, {} if extra is UNSET else dict(extra))
+    seed = wire.seed
+    if seed is None and extra is not UNSET and SEED in extra:
+        seed, extra = _decode_seed(extra)
     return Request(
         wire.model,
         decode_messages(wire.messages),
@@ -72,7 +75,7 @@ def decode_request(body: bytes) -> Request:
         wire.top_p,
         None,
         () if stop is UNSET else (stop,) if isinstance(stop, str) else tuple(stop),
-        wire.seed,
+        seed,
         wire.presence_penalty,
         wire.frequency_penalty,
         wire.n,
@@ -84,6 +87,17 @@ def decode_request(body: bytes) -> Request:
         None if not extra else ONLY_OLD_MAXIMUM if extra is OLD_MAXIMUM else {FAMILY: extra},
         FAMILY,
     )
+
+
+SEED = "random_seed"
+"""Mistral's word for it."""
+
+
+def _decode_seed(extra: Extra) -> tuple[int | None, Extra]:
+    seed = parse_json(extra[SEED])
+    if type(seed) is not int:
+        return None, extra
+    return seed, {key if key != SEED else MODELLED + SEED: held for key, held in extra.items()}
 
 
 def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
@@ -119,6 +133,8 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
         request = _without_sampling(request, effort, log)
     if not native and request.output is not None and request.output.kind == "json":
         request = _announcing_json(request, log)
+    if extra is not None and MODELLED + SEED in extra and not native:
+        extra = {key: held for key, held in extra.items() if key != MODELLED + SEED}
     maximum = request.max_output_tokens
     old_maximum = (extra is not None and "~max_tokens" in extra) or profile.maximum == "max_tokens"
     stop: WireValue = request.stop
@@ -147,7 +163,7 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
         request.temperature,
         request.top_p,
         stop or UNSET,
-        request.seed if profile.seed == "seed" else None,
+        request.seed if profile.seed == "seed" and not (extra and MODELLED + SEED in extra) else None,
         request.presence_penalty,
         request.frequency_penalty,
         request.candidates,
