@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.agent import Agent, Compaction, tool
 from dragoman.agent.healing import is_whole
+from dragoman.agent.windows import window_of
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.errors import Overloaded
 from dragoman.ir import Failure, Request, Usage
@@ -99,6 +100,30 @@ def test_a_window_that_nobody_knows_turns_it_off_and_a_driver_may_know() -> None
     knowing = Agent(Knowing(script), tools=[look], clock=CLOCK, compaction=Compaction(keep_turns=1))
     assert "compaction_start" in str(told(knowing))
     assert "compaction_start" not in str(told(Agent(Knowing(script), tools=[look], compaction=None)))
+
+
+@promise("agent:compaction-window")
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        ("anthropic/claude-sonnet-5", 200_000),
+        ("bedrock/eu.anthropic.claude-opus-4-8", 200_000),
+        ("gemini/gemini-3-flash-preview", 1_048_576),
+        ("openai/gpt-5.6", 400_000),
+        ("openai-chat/gpt-4o-mini", 128_000),
+        ("openai/o3", 200_000),
+        ("ollama/gpt-oss-20b", None),
+        ("openai-compatible/gpt-5", None),
+        ("openai/some-new-model", None),
+        ("scripted/test", None),
+    ],
+)
+def test_windows_of_families_of_models(name: str, tokens: int | None) -> None:
+    assert window_of(name) == tokens
+    script: list[Any] = [Scripted(calls=[LOOK], usage=Usage(tokens or 10**9, 0)), SUMMARY, "."]
+    driver = ScriptedDriver(script, name=name)
+    story = told(Agent(driver, tools=[look], clock=CLOCK, compaction=Compaction(keep_turns=1)))
+    assert ("compaction_start" in str(story)) is (tokens is not None)
 
 
 @promise("agent:compaction-window")

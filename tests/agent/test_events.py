@@ -61,6 +61,7 @@ EXAMPLES: list[tuple[AnyAgentEvent, str]] = [
 def test_every_event_is_a_line_of_json_and_is_read_back(event: AnyAgentEvent, line: str) -> None:
     assert encode_event(event).decode() == line
     assert decode_event(line) == event
+    assert event.type == msgspec.json.decode(line)["type"]
 
 
 @promise("agent:events-json")

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 
 from dragoman.agent.conversation import FAMILY, Conversation
 from dragoman.agent.events import AnyAgentEvent, CompactionCompleteEvent, CompactionStartEvent, usage_event
+from dragoman.agent.windows import window_of
 from dragoman.drivers.base import QueryResult
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, Text
@@ -42,7 +43,7 @@ class Compaction(Struct, frozen=True, kw_only=True):
 
     ratio: float = 0.8
     context_window: int | None = None
-    """In tokens; left out, the driver is asked. Known to neither, nothing is compacted unless asked for."""
+    """In tokens; left out, that of the driver or of its family of models. Unknown: nothing is compacted by itself."""
     keep_turns: int = 2
     """A turn is one message of the user, or one answer with the results of its calls: pairs are never split."""
     prompt: str = PROMPT
@@ -101,8 +102,9 @@ class Compactor:
     def _window(self) -> int | None:
         if self._options is not None and self._options.context_window is not None:
             return self._options.context_window
-        window = getattr(self._conversation.driver, "context_window", None)
-        return window if isinstance(window, int) else None
+        driver = self._conversation.driver
+        window = getattr(driver, "context_window", None)
+        return window if isinstance(window, int) else window_of(driver.name)
 
 
 def split(messages: Sequence[Message], keep: int) -> tuple[list[Message], list[Message]]:

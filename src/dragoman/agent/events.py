@@ -18,6 +18,11 @@ from dragoman.ir import Usage
 class AgentEvent(Struct, frozen=True, omit_defaults=True, tag_field="type"):
     """Base of all of them."""
 
+    @property
+    def type(self) -> str:
+        """The word that tells them apart, as in JSON."""
+        return str(self.__struct_config__.tag)
+
 
 class TextEvent(AgentEvent, frozen=True, tag="text"):
     """What the model said before it went on."""
