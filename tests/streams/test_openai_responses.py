@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.codecs.framing import Limits
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -89,7 +90,23 @@ def decoded(data: bytes) -> list[AnyEvent]:
     decoder = dragoman.StreamDecoder(FORMAT)
     cut = [found for start in range(0, len(data), 7) for found in decoder.feed(data[start : start + 7])]
     assert [*cut, *decoder.close()] == whole
+    assert one_by_one(data.split(b"\n\n")) == whole
     return whole
+
+
+def one_by_one(events: list[bytes]) -> list[AnyEvent]:
+    """As most servers send them: what is like something before is read the short way."""
+    decoder = dragoman.StreamDecoder(FORMAT)
+    told = [found for chunk in events if chunk for found in decoder.feed(chunk + b"\n\n")]
+    return [*told, *decoder.close()]
+
+
+def byte_by_byte(events: list[bytes]) -> list[AnyEvent]:
+    """So that nothing is ever known."""
+    decoder = dragoman.StreamDecoder(FORMAT)
+    data = b"".join(chunk + b"\n\n" for chunk in events)
+    told = [found for place in range(len(data)) for found in decoder.feed(data[place : place + 1])]
+    return [*told, *decoder.close()]
 
 
 def told(*payloads: dict[str, Any]) -> Completion:
@@ -107,6 +124,59 @@ DELTAS = [
     event("function_call_arguments.delta", output_index=0, delta=ARGUMENTS[:4]),
     event("function_call_arguments.delta", output_index=0, delta=ARGUMENTS[4:]),
 ]
+
+# ── known events ──────────────────────────────────────────────────────────────────────────────────────────────
+
+_TEXT = b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta",'
+_CALL = b'event: response.function_call_arguments.delta\ndata: {"type":"response.function_call_arguments.delta",'
+_SUMMARY = b'event: response.reasoning_summary_text.delta\ndata: {"type":"response.reasoning_summary_text.delta",'
+_OTHER_TYPE = b'event: response.output_text.delta\ndata: {"type":"response.refusal.delta",'
+ODD = {
+    "another item": [_TEXT + b'"delta":"x","output_index":9}'],
+    "another place": [_TEXT + b'"delta":"x","output_index":0,"content_index":1}'],
+    "another type than its name": [_OTHER_TYPE + b'"delta":"x","output_index":0}'],
+    "two at a time": [_TEXT + b'"delta":"x","output_index":0}\n\n' + _TEXT + b'"delta":"y","output_index":0}'],
+    "a line break between tokens": [_TEXT + b'\n"delta":"x","output_index":0}'],
+    "a carriage return between tokens": [_TEXT + b'\r"delta":"x","output_index":0}'],
+    "two lines of data": [_TEXT + b'"delta":"x",\ndata: "output_index":0}'],
+    "a line break in a string": [_TEXT + b'"delta":"x\ny","output_index":0}'],
+    "cut": [_TEXT + b'"delta":"x","output_index":0'],
+    "no text": [_TEXT + b'"delta":"","output_index":0}', _TEXT + b'"delta":null,"output_index":0}'],
+    "no string": [_TEXT + b'"delta":{"x":1},"output_index":0}'],
+    "no UTF-8": [_TEXT + b'"delta":"\xff","output_index":0}'],
+    "said twice": [_TEXT + b'"delta":"x","delta":"y","output_index":1,"output_index":0}'],
+    "calls in turns": [
+        _CALL + b'"delta":"%d","output_index":%d,"sequence_number":%d}' % (turn, place, turn)
+        for turn in range(4)
+        for place in (1, 2, 1)
+    ],
+    "sections in turns": [
+        _SUMMARY + b'"delta":"s","output_index":3,"summary_index":%d}' % place for place in (0, 0, 0, 1, 1, 0, 0, 0, 1)
+    ],
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())
+def test_what_is_like_something_before_reads_as_it_would_in_full(odd: list[bytes]) -> None:
+    opening = wire(
+        event("created", response={"id": "resp_1", "model": "m"}),
+        added(0, **message()),
+        added(1, **function()),
+        added(2, **function(call_id="call_2")),
+        added(3, type="reasoning", id="rs_1", summary=[]),
+    )
+    texts = [_TEXT + b'"delta":"t%d","output_index":0,"sequence_number":%d}' % (number, number) for number in range(4)]
+    events = [*opening.removesuffix(b"\n\n").split(b"\n\n"), *texts, *odd, *texts]
+    assert one_by_one(events) == byte_by_byte(events)
+
+
+def test_what_is_like_something_before_counts_towards_the_limits() -> None:
+    events = [_TEXT + b'"delta":"text","output_index":0,"sequence_number":%d}\n\n' % number for number in range(99)]
+    decoder = dragoman.StreamDecoder(FORMAT, limits=Limits(stream_bytes=4000))
+    told = [found for chunk in events for found in decoder.feed(chunk)]
+    assert isinstance(told[-1], StreamFailed)
+    assert told[-1].failure.kind == "too_large"
+
 
 # ── the answer is the same, streamed or not ───────────────────────────────────────────────────────────────────
 

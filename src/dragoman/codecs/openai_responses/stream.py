@@ -21,6 +21,7 @@ from dragoman.codecs.framing import Limits, NamedEvents, ServerSentEvents
 from dragoman.codecs.openai_responses import carriers
 from dragoman.codecs.openai_responses.errors import decode_failure
 from dragoman.codecs.openai_responses.items import OUTCOME, read_head
+from dragoman.codecs.openai_responses.known_events import Key, Knowledge, key_of
 from dragoman.codecs.openai_responses.messages import (
     INCOMPLETE,
     STATUS,
@@ -33,6 +34,7 @@ from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.response import decode_finish, decode_usage, metadata_of
 from dragoman.codecs.openai_responses.stream_encoding import EventEncoder
 from dragoman.codecs.openai_responses.stream_wire import (
+    DELTA_KINDS,
     ArgumentsDelta,
     Delta,
     InputDelta,
@@ -40,7 +42,6 @@ from dragoman.codecs.openai_responses.stream_wire import (
     OtherEvent,
     PartHead,
     ReasoningDelta,
-    RefusalDelta,
     SummaryDelta,
     TextDelta,
 )
@@ -153,26 +154,30 @@ class PayloadDecoder:
         self._slots: dict[int, _Slot] = {}
         self._said: list[AnyPart] = []
         self._held: _HeldEnd | None = None
-        # The part that flows: its next fragment needs no second look.
-        self._flowing: tuple[type[Any], int, int] = (Opening, -1, -1)
-        self._flow: _Flow | None = None
+        self._flows: dict[Key, _Flow] = {}
+        """The parts that flow: their next fragments need no second look, until an event comes that is none."""
+        self.templates = Knowledge()
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
         return NamedEvents(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
+        self.templates.news = None
         try:
             event = _deltas.decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._forget_flows()
             self._decode_other(payload, error)
             return self._take()
-        kind, text = type(event), event.delta
-        flow = self._flow
-        if flow is not None and self._flowing == (kind, event.output_index, _place(event)):
+        text = event.delta
+        key = key_of(event)
+        flow = self._flows.get(key)
+        if flow is not None:
             if not text:
                 return []
             flow.pieces.append(text)
+            self.templates.flows(key, flow.part_index, flow.pieces)
             return [PartDelta(flow.part_index, text)]
         if self._state is not ENDED and text:
             self._on_delta(event, text)
@@ -180,6 +185,7 @@ class PayloadDecoder:
 
     def close(self) -> list[AnyEvent]:
         """End of bytes: only a last event ends this wire."""
+        self._forget_flows()
         if self._state is not ENDED:
             self._break_off(Failure("truncated", "the stream ended without response.completed"))
         return self._take()
@@ -346,7 +352,7 @@ class PayloadDecoder:
 
     def _item_done(self, slot: _Slot, raw: Raw, index: int) -> None:
         slot.done = True
-        self._forget_flow()
+        self._forget_flows()
         item = read_item(raw)
         carried = carriers.read_carrier(item) if item is not None and item.type == "reasoning" else None
         if carried is not None and carriers.is_behind(carried[0]) and self._held is not None:
@@ -421,7 +427,7 @@ class PayloadDecoder:
 
     def _end_slots(self, *, incomplete: bool) -> None:
         """The answer is over. What was never done ends here: whole if the answer is, cut short if not."""
-        self._forget_flow()
+        self._forget_flows()
         for slot in self._slots.values():
             if slot.done:
                 continue
@@ -452,15 +458,15 @@ class PayloadDecoder:
                 slot.waiting.append(text)
                 return
         elif kind is SummaryDelta or kind is ReasoningDelta:
-            flow = self._reasoning_flow(slot, kind, _place(event))
+            self._forget_flows()  # another section of it begins with a break
+            flow = self._reasoning_flow(slot, kind, event.place)
             if flow is None:
                 return
         else:
-            place = _place(event)
+            place = event.place
             flow = slot.flows.get(place) or self._start(slot, place, Text("") if kind is TextDelta else Refusal(""))
         self._more(flow, text)
-        self._flow = flow
-        self._flowing = (kind, event.output_index, _place(event))
+        self._flows[key_of(event)] = flow
 
     def _reasoning_flow(self, slot: _Slot, kind: type[Any], place: int) -> _Flow | None:
         """Summary or the reasoning itself, whichever comes first; the parts of either are one text."""
@@ -478,19 +484,19 @@ class PayloadDecoder:
                 self._more(flow, SUMMARY_BREAK)
         return flow
 
-    def _forget_flow(self) -> None:
-        self._flow = None
-        self._flowing = (Opening, -1, -1)
+    def _forget_flows(self) -> None:
+        self._flows.clear()
+        self.templates.forget()
 
     def _on_odd_delta(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
         """A fragment that is no text: gateways send arguments as an object, and null for nothing."""
         text = _as_text(event.delta)
         if not text or event.output_index is None:
             return
-        kinds: dict[str, type[Any]] = {str(kind.__struct_config__.tag): kind for kind in _DELTA_KINDS}
+        kinds: dict[str, type[Any]] = {str(kind.__struct_config__.tag): kind for kind in DELTA_KINDS}
         kind = kinds[str(event.type)]
         place = event.summary_index if kind is SummaryDelta else event.content_index
-        fields = {} if kind in {ArgumentsDelta, InputDelta} else {_PLACE_FIELD[kind]: place or 0}
+        fields = {} if kind in {ArgumentsDelta, InputDelta} else {"place": place or 0}
         self._on_delta(kind(output_index=event.output_index, delta=text, **fields), text)
 
     def _on_arguments_done(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
@@ -537,14 +543,6 @@ class PayloadDecoder:
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _PROTOTYPES: dict[type[AnyPart], AnyPart] = {Text: Text(""), Refusal: Refusal(""), Reasoning: Reasoning("")}
 _NEW_PARTS: dict[str, AnyPart] = {"output_text": Text(""), "refusal": Refusal("")}
-_DELTA_KINDS = (TextDelta, RefusalDelta, SummaryDelta, ReasoningDelta, ArgumentsDelta, InputDelta)
-_PLACE_FIELD = {
-    TextDelta: "content_index",
-    RefusalDelta: "content_index",
-    ReasoningDelta: "content_index",
-    SummaryDelta: "summary_index",
-}
-
 _ON_EVENT: Mapping[str, Callable[[PayloadDecoder, OtherEvent, bytes], None]] = {
     "response.created": PayloadDecoder._on_created,  # noqa: SLF001
     "response.completed": PayloadDecoder._on_end,  # noqa: SLF001
@@ -559,15 +557,8 @@ _ON_EVENT: Mapping[str, Callable[[PayloadDecoder, OtherEvent, bytes], None]] = {
     "response.function_call_arguments.done": PayloadDecoder._on_arguments_done,  # noqa: SLF001
     "response.custom_tool_call_input.done": PayloadDecoder._on_arguments_done,  # noqa: SLF001
     "error": PayloadDecoder._on_error,  # noqa: SLF001
-} | {str(kind.__struct_config__.tag): PayloadDecoder._on_odd_delta for kind in _DELTA_KINDS}  # noqa: SLF001
+} | {str(kind.__struct_config__.tag): PayloadDecoder._on_odd_delta for kind in DELTA_KINDS}  # noqa: SLF001
 """What is not named here tells no part of the answer, or tells it again when its item is done."""
-
-
-def _place(event: Any) -> int:
-    kind = type(event)
-    if kind is TextDelta or kind is RefusalDelta or kind is ReasoningDelta:
-        return int(event.content_index)
-    return int(event.summary_index) if kind is SummaryDelta else 0
 
 
 def _text_of(part: Any) -> str:

@@ -57,8 +57,8 @@ from dragoman.ir import (
 from dragoman.ir.values import encode_json, parse_json, single_line, to_raw
 from dragoman.losses import LossLog
 
-_TEXT_TAIL = b',"logprobs":[]}\n\n'
-_TAIL = b"}\n\n"
+_TEXT_TAIL = b',"logprobs":[],"sequence_number":'
+_TAIL = b',"sequence_number":'
 
 
 class _Item:
@@ -75,7 +75,7 @@ class _Item:
 class _Outgoing:
     """One part on its way out: its item, its place there, and the bytes around each of its fragments."""
 
-    __slots__ = ("citations", "head", "item", "kind", "opening", "part", "pieces", "place", "tail")
+    __slots__ = ("citations", "head", "item", "kind", "part", "pieces", "place", "tail")
 
     def __init__(self, part: AnyPart, item: _Item | None = None, place: int = 0) -> None:
         self.part: Any = part
@@ -83,9 +83,8 @@ class _Outgoing:
         self.place = place
         self.kind = ""
         """The event that tells more of it."""
-        self.opening = b""
         self.head = b""
-        """What stands before and after the number of such an event."""
+        """What stands before the text of such an event; what stands between it and the event's number."""
         self.tail = _TAIL
         self.pieces: list[str] = []
         self.citations: list[WireValue] = []
@@ -111,10 +110,22 @@ class EventEncoder:
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:
-                out += self._on_delta(event)
+                if event.citation is None:
+                    out.append(self.fragment(event.index, event.text))
+                else:
+                    out += self._on_citation(event, event.citation)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        part = self._parts.get(index)
+        if part is None:
+            return b""
+        if not part.head:
+            return b"".join(self._first_delta(part, PartDelta(index, text)))
+        return self._flow(part, text)
 
     def close(self) -> bytes:
         return b""
@@ -262,7 +273,7 @@ class EventEncoder:
         outgoing.tail = _TEXT_TAIL if isinstance(part, Text) else _TAIL
         for citation in getattr(part, "citations", ()):
             out += self._cite(outgoing, citation)
-        return out + self._flow(outgoing, part.text) if part.text else out
+        return [*out, self._flow(outgoing, part.text)] if part.text else out
 
     def _begin_message(self, part: AnyPart) -> list[bytes]:
         body: dict[str, Any] = {
@@ -285,26 +296,23 @@ class EventEncoder:
         return {"item_id": item.body["id"], "output_index": item.index, place: outgoing.place}
 
     def _head(self, kind: str, outgoing: _Outgoing, place: str | None = "content_index") -> bytes:
-        """The bytes between the sequence number and a fragment."""
+        """The bytes before a fragment."""
         fields = self._where(outgoing, place or "")
         fields.pop("", None)
         outgoing.kind = kind
-        outgoing.opening = b"event: " + kind.encode() + b'\ndata: {"type":"' + kind.encode() + b'","sequence_number":'
-        return b"," + encode_json(fields)[1:-1] + b',"delta":'
+        return f"event: {kind}\ndata: ".encode() + encode_json({"type": kind, **fields})[:-1] + b',"delta":'
 
-    def _flow(self, outgoing: _Outgoing, text: str) -> list[bytes]:
+    def _flow(self, outgoing: _Outgoing, text: str) -> bytes:
         outgoing.pieces.append(text)
-        number = str(self._sequence).encode()
-        self._sequence += 1
-        return [outgoing.opening + number + outgoing.head + encode_json(text) + outgoing.tail]
+        number = self._sequence
+        self._sequence = number + 1
+        return outgoing.head + encode_json(text) + outgoing.tail + b"%d}\n\n" % number
 
-    def _on_delta(self, event: PartDelta) -> list[bytes]:
+    def _on_citation(self, event: PartDelta, citation: Citation) -> list[bytes]:
         outgoing = self._parts.get(event.index)
         if outgoing is None:
             return []
-        if outgoing.head:
-            return self._flow(outgoing, event.text) if event.citation is None else self._cite(outgoing, event.citation)
-        return self._first_delta(outgoing, event)
+        return self._cite(outgoing, citation) if outgoing.head else self._first_delta(outgoing, event)
 
     def _first_delta(self, outgoing: _Outgoing, event: PartDelta) -> list[bytes]:
         part = outgoing.part
@@ -313,9 +321,9 @@ class EventEncoder:
         if not isinstance(part, Text) or not (event.text or event.citation):
             return []
         out = self._begin_text(outgoing)
-        return out + (
-            self._flow(outgoing, event.text) if event.citation is None else self._cite(outgoing, event.citation)
-        )
+        if event.citation is not None:
+            return out + self._cite(outgoing, event.citation)
+        return [*out, self._flow(outgoing, event.text)]
 
     def _cite(self, outgoing: _Outgoing, citation: Citation) -> list[bytes]:
         annotation = write_annotation(citation, sum(map(len, outgoing.pieces)))
@@ -353,7 +361,8 @@ class EventEncoder:
         out.append(added)
         if call.parsed or call.arguments_text:
             text = (call.arguments_text or "") if call.custom else arguments_as_text(call)
-            out += self._flow(outgoing, text) if text else []
+            if text:
+                out.append(self._flow(outgoing, text))
         return out
 
     def _open_reasoning(self, outgoing: _Outgoing, text: str) -> list[bytes]:
@@ -363,7 +372,7 @@ class EventEncoder:
             self._event("response.reasoning_summary_part.added", **self._where(outgoing, "summary_index"), part=part)
         )
         outgoing.head = self._head("response.reasoning_summary_text.delta", outgoing, "summary_index")
-        return out + self._flow(outgoing, text)
+        return [*out, self._flow(outgoing, text)]
 
     def _add_reasoning(self, outgoing: _Outgoing) -> list[bytes]:
         signature: Signature | None = outgoing.part.signature
@@ -446,7 +455,7 @@ class EventEncoder:
         assert item is not None  # noqa: S101  a call opens at once
         out: list[bytes] = []
         if not outgoing.pieces and not cut and not call.custom:
-            out += self._flow(outgoing, "{}")  # clients parse the text, and nothing is not JSON
+            out.append(self._flow(outgoing, "{}"))  # clients parse the text, and nothing is not JSON
         text = "".join(outgoing.pieces)
         key = "input" if call.custom else "arguments"
         where = {"item_id": item.body["id"], "output_index": item.index}

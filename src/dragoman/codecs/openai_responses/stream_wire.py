@@ -2,46 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 
 class TextDelta(Struct, gc=False, tag="response.output_text.delta"):
     output_index: int
     delta: str | None = None
-    content_index: int = 0
+    place: int = field(default=0, name="content_index")
 
 
 class RefusalDelta(Struct, gc=False, tag="response.refusal.delta"):
     output_index: int
     delta: str | None = None
-    content_index: int = 0
+    place: int = field(default=0, name="content_index")
 
 
 class SummaryDelta(Struct, gc=False, tag="response.reasoning_summary_text.delta"):
     output_index: int
     delta: str | None = None
-    summary_index: int = 0
+    place: int = field(default=0, name="summary_index")
 
 
 class ReasoningDelta(Struct, gc=False, tag="response.reasoning_text.delta"):
     output_index: int
     delta: str | None = None
-    content_index: int = 0
+    place: int = field(default=0, name="content_index")
 
 
 class ArgumentsDelta(Struct, gc=False, tag="response.function_call_arguments.delta"):
+    place: ClassVar[int] = 0
     output_index: int
     delta: str | None = None
 
 
 class InputDelta(Struct, gc=False, tag="response.custom_tool_call_input.delta"):
+    place: ClassVar[int] = 0
     output_index: int
     delta: str | None = None
 
 
 Delta: TypeAlias = TextDelta | RefusalDelta | SummaryDelta | ReasoningDelta | ArgumentsDelta | InputDelta
+DELTA_KINDS = (TextDelta, RefusalDelta, SummaryDelta, ReasoningDelta, ArgumentsDelta, InputDelta)
 
 
 class OtherEvent(Struct, gc=False):
