@@ -18,7 +18,7 @@ DEVELOP := $(VENV)/.stamp-develop
 .PHONY: help run test lint format unit bench fidelity lock clean
 
 help:
-	@echo "make run     convert a bundled transcript through every format and show what crossed"
+	@echo "make run     convert a bundled transcript through every format, then call a tool with every provider, simulated"
 	@echo "make test    everything that has to hold: lint, formatting, types, tests"
 	@echo "make lint    ruff and mypy only"
 	@echo "make unit    pytest only              (ARGS='-k gemini' passes options on)"
@@ -32,6 +32,7 @@ help:
 
 run: $(RUNTIME)
 	@$(PY) -m dragoman demo
+	@$(PY) -m dragoman tour
 
 test: lint unit
 	@echo "==> all good"
@@ -79,8 +80,8 @@ $(CREATED):
 
 # hatchling comes from the lock too (no build isolation): every package that takes part is pinned, and none is fetched twice.
 $(RUNTIME): $(CREATED) pyproject.toml requirements.lock
-	@echo "==> installing dragoman and its one dependency"
-	@$(PIP) install -c requirements.lock hatchling msgspec
+	@echo "==> installing dragoman, its one dependency, and aiohttp for the tour of the providers"
+	@$(PIP) install -c requirements.lock hatchling msgspec aiohttp
 	@$(PIP) install --no-build-isolation --no-deps -e .
 	@touch $@
 

@@ -197,3 +197,11 @@ def test_the_doctor_sees_what_is_there(dragoman_sim: Simulator) -> None:
     asked = run("doctor", "--timeout", "3", **where)
     rows = {line.split()[0]: line.split()[1] for line in asked.stdout.splitlines() if line}
     assert (rows["anthropic"], rows["ollama"], rows["vllm"]) == ("works", "works", "-")
+
+
+def test_the_tour_visits_everybody() -> None:
+    for further in ((), ("--whole",)):
+        ran = run("tour", *further)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert ran.stdout.count("  stop, ") == 9
+        assert ran.stdout.count('-> get_weather {"city":"Tokyo"}') == 9

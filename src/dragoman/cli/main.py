@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import ModuleType
 from typing import NoReturn
 
-from dragoman.cli import ask, convert, demo, doctor, fidelity, formats, inspect, models, run, schema, sim
+from dragoman.cli import ask, convert, demo, doctor, fidelity, formats, inspect, models, run, schema, sim, tour
 from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, CommandError, system_reason
 
 # Command modules import nothing of dragoman until they run, so that --help costs no more than argparse.
@@ -26,6 +26,7 @@ COMMANDS: dict[str, ModuleType] = {
     "doctor": doctor,
     "sim": sim,
     "demo": demo,
+    "tour": tour,
 }
 _REPORT_STYLES = frozenset({"json", "table", "none"})
 

@@ -97,7 +97,7 @@ def open_channel(provider: Provider, given: Options) -> Channel:
         limits=given.get("limits") or SizeLimits(),
         retry=given.get("retry") or RetryPolicy(),
         on_retry=given.get("on_retry"),
-        headers=dict(given.get("headers", {})),
+        headers={name.lower(): value for name, value in given.get("headers", {}).items()},
     )
 
 

@@ -118,6 +118,7 @@ def _connecting(seconds: float | None) -> aiohttp.ClientTimeout:
 
 class AiohttpResponse:
     __slots__ = (
+        "_at_end",
         "_deadlines",
         "_end",
         "_now",
@@ -136,6 +137,7 @@ class AiohttpResponse:
         self._response = response
         self._timeouts = timeouts
         self._read = response.content.readany
+        self._at_end = response.content.at_eof
         self._deadlines = opened.deadlines
         self._now = opened.loop.time
         self._pause = inf if timeouts.between_bytes is None else timeouts.between_bytes
@@ -146,6 +148,10 @@ class AiohttpResponse:
         self.headers: Mapping[str, str] = response.headers
 
     async def chunk(self) -> bytes:
+        if self._at_end():
+            # Nearly always so after the first piece of an answer that is not streamed.
+            self._response.release()
+            return b""
         try:
             data = await self._deadlines.wait(self._read(), self._until)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:

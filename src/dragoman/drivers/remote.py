@@ -211,10 +211,11 @@ class RemoteDriver:
         return _with_own_names(completion, call.request, channel.codec)
 
     def _conclude(self, call: Call, completion: Completion, failure: Failure | None = None) -> QueryResult:
+        provider = self.channel.provider
         metadata = CallMetadata(
-            provider=self.channel.provider.name,
+            provider=provider.name,
             model=completion.model or call.request.model,
-            request_id=_request_id(self.channel.provider, call.headers) or (failure and failure.request_id) or None,
+            request_id=_request_id(provider, call.headers) or (None if failure is None else failure.request_id),
             attempts=call.attempts,
             seconds=time.monotonic() - call.started,
             first_byte_seconds=call.first_byte,

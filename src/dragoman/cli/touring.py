@@ -1,0 +1,105 @@
+"""The work behind `dragoman tour`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, one_line
+from dragoman.cli.terminal import Terminal, shortened, stdout, terminal_of
+from dragoman.drivers.base import QueryResult
+from dragoman.drivers.connecting import connect
+from dragoman.drivers.remote import RemoteDriver
+from dragoman.errors import DragomanError
+from dragoman.ir import Message, ToolCall, ToolResult
+from dragoman.ir.values import compact_text
+
+QUESTION = "Get the weather and the time of Tokyo."
+_CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+_ANSWERS: Mapping[str, str] = {"get_weather": "18 degrees, light rain", "get_time": "14:05"}
+_TOOLS = [{"name": name, "description": name.replace("_", " "), "parameters": _CITY} for name in _ANSWERS]
+
+
+class Stop(NamedTuple):
+    """A model, where its simulator stands, and what its address needs."""
+
+    model: str
+    mount: str
+    place: Mapping[str, str] = {}
+
+
+STOPS = (
+    Stop("openai/gpt-5.6", "/openai/v1"),
+    Stop("openai-chat/gpt-5.6", "/openai/v1"),
+    Stop("anthropic/claude-sonnet-5", "/anthropic"),
+    Stop("gemini/gemini-3.8-flash", "/gemini"),
+    Stop("vertex/gemini-3.8-flash", "/vertex"),
+    Stop("vertex-anthropic/claude-sonnet-5", "", {"project": "tour", "location": "global"}),
+    Stop("ollama/qwen3", "/ollama"),
+    Stop("bedrock/anthropic.claude-opus-4-8", "/bedrock", {"region": "eu-central-1"}),
+    Stop("azure/gpt-5.6", "", {"api_version": "2025-04-01-preview"}),
+)
+_NEXT = """\
+The same lines for all of them:
+
+  driver = dragoman.connect("anthropic/claude-sonnet-5")
+  result = await driver.query("Weather in Tokyo?", tools=[weather])
+
+With a key in the environment they reach the real one (dragoman doctor tells which are there):
+
+  dragoman ask anthropic/claude-sonnet-5 "Why is the sky blue?"
+  dragoman sim                                        these simulators, for your own code and tests"""
+
+
+def tour(*, streams: bool) -> int:
+    try:
+        from dragoman.sim.server import Simulator
+    except ImportError as error:
+        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[http,sim]'") from None
+    screen = terminal_of(stdout())
+    with Simulator() as simulator:
+        print(screen.paint(f"{len(STOPS)} providers, simulated at {simulator.url}", "bold"), file=stdout())
+        print(f"the question: {QUESTION}\n", file=stdout())
+        failed = asyncio.run(_travel(simulator.url, screen, streams=streams))
+    print(_NEXT, file=stdout())
+    return STREAM_FAILED if failed else OK
+
+
+async def _travel(url: str, screen: Terminal, *, streams: bool) -> int:
+    failed = 0
+    for stop in STOPS:
+        options: Any = {"base_url": url + stop.mount, "api_key": "tour", "environment": {}, "proxy": "", **stop.place}
+        async with connect(stop.model, **options) as driver:
+            try:
+                await _visit(driver, lambda text: print(text, file=stdout(), flush=True), screen, streams=streams)
+            except DragomanError as error:
+                failed += 1
+                print(one_line(f"dragoman: {stop.model}: {error}"), file=sys.stderr)
+    return failed
+
+
+async def _visit(driver: RemoteDriver, tell: Callable[[str], None], screen: Terminal, *, streams: bool) -> None:
+    started = time.perf_counter()
+    tell(screen.paint(driver.name, "cyan"))
+    first = await _ask(driver, [], streams=streams)
+    calls = first.tool_calls or ()
+    for call in calls:
+        tell(f"  -> {call.name} {compact_text(call.arguments)}")
+    second = await _ask(driver, [first.message, Message("tool", tuple(map(_run, calls)))], streams=streams)
+    tell(f"  {shortened(second.content, screen.width - 2)}")
+    spent = sum(one.usage.input + one.usage.output for one in (first, second) if one.usage is not None)
+    milliseconds = (time.perf_counter() - started) * 1000
+    tell(screen.paint(f"  {second.finish_reason}, {spent} tokens, {milliseconds:.0f} ms\n", "dim"))
+
+
+async def _ask(driver: RemoteDriver, messages: list[Message], *, streams: bool) -> QueryResult:
+    if streams:
+        return await driver.stream_query(QUESTION, tools=_TOOLS, messages=messages).result
+    return await driver.query(QUESTION, tools=_TOOLS, messages=messages)
+
+
+def _run(call: ToolCall) -> ToolResult:
+    return ToolResult(call.id, call.name, "text", _ANSWERS[call.name])
