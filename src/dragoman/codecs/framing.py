@@ -378,6 +378,24 @@ class AwsEventStream(_Bounded):
         super().__init__(limits, source)
         self._needed = _PRELUDE_BYTES  # before there is anything to look at
 
+    def feed(self, chunk: bytes) -> list[bytes]:
+        size = len(chunk)
+        total = self.total + size
+        if self.clean and size > _PRELUDE_BYTES + _CRC_BYTES and total <= self.small:
+            # The usual case: one chunk is one frame.
+            length, header_bytes, crc = _PRELUDE.unpack_from(chunk)
+            start = _PRELUDE_BYTES + header_bytes
+            head = _heads.get(chunk[_PRELUDE_BYTES:start])
+            if (
+                head is not None
+                and length == size > start + _CRC_BYTES
+                and zlib.crc32(chunk[: _PRELUDE_BYTES - _CRC_BYTES]) == crc
+                and zlib.crc32(chunk[:-_CRC_BYTES]).to_bytes(_CRC_BYTES, "big") == chunk[-_CRC_BYTES:]
+            ):
+                self.total = total
+                return [head + chunk[start:-_CRC_BYTES] + b"}"]
+        return super().feed(chunk)
+
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
         if self._held + len(chunk) < self._needed:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from zlib import crc32
 
 import msgspec
 
 from dragoman.codecs.framing import aws_frame, aws_headers
-from dragoman.codecs.templates import Ring, Template, read_string
+from dragoman.codecs.templates import Ring, read_string
 
 _PRELUDE = struct.Struct(">III")
 _PRELUDE_BYTES = 12
@@ -73,9 +74,23 @@ _PADDINGS = frozenset(_ALPHABET[:length] + b'"}' for length in range(len(_ALPHAB
 """The ends of payloads: each is padded with as much of the alphabet as it takes to hide how long its text is."""
 
 
-_MOST_OPENINGS, _MOST_LENGTHS = 32, 256
-_starts: dict[bytes, dict[int, tuple[bytes, int]]] = {}
-"""What stands between the lengths and the text -> length of a frame -> all that stands before the text, and its CRC."""
+_MOST_LENGTHS = 256
+
+
+class _Flow:
+    """How more of one block looks in its frame."""
+
+    def __init__(self, block: int, kind: str) -> None:
+        head, self.tail = around(block, kind)
+        self.seam = self.tail[:-1] + b',"p":"'
+        self.opening = _DELTA_HEADERS + head
+        start = _PRELUDE_BYTES + len(self.opening)
+        self.before, self.rest = slice(start), slice(start, -_CRC_BYTES)
+        self.known: dict[int, tuple[bytes, int]] = {}
+        """Length of a frame -> all that stands before its text, and the CRC of that."""
+
+
+_flow_of = lru_cache(maxsize=32)(_Flow)
 
 
 class Fragments(Ring):
@@ -83,44 +98,35 @@ class Fragments(Ring):
 
     def __init__(self) -> None:
         super().__init__()
-        self._opening = b""
-        self._before = self._rest = slice(0)
-        self._seam = self._tail = b""
-        self._known: dict[int, tuple[bytes, int]] = {}
+        self._flow: _Flow | None = None
 
     def flow(self, block: int, part: int, kind: str) -> None:
-        head, self._tail = around(block, kind)
-        self._seam = self._tail[:-1] + b',"p":"'
-        self._opening = _DELTA_HEADERS + head
-        before = _PRELUDE_BYTES + len(self._opening)
-        self._before, self._rest = slice(before), slice(before, -_CRC_BYTES)
-        if len(_starts) >= _MOST_OPENINGS:
-            _starts.clear()
-        self._known = _starts.setdefault(self._opening, {})
-        self.last = Template(b"", b"", part)
+        self._flow = _flow_of(block, kind)
+        self.last.index = part
 
     def clear(self) -> None:
-        self._opening = b""
-        self._known = {}
+        self._flow = None
 
     def read(self, data: bytes) -> str | None:
-        known = self._known.get(len(data))
+        flow = self._flow
+        if flow is None:
+            return None
+        size = len(data)
+        known = flow.known.get(size)
         if known is None:
-            known = self._learn(data)
+            known = _learn(flow, data)
             if known is None:
                 return None
         start, checked = known
-        rest = data[self._rest]
-        if data[self._before] != start or crc32(rest, checked) != _read_crc(data, _LAST)[0]:
+        rest = data[flow.rest]
+        passed = self.passed + size
+        if data[flow.before] != start or crc32(rest, checked) != _read_crc(data, _LAST)[0] or passed > self.room:
             return None
-        said, seam, padding = rest.rpartition(self._seam)
-        if not seam:
-            said = rest.removesuffix(self._tail)  # what does not end so is no string either
-        elif padding not in _PADDINGS:
-            return None
-        passed = self.passed + len(data)
-        if passed > self.room:
-            return None
+        said, seam, padding = rest.rpartition(flow.seam)
+        if padding not in _PADDINGS:
+            if seam:
+                return None
+            said = rest.removesuffix(flow.tail)  # what does not end so is no string either
         try:
             text = read_string(said)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -130,20 +136,21 @@ class Fragments(Ring):
         self.passed = passed
         return text
 
-    def _learn(self, data: bytes) -> tuple[bytes, int] | None:
-        """From a frame of a new length."""
-        if not self._opening or not data.startswith(self._opening, _PRELUDE_BYTES):
-            return None
-        length, header_bytes, crc = _PRELUDE.unpack_from(data)
-        start = data[self._before]
-        if (
-            length != len(data)
-            or length < len(start) + _CRC_BYTES
-            or header_bytes != len(_DELTA_HEADERS)
-            or crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) != crc
-        ):
-            return None
-        if len(self._known) >= _MOST_LENGTHS:
-            self._known.clear()
-        known = self._known[length] = (start, crc32(start))
-        return known
+
+def _learn(flow: _Flow, data: bytes) -> tuple[bytes, int] | None:
+    """From a frame of a new length."""
+    if not data.startswith(flow.opening, _PRELUDE_BYTES):
+        return None
+    length, header_bytes, crc = _PRELUDE.unpack_from(data)
+    start = data[flow.before]
+    if (
+        length != len(data)
+        or length < len(start) + _CRC_BYTES
+        or header_bytes != len(_DELTA_HEADERS)
+        or crc32(data[: _PRELUDE_BYTES - _CRC_BYTES]) != crc
+    ):
+        return None
+    if len(flow.known) >= _MOST_LENGTHS:
+        flow.known.clear()
+    known = flow.known[length] = (start, crc32(start))
+    return known
