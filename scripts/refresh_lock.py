@@ -35,9 +35,10 @@ def normalised(requirement: str) -> str:
 
 def declared_groups() -> dict[str, list[str]]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
     return {
         "build": project["build-system"]["requires"],
-        "runtime": project["project"]["dependencies"] + project["project"]["optional-dependencies"]["all"],
+        "runtime": project["project"]["dependencies"] + extras["all"] + extras["local"],
         **project["dependency-groups"],
     }
 
