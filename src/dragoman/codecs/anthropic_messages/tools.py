@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec import UNSET, Raw, Struct, structs
+from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_mark
 from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ToolChoiceWire, ToolWire
 from dragoman.codecs.claude import forces_call
+from dragoman.codecs.object_schemas import NOTHING, adapted, is_plain_object, object_schema
 from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool as Tool
@@ -22,13 +22,7 @@ from dragoman.ir.requests import definition_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
-if TYPE_CHECKING:
-    from dragoman.schema import SchemaNote
-
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
-
-NOTHING = Raw(b'{"type":"object","properties":{}}')
-"""The schema of a tool that takes nothing: the field is required."""
 
 FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
 """The schema of a custom tool, which takes free text: its calls have the argument `input`."""
@@ -87,7 +81,7 @@ def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: Los
         if isinstance(tool, ToolDefinition):
             schema, enforced = parameters_held(tool), tool.strict
             if not (native or (type(schema) is Raw and is_plain_object(bytes(schema)))):
-                schema = _object_schema(tool, log)
+                schema = object_schema(tool, request.tools, log, PROFILE.name)
             if enforced is None and tool.metadata is None and tool.cache is None:
                 description = tool.description
                 wires.append(ToolWire(tool.name, UNSET if description is None else description, schema))
@@ -122,57 +116,12 @@ def _encode_function(
     return spliced(wire, notes) if notes else wire
 
 
-def is_plain_object(schema: bytes) -> bool:
-    """Certainly an object schema without alternatives at its root, told by a glance; False: look closer."""
-    return schema.startswith(b'{"type":"object"') and b'Of"' not in schema
-
-
-class _Adapted(Struct, frozen=True):
-    schema: Raw
-    notes: tuple[SchemaNote, ...] = ()
-    refusal: str = ""
-
-
-@lru_cache(maxsize=512)
-def _adapted(schema: bytes, dialect_name: str) -> _Adapted:
-    """An agent sends the same schemas on every turn: what had to be done about one is remembered."""
-    # Imported here: most schemas need nothing, and then the package is never loaded.
-    from dragoman import schema as schemas  # noqa: PLC0415
-
-    dialect: schemas.SchemaDialect = getattr(schemas, dialect_name)
-    if not schemas.needs_adaptation(schema, dialect):
-        return _Adapted(Raw(schema))
-    try:
-        adapted = schemas.adapt_schema(parse_json(schema), dialect)
-    except schemas.SchemaError as error:
-        return _Adapted(Raw(schema), refusal=str(error))
-    changed = any(note.action != "kept" for note in adapted.notes)
-    return _Adapted(Raw(encode_json(adapted.schema)) if changed else Raw(schema), adapted.notes)
-
-
-def _object_schema(tool: ToolDefinition, log: LossLog) -> Raw:
-    """The root must say that it is an object, and may offer no alternatives."""
-    held = parameters_held(tool)
-    if held is None or bytes(to_raw(held)) == b"null":
-        return NOTHING
-    adapted = _adapted(bytes(to_raw(held)), "ANTHROPIC_INPUT")
-    if adapted.refusal:
-        raise EncodeError(path=f"tool {tool.name!r}", reason=adapted.refusal, target=PROFILE.name)
-    for note in adapted.notes:
-        field = "parameters" + note.path.removeprefix("$")
-        if note.exact:
-            log.invent(tool, field, f"schema keyword {note.keyword!r}", note.reason)
-        else:
-            log.degrade(tool, field, f"schema keyword {note.keyword!r}", note.reason)
-    return adapted.schema
-
-
 def _can_enforce(tool: ToolDefinition, before: int, log: LossLog) -> bool | None:
     """True, or None when this API cannot enforce the schema: leaving `strict` out keeps the schema whole."""
     schema = NOTHING if tool.parameters is None else to_raw(parameters_held(tool))
-    adapted = _adapted(bytes(schema), "ANTHROPIC_STRICT")
-    if adapted.refusal or adapted.notes:
-        why = adapted.refusal or f"{adapted.notes[0].keyword}: {adapted.notes[0].reason}"
+    found = adapted(bytes(schema), "ANTHROPIC_STRICT")
+    if found.refusal or found.notes:
+        why = found.refusal or f"{found.notes[0].keyword}: {found.notes[0].reason}"
         log.degrade(tool, "strict", "strict", f"this API cannot enforce the schema ({why})")
     elif before == MOST_STRICT_TOOLS:
         log.degrade(tool, "strict", "strict", f"this API takes {MOST_STRICT_TOOLS} strict tools in one request")
@@ -276,13 +225,13 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
 
 
 def _answer_schema(request: Request, schema: Raw, log: LossLog) -> Raw:
-    adapted = _adapted(bytes(schema), "ANTHROPIC_FORMAT")
-    if adapted.refusal:
-        raise EncodeError(path="structured output", reason=adapted.refusal, target=PROFILE.name)
-    for note in adapted.notes:
+    found = adapted(bytes(schema), "ANTHROPIC_FORMAT")
+    if found.refusal:
+        raise EncodeError(path="structured output", reason=found.refusal, target=PROFILE.name)
+    for note in found.notes:
         if note.action == "kept":
             raise EncodeError(path=note.path, reason=f"{note.keyword}: {note.reason}", target=PROFILE.name)
         if not note.exact:
             field = "output.schema" + note.path.removeprefix("$")
             log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
-    return adapted.schema
+    return found.schema

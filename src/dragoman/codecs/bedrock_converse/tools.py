@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.bedrock_converse.caching import marked
 from dragoman.codecs.bedrock_converse.parts import PartEncoder, own
@@ -22,6 +21,7 @@ from dragoman.codecs.bedrock_converse.wire import (
     ToolWire,
     exact,
 )
+from dragoman.codecs.object_schemas import NOTHING, adapted, is_plain_object, object_schema
 from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, spliced
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import AnyTool as Tool
@@ -31,16 +31,10 @@ from dragoman.ir.requests import definition_held, parameters_held, schema_held
 from dragoman.ir.values import compact_text, encode_json, exact_json, parse_json, to_raw
 from dragoman.losses import LossLog
 
-if TYPE_CHECKING:
-    from dragoman.schema import SchemaNote
-
 _formats = WireReader(TextFormat, "bedrock-converse output format")
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
-
-NOTHING = Raw(b'{"type":"object","properties":{}}')
-"""The schema of a tool that takes nothing: the field is required."""
 
 FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
 """The schema of a custom tool, which takes free text: its calls have the argument `input`."""
@@ -125,7 +119,7 @@ def _encode_function(tool: ToolDefinition, request: Request, log: LossLog, *, na
     strict: Any = UNSET if tool.strict is None else tool.strict
     if not native:
         if not (type(schema) is Raw and is_plain_object(bytes(schema))):
-            schema = _object_schema(tool, log)
+            schema = object_schema(tool, request.tools, log, PROFILE.name)
         # An empty description is refused: at least one character, or no key at all.
         description = description or UNSET
         strict = UNSET if strict is UNSET else _enforced(tool, request, log)
@@ -140,58 +134,13 @@ def _encode_function(tool: ToolDefinition, request: Request, log: LossLog, *, na
     return spliced(ToolWire(spec), notes)
 
 
-def is_plain_object(schema: bytes) -> bool:
-    """Certainly an object schema without alternatives at its root, told by a glance; False: look closer."""
-    return schema.startswith(b'{"type":"object"') and b'Of"' not in schema
-
-
-class _Adapted(Struct, frozen=True):
-    schema: Raw
-    notes: tuple[SchemaNote, ...] = ()
-    refusal: str = ""
-
-
-@lru_cache(maxsize=512)
-def _adapted(schema: bytes, dialect_name: str) -> _Adapted:
-    """An agent sends the same schemas on every turn: what had to be done about one is remembered."""
-    # Imported here: most schemas need nothing, and then the package is never loaded.
-    from dragoman import schema as schemas  # noqa: PLC0415
-
-    dialect: schemas.SchemaDialect = getattr(schemas, dialect_name)
-    if not schemas.needs_adaptation(schema, dialect):
-        return _Adapted(Raw(schema))
-    try:
-        adapted = schemas.adapt_schema(parse_json(schema), dialect)
-    except schemas.SchemaError as error:
-        return _Adapted(Raw(schema), refusal=str(error))
-    changed = any(note.action != "kept" for note in adapted.notes)
-    return _Adapted(Raw(encode_json(adapted.schema)) if changed else Raw(schema), adapted.notes)
-
-
-def _object_schema(tool: ToolDefinition, log: LossLog) -> Raw:
-    """The root must say that it is an object; Claude underneath takes no alternatives there."""
-    held = parameters_held(tool)
-    if held is None or bytes(to_raw(held)) == b"null":
-        return NOTHING
-    adapted = _adapted(bytes(to_raw(held)), "ANTHROPIC_INPUT")
-    if adapted.refusal:
-        raise EncodeError(path=f"tool {tool.name!r}", reason=adapted.refusal, target=PROFILE.name)
-    for note in adapted.notes:
-        field = "parameters" + note.path.removeprefix("$")
-        if note.exact:
-            log.invent(tool, field, f"schema keyword {note.keyword!r}", note.reason)
-        else:
-            log.degrade(tool, field, f"schema keyword {note.keyword!r}", note.reason)
-    return adapted.schema
-
-
 def _enforced(tool: ToolDefinition, request: Request, log: LossLog) -> WireValue:
     """Leaving `strict` out where the schema cannot be enforced keeps the schema whole."""
     if not tool.strict:
         return False
     schema = NOTHING if tool.parameters is None else to_raw(parameters_held(tool))
-    adapted = _adapted(bytes(schema), "ANTHROPIC_STRICT")
-    why = adapted.refusal or (f"{adapted.notes[0].keyword}: {adapted.notes[0].reason}" if adapted.notes else "")
+    found = adapted(bytes(schema), "ANTHROPIC_STRICT")
+    why = found.refusal or (f"{found.notes[0].keyword}: {found.notes[0].reason}" if found.notes else "")
     if limits_of(request.model).thinking != "claude":
         why = "this model follows no schema strictly"
     if not why:
@@ -329,13 +278,13 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
 
 
 def _answer_schema(request: Request, schema: Raw, log: LossLog) -> Raw:
-    adapted = _adapted(bytes(schema), "ANTHROPIC_FORMAT")
-    if adapted.refusal:
-        raise EncodeError(path="structured output", reason=adapted.refusal, target=PROFILE.name)
-    for note in adapted.notes:
+    found = adapted(bytes(schema), "ANTHROPIC_FORMAT")
+    if found.refusal:
+        raise EncodeError(path="structured output", reason=found.refusal, target=PROFILE.name)
+    for note in found.notes:
         if note.action == "kept":
             raise EncodeError(path=note.path, reason=f"{note.keyword}: {note.reason}", target=PROFILE.name)
         if not note.exact:
             field = "output.schema" + note.path.removeprefix("$")
             log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
-    return adapted.schema
+    return found.schema

@@ -1,0 +1,67 @@
+"""Tools for Claude, behind whatever API: the root of a schema says that it is an object, and offers no alternatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from msgspec import Raw, Struct
+
+from dragoman.errors import EncodeError
+from dragoman.ir import AnyTool, ToolDefinition
+from dragoman.ir.requests import parameters_held
+from dragoman.ir.values import encode_json, parse_json, to_raw
+from dragoman.losses import LossLog
+
+if TYPE_CHECKING:
+    from dragoman.schema import SchemaNote
+
+NOTHING = Raw(b'{"type":"object","properties":{}}')
+"""The schema of a tool that takes nothing: the field is required."""
+
+
+def is_plain_object(schema: bytes) -> bool:
+    """Certainly an object schema without alternatives at its root, told by a glance; False: look closer."""
+    return schema.startswith(b'{"type":"object"') and b'Of"' not in schema
+
+
+class Adapted(Struct, frozen=True):
+    schema: Raw
+    notes: tuple[SchemaNote, ...] = ()
+    refusal: str = ""
+
+
+@lru_cache(maxsize=512)
+def adapted(schema: bytes, dialect_name: str) -> Adapted:
+    """An agent sends the same schemas on every turn: what had to be done about one is remembered."""
+    # Imported here: most schemas need nothing, and then the package is never loaded.
+    from dragoman import schema as schemas  # noqa: PLC0415
+
+    dialect: schemas.SchemaDialect = getattr(schemas, dialect_name)
+    if not schemas.needs_adaptation(schema, dialect):
+        return Adapted(Raw(schema))
+    try:
+        found = schemas.adapt_schema(parse_json(schema), dialect)
+    except schemas.SchemaError as error:
+        return Adapted(Raw(schema), refusal=str(error))
+    changed = any(note.action != "kept" for note in found.notes)
+    return Adapted(Raw(encode_json(found.schema)) if changed else Raw(schema), found.notes)
+
+
+def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Raw:
+    """The tool's parameters as an object schema; `tools` are all of the request's."""
+    held = parameters_held(tool)
+    if held is None or bytes(to_raw(held)) == b"null":
+        return NOTHING
+    found = adapted(bytes(to_raw(held)), "ANTHROPIC_INPUT")
+    if found.refusal:
+        place = next((index for index, other in enumerate(tools) if other is tool), 0)
+        raise EncodeError(path=f"$.tools[{place}].parameters", reason=found.refusal, target=target)
+    for note in found.notes:
+        field = "parameters" + note.path.removeprefix("$")
+        if note.exact:
+            log.invent(tool, field, f"schema keyword {note.keyword!r}", note.reason)
+        else:
+            log.degrade(tool, field, f"schema keyword {note.keyword!r}", note.reason)
+    return found.schema
