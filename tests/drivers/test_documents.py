@@ -10,6 +10,7 @@ import pytest
 from dragoman import errors
 from dragoman.drivers.base import Settings
 from dragoman.drivers.providers import PROVIDERS
+from dragoman.sim.server import Simulator
 
 ROW = re.compile(r"^\| \[([\w-]+)\]\(#([\w-]+)\) \| ([\w-]+) \| (.*?) \| (.*?) \|$", re.MULTILINE)
 TEXT = (Path(__file__).parents[2] / "docs" / "providers.md").read_text(encoding="utf-8")
@@ -36,3 +37,14 @@ def test_every_error_is_named() -> None:
     kinds: list[type[errors.ProviderError]] = [errors.ProviderError, *errors.ProviderError.__subclasses__()]
     for kind in kinds:
         assert re.search(rf"`(?:dragoman\.)?{kind.__name__}`", TEXT), kind
+
+
+def test_the_example_runs(
+    dragoman_sim: Simulator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "any")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", dragoman_sim.url + "/anthropic")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    exec(compile(example, "docs/providers.md", "exec"), {"__name__": "example"})  # noqa: S102 - our own document
+    assert "18 degrees" in capsys.readouterr().out
+    assert [recorded.status for recorded in dragoman_sim.requests] == [200, 200, 200]

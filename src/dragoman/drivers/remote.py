@@ -159,7 +159,7 @@ class RemoteDriver:
             return self._conclude(call, completion, failure)
 
         source = RemoteSource(self.channel, call)
-        return StreamResult(source, conclude, provider=self.name, errors=merged.get("errors", "raise"))
+        return StreamResult(source, conclude, provider=self.channel.provider.name, errors=merged.get("errors", "raise"))
 
     async def close(self) -> None:
         await self.channel.transport.close()
@@ -207,7 +207,7 @@ class RemoteDriver:
             raise _told_by(channel, _failure_within(channel, call, body) or unread) from error
         failure = _failure_within(channel, call, body) or failure_in(completion)
         if failure is not None:
-            raise provider_error(_told_by(channel, failure).failure, provider=self.name, partial=completion)
+            raise provider_error(_told_by(channel, failure).failure, provider=channel.provider.name, partial=completion)
         return _with_own_names(completion, call.request, channel.codec)
 
     def _conclude(self, call: Call, completion: Completion, failure: Failure | None = None) -> QueryResult:

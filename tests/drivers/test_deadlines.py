@@ -1,0 +1,93 @@
+"""Many waits, one timer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from math import inf
+
+import pytest
+
+from dragoman.drivers.deadlines import TICK, Deadlines
+
+
+def test_a_wait_ends_in_time_or_in_an_error() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        deadlines = Deadlines(loop)
+        assert await deadlines.wait(asyncio.sleep(0.01, "done"), loop.time() + 1) == "done"
+        assert await deadlines.wait(asyncio.sleep(0.01, "done"), inf) == "done"
+        started = time.monotonic()
+        with pytest.raises(TimeoutError):
+            await deadlines.wait(asyncio.sleep(60), loop.time() + 0.1)
+        assert 0.1 <= time.monotonic() - started < 0.1 + 10 * TICK
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+        # The task is as good as before.
+        await asyncio.sleep(0)
+        deadlines.close()
+
+    asyncio.run(run())
+
+
+def test_many_waits_end_each_in_its_own_time() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        deadlines = Deadlines(loop)
+
+        async def one(number: int) -> bool:
+            try:
+                await deadlines.wait(asyncio.sleep(0.3), loop.time() + (0.05 if number % 2 else 60))
+            except TimeoutError:
+                return False
+            return True
+
+        assert await asyncio.gather(*map(one, range(500))) == [number % 2 == 0 for number in range(500)]
+        deadlines.close()
+
+    asyncio.run(run())
+
+
+def test_whoever_is_cancelled_by_others_is_cancelled() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        deadlines = Deadlines(loop)
+        waiting = asyncio.ensure_future(deadlines.wait(asyncio.sleep(60), loop.time() + 60))
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+        async def swallowed_one() -> str:
+            """A cancellation that somebody caught earlier is none of ours."""
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.sleep(0)
+            try:
+                await deadlines.wait(asyncio.sleep(60), loop.time() + 0.05)
+            except TimeoutError:
+                return "timed out"
+            return "finished"
+
+        assert await asyncio.ensure_future(swallowed_one()) == "timed out"
+        async with asyncio.timeout(5):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await deadlines.wait(asyncio.sleep(60), loop.time() + 60)
+        deadlines.close()
+
+    asyncio.run(run())
+
+
+def test_nothing_ticks_when_nobody_waits() -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        deadlines = Deadlines(loop)
+        await deadlines.wait(asyncio.sleep(0), loop.time() + 60)
+        await asyncio.sleep(3 * TICK)
+        assert deadlines._timer is None  # noqa: SLF001 - what nobody sees is the point
+
+    asyncio.run(run())
