@@ -70,10 +70,9 @@ def frame_writer(headers: bytes) -> Callable[[bytes], bytes]:
 
 _DELTA_HEADERS = event_headers("contentBlockDelta")
 _ALPHABET = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-_PADDINGS = frozenset(_ALPHABET[:length] + b'"}' for length in range(len(_ALPHABET) + 1))
-"""The ends of payloads: each is padded with as much of the alphabet as it takes to hide how long its text is."""
-
-
+"""Payloads are padded with as much of it as it takes to hide how long a text is."""
+_LAST_LETTER = -3 - _CRC_BYTES
+"""Where the last letter of the padding stands, before two closing marks and the CRC."""
 _MOST_LENGTHS = 256
 
 
@@ -82,7 +81,12 @@ class _Flow:
 
     def __init__(self, block: int, kind: str) -> None:
         head, self.tail = around(block, kind)
-        self.seam = self.tail[:-1] + b',"p":"'
+        seam = self.tail[:-1] + b',"p":"'
+        self.tails = [self.tail] * 256
+        """By the last letter of a padding, which tells its length: all that stands behind the text."""
+        for place, letter in enumerate(_ALPHABET):
+            self.tails[letter] = seam + _ALPHABET[: place + 1] + b'"}'
+        self.unpadded = seam + b'"}'
         self.opening = _DELTA_HEADERS + head
         start = _PRELUDE_BYTES + len(self.opening)
         self.before, self.rest = slice(start), slice(start, -_CRC_BYTES)
@@ -122,19 +126,24 @@ class Fragments(Ring):
         passed = self.passed + size
         if data[flow.before] != start or crc32(rest, checked) != _read_crc(data, _LAST)[0] or passed > self.room:
             return None
-        said, seam, padding = rest.rpartition(flow.seam)
-        if padding not in _PADDINGS:
-            if seam:
-                return None
-            said = rest.removesuffix(flow.tail)  # what does not end so is no string either
+        # What does not end so is no string either.
+        said = rest.removesuffix(flow.tails[data[_LAST_LETTER]])
         try:
-            text = read_string(said)
+            text: str | None = read_string(said)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
+            text = _without_letters(flow, rest)
         if not text:
             return None
         self.passed = passed
         return text
+
+
+def _without_letters(flow: _Flow, rest: bytes) -> str | None:
+    """The text of a payload whose padding is there, and empty."""
+    try:
+        return read_string(rest.removesuffix(flow.unpadded))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _learn(flow: _Flow, data: bytes) -> tuple[bytes, int] | None:
