@@ -22,7 +22,7 @@ DEVELOP := $(VENV)/.stamp-develop
 .PHONY: help run test lint format unit bench fidelity lock clean
 
 help:
-	@echo "make run     convert a bundled transcript through every format, then call a tool with every provider, simulated"
+	@echo "make run     a transcript through every format, then a tool call with every provider, simulated: a few seconds"
 	@echo "make test    everything that has to hold: lint, formatting, types, tests"
 	@echo "make lint    ruff and mypy only"
 	@echo "make unit    pytest only              (ARGS='-k gemini' passes options on)"
@@ -35,7 +35,7 @@ help:
 	@echo "PYTHON=...   the interpreter to build $(VENV) with (3.11 or newer)"
 
 run: $(RUNTIME)
-	@$(PY) -m dragoman demo
+	@$(PY) -m dragoman demo --short
 	@$(PY) -m dragoman tour
 
 test: lint unit

@@ -29,6 +29,16 @@ def test_the_demo_shows_every_format_and_what_to_do_next(capsysbinary: Captured)
     assert "dragoman convert chat.json --to gemini --report" in text
 
 
+def test_the_short_demo_has_one_line_for_each_format(capsysbinary: Captured) -> None:
+    assert main(["demo", "--short"]) == 0
+    lines = capsysbinary.readouterr().out.decode().splitlines()
+    rows = [line for line in lines if " 2 calls, 2 results" in line]
+    assert tuple(row.split()[0] for row in rows) == dragoman.formats()
+    assert rows[0].endswith("nothing lost")
+    assert all("dropped" in row for row in rows[1:])
+    assert len(lines) < 15
+
+
 def test_the_transcript_has_what_a_demo_needs() -> None:
     """Both kinds of results, parallel calls, a picture, a forced tool, and settings that do not cross."""
     request = dragoman.decode_request(transcript(), "openai-chat")

@@ -205,3 +205,13 @@ def test_the_tour_visits_everybody() -> None:
         assert (ran.returncode, ran.stderr) == (0, "")
         assert ran.stdout.count("  stop, ") == 9
         assert ran.stdout.count('-> get_weather {"city":"Tokyo"}') == 9
+        assert ran.stdout.count("says: 18 degrees, light rain. get_time (Tokyo) says: 14:05.") == 9
+        # What crossed, in the words of each API.
+        for spelled in (
+            '"type":"function_call_output"',
+            '"arguments":"{\\"city\\":',
+            '"args":{',
+            '"tool_use_id":',
+            '"toolUseId":',
+        ):
+            assert spelled in ran.stdout, spelled

@@ -12,15 +12,17 @@ format, and shows what crossed and what did not.
 EXAMPLES = """\
 examples:
   dragoman demo
+  dragoman demo --short
   dragoman demo --transcript | dragoman convert --to gemini --report
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--short", action="store_true", help="one line for each format")
     parser.add_argument("--transcript", action="store_true", help="only print the conversation, as the JSON it is")
 
 
 def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.demonstration import print_transcript, show
 
-    return print_transcript() if arguments.transcript else show()
+    return print_transcript() if arguments.transcript else show(short=arguments.short)

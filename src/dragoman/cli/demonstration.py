@@ -50,10 +50,11 @@ def print_transcript() -> int:
     return OK
 
 
-def show() -> int:
+def show(*, short: bool = False) -> int:
     stream = stdout()
     terminal = terminal_of(stream)
-    for line in _story(transcript(), terminal):
+    tell = _summary if short else _story
+    for line in tell(transcript(), terminal):
         print(line, file=stream)
     return OK
 
@@ -72,6 +73,20 @@ def _story(body: bytes, terminal: Terminal) -> Iterator[str]:
     yield _NEXT
 
 
+def _summary(body: bytes, terminal: Terminal) -> Iterator[str]:
+    request = translate.decode_request(body, SOURCE)
+    yield terminal.paint(
+        f"A conversation with an {SOURCE} model ({len(request.messages)} messages) for every API", "bold"
+    )
+    rows = []
+    for target in formats():
+        encoded = translate.translate_request(body, source=SOURCE, target=target, model="MODEL")
+        rows.append((target, _what_crossed(request, encoded, target), counted(encoded.losses)))
+    for row, line in zip(rows, aligned(rows), strict=True):
+        yield f"  {terminal.paint(row[0], 'cyan')}{line.removeprefix(row[0])}"
+    yield terminal.paint("  dragoman demo tells what was lost on the way, and why\n", "dim")
+
+
 def _crossing(body: bytes, request: Request, target: str, terminal: Terminal) -> Iterator[str]:
     try:
         # No API has the other's models: whoever really sends this names one of theirs.
@@ -88,11 +103,14 @@ def _crossing(body: bytes, request: Request, target: str, terminal: Terminal) ->
 
 def _crossed(request: Request, encoded: Encoded, target: str, terminal: Terminal) -> Iterator[str]:
     """What a reader of the new body finds there, against what there was."""
-    before, after = _inventory(request), _inventory(translate.decode_request(encoded.json(), target))
-    found = ", ".join(_crossed_of(after[name], before[name], name) for name in before)
-    yield terminal.paint(f"  crossed: {found}", "dim")
+    yield terminal.paint(f"  crossed: {_what_crossed(request, encoded, target)}", "dim")
     headers = "".join(f"  {name}: {value}" for name, value in encoded.headers.items())
     yield terminal.paint(f"  send it: POST {encoded.path}{headers}", "dim")
+
+
+def _what_crossed(request: Request, encoded: Encoded, target: str) -> str:
+    before, after = _inventory(request), _inventory(translate.decode_request(encoded.json(), target))
+    return ", ".join(_crossed_of(after[name], before[name], name) for name in before)
 
 
 def _crossed_of(after: int, before: int, name: str) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, one_line
-from dragoman.cli.terminal import Terminal, shortened, stdout, terminal_of
-from dragoman.drivers.base import QueryResult
+from dragoman.cli.terminal import Terminal, shortened, stdout, terminal_of, visible
+from dragoman.drivers.base import QueryResult, RawExchange
 from dragoman.drivers.connecting import connect
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, ToolCall, ToolResult
-from dragoman.ir.values import compact_text
+from dragoman.ir.values import compact_text, parse_json
 
 QUESTION = "Get the weather and the time of Tokyo."
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -62,7 +63,11 @@ def tour(*, streams: bool) -> int:
     screen = terminal_of(stdout())
     with Simulator() as simulator:
         print(screen.paint(f"{len(STOPS)} providers, simulated at {simulator.url}", "bold"), file=stdout())
-        print(f"the question: {QUESTION}\n", file=stdout())
+        print(f"the question: {QUESTION}", file=stdout())
+        print(
+            "then, each time: two calls, the answer, and how that API wrote the first call and its result\n",
+            file=stdout(),
+        )
         failed = asyncio.run(_travel(simulator.url, screen, streams=streams))
     print(_NEXT, file=stdout())
     return STREAM_FAILED if failed else OK
@@ -88,17 +93,51 @@ async def _visit(driver: RemoteDriver, tell: Callable[[str], None], screen: Term
     calls = first.tool_calls or ()
     for call in calls:
         tell(f"  -> {call.name} {compact_text(call.arguments)}")
-    second = await _ask(driver, [first.message, Message("tool", tuple(map(_run, calls)))], streams=streams)
-    tell(f"  {shortened(second.content, screen.width - 2)}")
+    sys.stdout.write("  ")
+    second = await _ask(driver, [first.message, Message("tool", tuple(map(_run, calls)))], streams=streams, shown=True)
+    tell("")
+    for line in _crossed(second.raw, calls):
+        tell(screen.paint(f"  {shortened(line, screen.width - 2)}", "dim"))
     spent = sum(one.usage.input + one.usage.output for one in (first, second) if one.usage is not None)
     milliseconds = (time.perf_counter() - started) * 1000
     tell(screen.paint(f"  {second.finish_reason}, {spent} tokens, {milliseconds:.0f} ms\n", "dim"))
 
 
-async def _ask(driver: RemoteDriver, messages: list[Message], *, streams: bool) -> QueryResult:
-    if streams:
-        return await driver.stream_query(QUESTION, tools=_TOOLS, messages=messages).result
-    return await driver.query(QUESTION, tools=_TOOLS, messages=messages)
+async def _ask(driver: RemoteDriver, messages: list[Message], *, streams: bool, shown: bool = False) -> QueryResult:
+    """With `shown`, the text appears as it comes."""
+    if not streams:
+        result = await driver.query(QUESTION, tools=_TOOLS, messages=messages, raw=True)
+        sys.stdout.write(visible(result.content) if shown else "")
+        return result
+    stream = driver.stream_query(QUESTION, tools=_TOOLS, messages=messages, raw=True)
+    async for piece in stream:
+        if shown:
+            sys.stdout.write(visible(piece))
+            sys.stdout.flush()
+    return await stream.result
+
+
+def _crossed(raw: RawExchange | None, calls: Sequence[ToolCall]) -> Iterator[str]:
+    """The first call and its result, as this API spells them."""
+    if raw is None or not calls:
+        return
+    call, body = calls[0], parse_json(raw.request_body)
+    yield f"POST {urlsplit(raw.url).path}"
+    for needles in ((call.name, *map(str, call.arguments.values())), (_ANSWERS[call.name],)):
+        found = [text for text in map(compact_text, _objects(body)) if all(needle in text for needle in needles)]
+        yield "  " + min(_about(found, call), key=len, default="").replace(call.id, f"{call.id[:8]}..")
+
+
+def _about(found: list[str], call: ToolCall) -> list[str]:
+    """Those that say which call they belong to, by its id or its name."""
+    return [text for text in found if call.id in text or call.name in text]
+
+
+def _objects(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _objects(inner)
 
 
 def _run(call: ToolCall) -> ToolResult:
