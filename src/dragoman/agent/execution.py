@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -29,10 +29,10 @@ class Ready(Struct, frozen=True):
     arguments: dict[str, Any]
 
 
-def prepare(call: ToolCall, tool: Tool | None, known: Iterable[str]) -> Ready | ToolResult:
+def prepare(call: ToolCall, tool: Tool | None, known: Callable[[], Iterable[str]]) -> Ready | ToolResult:
     """The call made ready, or the error that says why it cannot run."""
     if tool is None:
-        names = ", ".join(known)
+        names = ", ".join(known())
         return error_of(call, f"there is no tool {call.name!r}; available: {names or 'none'}")
     if call.incomplete:
         return error_of(call, f"the call of {call.name} was cut off before its end and did not run; make it again")

@@ -110,6 +110,8 @@ class Loop:
     async def run(self, opening: Message | None) -> Ending:
         self._task = asyncio.current_task()
         self._conversation.heal()
+        if self._setup.output_cache is not None:
+            self._setup.output_cache.notice(self._conversation.messages)
         if opening is not None:
             self._conversation.add(opening)
         try:
@@ -199,8 +201,7 @@ class Loop:
 
     def _offered(self) -> tuple[Tool, ...]:
         cache = self._setup.output_cache
-        extra = () if cache is None else cache.tools_for(self._conversation.messages)
-        return (*self._tools.values(), *extra)
+        return (*self._tools.values(), *(() if cache is None else cache.tools))
 
     def _tool(self, name: str) -> Tool | None:
         return self._tools.get(name) or next((tool for tool in self._offered() if tool.name == name), None)
@@ -314,8 +315,7 @@ class Loop:
         return stopped or finished
 
     async def _admit(self, call: ToolCall) -> tuple[Ready | ToolResult, Ending | None]:
-        known = [tool.name for tool in self._offered()]
-        ready = prepare(call, self._tool(call.name), known)
+        ready = prepare(call, self._tool(call.name), lambda: [tool.name for tool in self._offered()])
         if not isinstance(ready, Ready):
             return ready, None
         request = PermissionRequest(call, ready.tool, call.arguments)

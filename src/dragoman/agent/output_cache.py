@@ -18,6 +18,7 @@ from dragoman.agent.texts import result_text
 from dragoman.agent.threads import in_thread
 from dragoman.agent.tools import Content, Tool
 from dragoman.ir import Message, Text, ToolResult
+from dragoman.ir.parts import value_held
 from dragoman.ir.values import encode_json, note
 
 FAMILY = "agent-sdk"
@@ -62,9 +63,13 @@ class OutputCache:
         self._tools = output_tools(self._store)
         self._offers = False
 
-    def tools_for(self, messages: Iterable[Message]) -> tuple[Tool, ...]:
-        """The reading tools, as soon as there is something to read; from then on always."""
+    def notice(self, messages: Iterable[Message]) -> None:
+        """Look through a history that came from elsewhere."""
         self._offers = self._offers or any(is_trimmed(one) for message in messages for one in _results(message))
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The reading tools, as soon as there is something to read; from then on always."""
         return self._tools if self._offers else ()
 
     async def kept(self, result: ToolResult) -> ToolResult:
@@ -127,7 +132,12 @@ def _lines(text: str) -> int:
 
 
 def _size(result: ToolResult) -> int:
-    return len(result_text(result).encode("utf-8", "surrogatepass"))
+    """Bytes of its text, without making it where that can be helped."""
+    held = value_held(result)
+    if type(held) is Raw and not result.parts:
+        return len(memoryview(held))
+    text = result_text(result)
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _cut_text(text: str, limit: int, reference: str | None) -> str:
