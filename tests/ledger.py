@@ -2,13 +2,14 @@
 tests/test_ledger.py is red when a promise that is due has no test, or a test names a promise nobody made.
 
 `law:*` are the ten laws of the design. `report:*` are failures that users of other libraries reported, turned into what
-dragoman does instead. `agent:*` is what an agent does with a model and tools.
+dragoman does instead. `agent:*` is what an agent does with a model and tools, `gateway:*` what `dragoman serve` does
+between any client and any provider.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-Stage = Literal["core", "streams", "formats", "providers", "agent"]
+Stage = Literal["core", "streams", "formats", "providers", "agent", "gateway"]
 
 # The stages whose promises must be kept today. A stage joins when its work is finished, and never leaves.
 DUE: frozenset[Stage] = frozenset({"core", "streams", "formats"})
@@ -204,11 +205,59 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("flat", "A run of a thousand steps adds no memory beyond its history and little time per step."),
 )
 
+GATEWAY: tuple[tuple[str, str], ...] = (
+    # In
+    ("doors", "Every format has its paths, also those of Vertex AI and Azure, and lists of models in its own shape."),
+    ("auth-styles", "A key is read wherever the client's SDK puts it."),
+    ("own-words", "Errors reach each client in the shape and the words of its format."),
+    ("own-words-midstream", "An error within a stream reaches each client as its format tells one."),
+    ("count-tokens", "Tokens are counted by an upstream of the same format, and estimated, and so marked, for others."),
+    # Through
+    ("pairs", "A conversation with parallel calls crosses between all formats, streamed and not."),
+    ("same-bytes", "Between equal formats bytes pass unchanged, and only the name of an aliased model is replaced."),
+    ("sdks", "The vendors' own SDKs run a tool loop through the gateway to providers of all families."),
+    ("agents", "Claude Code, Codex CLI and Gemini CLI run a tool loop to providers of other families."),
+    ("usage", "Tokens are counted for each request, also where bytes only pass."),
+    ("losses", "What did not cross is told in a header and in the log; a strict route refuses."),
+    ("no-delay", "Each piece of a stream leaves as it comes."),
+    # Where to
+    ("no-config", "`provider/model` needs no configuration; without any keys the simulators answer."),
+    (
+        "names",
+        "A model without a provider goes to the vendor its name tells, in the client's own format where there is one.",
+    ),
+    ("routes", "Routes have aliases, patterns, weights, fallbacks and settings of their own."),
+    ("config-errors", "A mistake in the configuration is told with file, line and column."),
+    ("reload", "A new configuration drops no stream, and one with mistakes changes nothing."),
+    # When things fail
+    ("fallback", "Before the first byte a failure is tried again, elsewhere where there is another."),
+    ("breaker", "An upstream that fails again and again is left alone for a while, then tried once."),
+    ("timeouts", "A slow or dead upstream costs its own requests their time and nobody else's."),
+    ("disconnect", "A client that goes away ends the request upstream at once."),
+    # Responses
+    ("responses-state", "A response is kept and can be followed, fetched, listed and deleted, whatever the upstream."),
+    ("responses-background", "A response may be made in the background, and cancelled."),
+    # Safe by default
+    ("loopback", "It listens on this machine only, and elsewhere only with keys."),
+    ("keys", "Keys are kept as digests, scoped to models, expire, and can be revoked."),
+    ("limits", "Requests, concurrency and money are limited by key."),
+    ("bad-input", "Malformed, oversized, deep, slow or smuggled requests get the right status and harm nobody else."),
+    ("no-secrets", "Keys appear in no log, no error and no page."),
+    ("no-ssrf", "Nothing a client says changes which host is asked."),
+    ("shutdown", "On the way down streams are drained, and new connections refused."),
+    # Watching
+    ("metrics", "Prometheus reads requests, tokens, losses, failures and latencies."),
+    ("log", "Each request is one line of JSON, without its body."),
+    ("command", "`dragoman serve`, `dragoman keys` and `dragoman usage` do what they say."),
+    ("documented", "The examples of docs/gateway.md are right."),
+)
+
 PROMISES: dict[str, Promise] = {
     promise.id: promise
     for promise in (
         *(Promise(f"law:{name}", text, due) for name, due, text in LAWS),
         *(Promise(f"report:{number}", text, due) for number, due, text in REPORTS),
         *(Promise(f"agent:{name}", text, "agent") for name, text in AGENT),
+        *(Promise(f"gateway:{name}", text, "gateway") for name, text in GATEWAY),
     )
 }

@@ -14,7 +14,18 @@ from dragoman.codecs.framing import Framing, Limits
 from dragoman.codecs.registry import codec, folder_of
 from dragoman.codecs.templates import Ring, Templates
 from dragoman.errors import DecodeError, LimitExceeded
-from dragoman.ir import AnyEvent, Completion, Failure, FailureKind, PartDelta, PartEnd, PartStart, StreamFailed, Text
+from dragoman.ir import (
+    AnyEvent,
+    Completion,
+    Failure,
+    FailureKind,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    StreamFailed,
+    StreamStart,
+    Text,
+)
 from dragoman.losses import Loss, LossLog, intermediate_path
 from dragoman.passes.answers import RestoredEvents
 
@@ -131,6 +142,12 @@ class StreamDecoder:
                 return self.heard([PartDelta(known.last.index, text)] if text else [])
         return self.heard(self._decode(payload))
 
+    @property
+    def clean(self) -> bool:
+        """What came last was the end of an event."""
+        clean: bool = self._framing.clean
+        return clean
+
     def close(self) -> list[AnyEvent]:
         """The bytes have ended."""
         if self._failed:
@@ -203,7 +220,8 @@ class StreamEncoder:
 class StreamTranslator:
     """A stream of one format in, the same stream in another format out; the completion is built on the way.
 
-    With the same format on both sides the bytes pass unchanged.
+    With the same format on both sides the bytes pass unchanged. Otherwise `opening` may say in other words how the
+    answer begins: a relay gives it an id and a time of its own, where the client's format wants them.
     """
 
     def __init__(
@@ -213,6 +231,7 @@ class StreamTranslator:
         target: str,
         request: Request | None = None,
         limits: Limits | None = None,
+        opening: Callable[[StreamStart], StreamStart] | None = None,
         **options: Any,
     ) -> None:
         codec(source), codec(target)
@@ -222,6 +241,9 @@ class StreamTranslator:
         self._known = self._decoder.known
         self._decode = self._decoder.feed_unknown
         self._encode = None if self._encoder is None else self._encoder.inner.encode
+        self._opening = opening
+        if self._encoder is not None and opening is not None:
+            self._encode = self._encode_opening
         self._texts = account.texts
         self._fragment = None if self._encoder is None else self._encoder.fragment
 
@@ -241,7 +263,33 @@ class StreamTranslator:
 
     def close(self) -> bytes:
         events = self._decoder.close()
-        return b"" if self._encoder is None else self._encoder.encode(events) + self._encoder.close()
+        return b"" if self._encode is None or self._encoder is None else self._encode(events) + self._encoder.close()
+
+    @property
+    def clean(self) -> bool:
+        """What the source sent last was the end of an event."""
+        return self._decoder.clean
+
+    def fail(self, failure: Failure) -> bytes:
+        """The source has broken off for a reason that its own bytes do not tell: what was open ends here, in error."""
+        ends = [event for event in self._decoder.close() if isinstance(event, PartEnd)]
+        events: list[AnyEvent] = [*ends, StreamFailed(failure)]
+        self._accumulator.add(events[-1:])
+        return b"" if self._encode is None else self._encode(events)
+
+    def _encode_opening(self, events: Iterable[AnyEvent]) -> bytes:
+        """Until the answer has begun; then the encoder is asked without a detour."""
+        assert self._encoder is not None  # noqa: S101 - see __init__
+        assert self._opening is not None  # noqa: S101
+        told = list(events)
+        for place, event in enumerate(told):
+            if isinstance(event, StreamStart):
+                told[place] = self._opening(event)
+        if told:
+            if not isinstance(told[0], StreamStart | StreamFailed):
+                told.insert(0, self._opening(StreamStart()))
+            self._encode = self._encoder.inner.encode
+        return self._encoder.inner.encode(told)
 
     @property
     def completion(self) -> Completion:

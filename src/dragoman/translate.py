@@ -42,9 +42,14 @@ def encode_request(request: Request, target: str, *, strict: bool = False) -> En
     return _encode_request(request, codec(target), intermediate_path, strict)
 
 
-def encode_request_for(request: Request, target: Codec, *, strict: bool = False) -> Encoded:
-    """The same for a codec in hand, such as one with the profile of a server that speaks a format in its own way."""
-    return _encode_request(request, target, intermediate_path, strict)
+def encode_request_for(
+    request: Request, target: Codec, *, locate: Locator = intermediate_path, strict: bool = False
+) -> Encoded:
+    """The same for a codec in hand, such as one with the profile of a server that speaks a format in its own way.
+
+    `locate`, of the codec that read the request, makes losses tell their paths in the body it came from.
+    """
+    return _encode_request(request, target, locate, strict)
 
 
 def encode_response(

@@ -1,0 +1,1 @@
+"""The gateway: any client in, any model out. `dragoman serve` runs it."""

@@ -1,0 +1,392 @@
+"""The gateway itself: requests in, operations behind the doors, what happened told. Thin: unpack, ask, put back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from dragoman.drivers.transport import HttpRequest, read_whole
+from dragoman.errors import DecodeError, ProviderError
+from dragoman.gateway.access import Access, Denied, Visitor
+from dragoman.gateway.bodies import BadBody, plain_body
+from dragoman.gateway.catalogue import ONE, SHAPES, Catalogue, Listed
+from dragoman.gateway.config import Config
+from dragoman.gateway.counting import COUNTERS, estimate
+from dragoman.gateway.doors import Door, Operation, find_door
+from dragoman.gateway.ledger import Kept
+from dragoman.gateway.questions import Question, count_call, peek, with_model_inside
+from dragoman.gateway.records import Log, Metrics, Record, cost_of
+from dragoman.gateway.relay import Failed, Flowing, Relay, Whole, loss_headers, refuse
+from dragoman.gateway.responses import Background, Keeping, Noted, Responses, UnknownResponse, input_items
+from dragoman.gateway.routing import NoSuchModel, Plan, Router
+from dragoman.gateway.server import Exchange, Gone
+from dragoman.gateway.wires import WIRES
+from dragoman.gateway.wording import bad_request, no_model, no_path, not_read
+from dragoman.ir import Failure
+
+_JSON = {"content-type": "application/json"}
+_TEXT = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
+_CANCELLED = 499
+_OLLAMA_VERSION = "0.12.0"
+_encode = msgspec.json.encode
+
+
+class Gateway:
+    """One process. A new configuration replaces router and access; requests under way keep what they began with."""
+
+    def __init__(self, router: Router, access: Access, *, log: Log, responses: Responses) -> None:
+        self.router = router
+        self.access = access
+        self.log = log
+        self.responses = responses
+        self.catalogue = Catalogue(router)
+        self.metrics = Metrics()
+        self.relay = Relay()
+        self.streams = 0
+
+    @property
+    def config(self) -> Config:
+        return self.router.config
+
+    def replace(self, router: Router, access: Access) -> None:
+        router.adopt(self.router)
+        self.router, self.access, self.catalogue = router, access, Catalogue(router)
+
+    async def close(self) -> None:
+        for upstream in self.router.opened():
+            await upstream.channel.transport.close()
+
+    async def __call__(self, exchange: Exchange) -> None:
+        door = find_door(exchange.head)
+        started = time.perf_counter()
+        record = Record(id=f"req_{uuid.uuid4().hex}", client=door.format, operation=door.operation, started=started)
+        self.metrics.in_flight += 1
+        try:
+            await self._serve(door, exchange, record)
+        except (Gone, asyncio.CancelledError):
+            record.status, record.failure = _CANCELLED, "cancelled"
+            raise
+        finally:
+            self.metrics.in_flight -= 1
+            self.done(record)
+
+    async def _serve(self, door: Door, exchange: Exchange, record: Record) -> None:
+        try:
+            await _HANDLERS[door.operation](self, door, exchange, record)
+        except NoSuchModel as error:
+            self.refused(exchange, record, no_model(door.format, error.model, error.hint))
+        except DecodeError as error:
+            self.refused(exchange, record, not_read(error))
+        except (Denied, BadBody, UnknownResponse) as error:
+            self.refused(exchange, record, error.failure)
+        except Failed as failed:
+            self._failed(exchange, record, failed)
+        except Gone:
+            raise
+        except Exception as error:  # noqa: BLE001 - a mistake of ours harms this request alone
+            record.error = _traced(error)
+            self.log.event("error", id=record.id, error=record.error)
+            self.refused(exchange, record, Failure("server", "Something broke in the gateway.", 500))
+
+    def done(self, record: Record) -> None:
+        record.seconds = time.perf_counter() - record.started
+        prices = self.config.prices
+        price = prices.get(f"{record.upstream}/{record.target}") or prices.get(record.target) if prices else None
+        if record.usage is not None and price is not None:
+            record.cost = cost_of(record.usage, price)
+        if record.operation in _COUNTED:
+            self.metrics.add(record)
+            self.access.account(record)
+            self.log.request(record)
+
+    def refused(self, exchange: Exchange, record: Record, failure: Failure) -> None:
+        record.failure = failure.kind
+        record.error = record.error or failure.message
+        if exchange.started:
+            return
+        record.status = refuse(exchange, failure, record.client, _marks(record))
+
+    def _failed(self, exchange: Exchange, record: Record, failed: Failed) -> None:
+        raw = failed.raw
+        if raw is None:
+            self.refused(exchange, record, failed.failure)
+            return
+        record.failure, record.error, record.status = failed.failure.kind, failed.failure.message, raw.status
+        exchange.send(raw.status, {**_JSON, **raw.headers, **_marks(record)}, raw.body)
+
+    # ── generating ──
+
+    def admitted(self, door: Door, exchange: Exchange, record: Record) -> Visitor:
+        """Who asks. Bodies that were not read are refused here too, in the client's words."""
+        visitor = self.access.visitor(door.format, exchange.head)
+        record.key = visitor.name
+        if exchange.problem is not None:
+            raise BadBody(bad_request(exchange.problem))
+        return visitor
+
+    def question(self, door: Door, exchange: Exchange, record: Record) -> Question:
+        wire = WIRES[door.format]
+        body = plain_body(exchange.head, exchange.body, self.config.server.max_body)
+        known = peek(body, door.format)
+        model = door.model or known.model or ""
+        if not model:
+            raise DecodeError(path="$.model", expected="the name of a model", got="none", source=door.format)
+        stream = known.stream if door.stream is None else door.stream
+        record.model = model
+        record.stream = wire.streams_by_default if stream is None else stream
+        if door.model and not wire.model_in_path and (known.model is None or known.stream is not door.stream):
+            body = with_model_inside(body, model, stream=record.stream)
+            known = peek(body, door.format)
+        return Question(
+            wire=wire,
+            body=body,
+            model=model,
+            stream=record.stream,
+            headers=exchange.head.headers,
+            options=wire.options(exchange.head.query, known.stream_options or {}) if record.stream else {},
+            known=known,
+        )
+
+    def planned(self, visitor: Visitor, question: Question, record: Record) -> Plan:
+        visitor.may_use(question.model)
+        plan = self.router.plan(question.model, question.wire.format)
+        record.route = plan.route
+        return plan
+
+    async def generate(self, door: Door, exchange: Exchange, record: Record) -> None:
+        visitor = self.admitted(door, exchange, record)
+        question = self.question(door, exchange, record)
+        plan = self.planned(visitor, question, record)
+        keeping = self.responses.begin(question, plan, visitor.name) if door.format == Responses.format else None
+        with visitor.working():
+            if keeping is not None and keeping.in_background:
+                self._later(keeping, plan, exchange, record)
+                return
+            begun = await self.relay.ask(keeping.question if keeping else question, plan, record)
+            record.first_byte = time.perf_counter() - record.started
+            if isinstance(begun, Whole):
+                self._put_whole(begun, exchange, record, keeping)
+            else:
+                await self._put_stream(begun, exchange, record, keeping)
+
+    def _put_whole(self, whole: Whole, exchange: Exchange, record: Record, keeping: Keeping | None) -> None:
+        if not whole.prepared.same:
+            record.losses += whole.encoded.losses
+        content = whole.encoded.content if keeping is None else keeping.keep(whole.encoded.content)
+        record.status = whole.status
+        exchange.send(whole.status, {**_JSON, **whole.headers, **_marks(record)}, content)
+        if whole.completion is not None:
+            record.usage = whole.completion.usage
+            self._note(whole, whole.completion.id, record, keeping)
+
+    async def _put_stream(self, flowing: Flowing, exchange: Exchange, record: Record, keeping: Keeping | None) -> None:
+        question, translator = flowing.prepared.question, flowing.translator
+        record.status = 200
+        kind = "application/json" if question.options.get("array") else question.wire.stream_type
+        headers = {"content-type": kind, "cache-control": "no-cache", **flowing.headers, **_marks(record)}
+        try:
+            exchange.start(200, headers, flowing.first)
+            await self.relay.stream(flowing, exchange, None if keeping is None else keeping.heard)
+        finally:
+            flowing.release()
+            completion = translator.completion
+            record.usage = completion.usage
+            record.losses += translator.losses
+            if translator.failure is not None:
+                record.failure, record.error = translator.failure.kind, translator.failure.message
+            self._note(flowing, completion.id, record, keeping)
+            if keeping is not None:
+                keeping.keep_streamed()
+
+    def _note(self, begun: Whole | Flowing, id: str | None, record: Record, keeping: Keeping | None) -> None:
+        if begun.prepared.same and keeping is None and record.client == Responses.format:
+            self.responses.note(id, begun.prepared.channel, record.key)
+
+    def _later(self, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record) -> None:
+        """Answered now with a promise, and in truth when it is there."""
+        background = Background(keeping, plan.route)
+
+        async def work() -> None:
+            later = Record(id=record.id, client=record.client, operation="generate", started=record.started)
+            later.model, later.route, later.key = record.model, record.route, record.key
+            try:
+                begun = await self.relay.ask(keeping.question, plan, later)
+                assert isinstance(begun, Whole)  # noqa: S101 - it was not asked to stream
+                later.status, later.usage = begun.status, begun.completion.usage if begun.completion else None
+                background.completed(begun.encoded.content)
+            except Failed as failed:
+                later.status, later.failure = failed.failure.status or 500, failed.failure.kind
+                background.failed(failed.failure)
+            except asyncio.CancelledError:
+                later.status, later.failure = _CANCELLED, "cancelled"
+                background.cancelled()
+            finally:
+                self.done(later)
+
+        self.responses.start(background, work())
+        record.operation = "response"
+        record.status = 200
+        exchange.send(200, {**_JSON, **_marks(record)}, background.promise)
+
+    # ── counting ──
+
+    async def count(self, door: Door, exchange: Exchange, record: Record) -> None:
+        visitor = self.admitted(door, exchange, record)
+        question = self.question(door, exchange, record)
+        plan = self.planned(visitor, question, record)
+        candidate = plan.candidates[0]
+        counter = COUNTERS[door.format]
+        record.status = 200
+        if candidate.upstream.channel.provider.format != door.format:
+            headers = {**_JSON, "x-dragoman-estimated": "true", "x-request-id": record.id}
+            exchange.send(200, headers, _encode(counter.told(estimate(question.body))))
+            return
+        prepared = count_call(question, candidate, counter.path)
+        whole = await self.relay.forward(prepared, candidate.upstream)
+        record.status = whole.status
+        exchange.send(whole.status, {**_JSON, **whole.headers, "x-request-id": record.id}, whole.body)
+
+    # ── what there is ──
+
+    async def models(self, door: Door, exchange: Exchange, record: Record) -> None:
+        self.admitted(door, exchange, record)
+        self._put(exchange, record, SHAPES[door.format](await self.catalogue.models()))
+
+    async def model(self, door: Door, exchange: Exchange, record: Record) -> None:
+        self.admitted(door, exchange, record)
+        self.router.plan(door.model, door.format)
+        self._put(exchange, record, ONE[door.format](Listed(door.model, "dragoman")))
+
+    async def show(self, door: Door, exchange: Exchange, record: Record) -> None:
+        self.admitted(door, exchange, record)
+        asked = msgspec.json.decode(exchange.body or b"{}")
+        name = asked.get("model") or asked.get("name") if isinstance(asked, dict) else None
+        if not isinstance(name, str):
+            raise BadBody(Failure("invalid_request", "model is required", 400))
+        self.router.plan(name, door.format)
+        body = ONE[door.format](Listed(name, "dragoman"))
+        abilities = ["completion", "tools", "thinking", "vision"]
+        self._put(exchange, record, {**body, "capabilities": abilities, "model_info": {}, "template": ""})
+
+    async def version(self, door: Door, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
+        self._put(exchange, record, {"version": _OLLAMA_VERSION})
+
+    async def front(self, door: Door, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
+        record.status = 200
+        exchange.send(200, _TEXT, b"dragoman is running\n")
+
+    async def health(self, door: Door, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
+        breakers = {upstream.name: upstream.breaker.state for upstream in self.router.opened()}
+        self._put(exchange, record, {"status": "ok", "in_flight": self.metrics.in_flight - 1, "upstreams": breakers})
+
+    async def tell_metrics(self, door: Door, exchange: Exchange, record: Record) -> None:
+        self.admitted(door, exchange, record)
+        breakers = {upstream.name: upstream.breaker.state for upstream in self.router.opened()}
+        record.status = 200
+        exchange.send(200, _TEXT, self.metrics.text(breakers).encode())
+
+    def _put(self, exchange: Exchange, record: Record, body: object) -> None:
+        record.status = 200
+        exchange.send(200, {**_JSON, "x-request-id": record.id}, _encode(body))
+
+    # ── responses that are kept ──
+
+    async def response(self, door: Door, exchange: Exchange, record: Record) -> None:
+        visitor = self.admitted(door, exchange, record)
+        found = self.responses.find(door.id, visitor.name)
+        if isinstance(found, Noted):
+            await self._elsewhere(found, exchange, record)
+            return
+        record.status = 200
+        exchange.send(200, {**_JSON, "x-request-id": record.id}, found.response)
+
+    async def delete_response(self, door: Door, exchange: Exchange, record: Record) -> None:
+        visitor = self.admitted(door, exchange, record)
+        found = self.responses.find(door.id, visitor.name)
+        if isinstance(found, Noted):
+            await self._elsewhere(found, exchange, record)
+            return
+        self.responses.ledger.forget(door.id, visitor.name)
+        self._put(exchange, record, {"id": door.id, "object": "response", "deleted": True})
+
+    async def input_items(self, door: Door, exchange: Exchange, record: Record) -> None:
+        visitor = self.admitted(door, exchange, record)
+        found = self.responses.find(door.id, visitor.name)
+        if isinstance(found, Noted):
+            await self._elsewhere(found, exchange, record)
+            return
+        self._put(exchange, record, input_items(list(self.responses.ledger.chain(door.id, visitor.name))))
+
+    async def cancel_response(self, door: Door, exchange: Exchange, record: Record) -> None:
+        visitor = self.admitted(door, exchange, record)
+        found = self.responses.find(door.id, visitor.name)
+        if isinstance(found, Noted):
+            await self._elsewhere(found, exchange, record)
+            return
+        kept: Kept = await self.responses.cancel(found)
+        record.status = 200
+        exchange.send(200, {**_JSON, "x-request-id": record.id}, kept.response)
+
+    async def _elsewhere(self, noted: Noted, exchange: Exchange, record: Record) -> None:
+        """The upstream that made the response keeps it."""
+        channel = noted.channel
+        path = exchange.head.path.partition("/responses/")[2]
+        query = f"?{exchange.head.query}" if exchange.head.query else ""
+        url = f"{channel.base_url}/responses/{path}{query}"
+        signed = await channel.credential.sign(HttpRequest(method=exchange.head.method, url=url, body=exchange.body))
+        try:
+            answer = await channel.transport.send(signed, timeouts=channel.timeouts)
+            body = await read_whole(answer, channel.limits.response)
+        except ProviderError as error:
+            raise Failed(error.failure) from error
+        record.status = answer.status
+        exchange.send(answer.status, {**_JSON, "x-request-id": record.id}, body)
+
+    # ── nothing ──
+
+    async def none(self, door: Door, exchange: Exchange, record: Record) -> None:
+        self.refused(exchange, record, no_path(door.format, exchange.head, other_method=door.operation == "method"))
+
+
+Handler: TypeAlias = Callable[[Gateway, Door, Exchange, Record], Awaitable[None]]
+_HANDLERS: Mapping[Operation, Handler] = {
+    "generate": Gateway.generate,
+    "count": Gateway.count,
+    "models": Gateway.models,
+    "tags": Gateway.models,
+    "model": Gateway.model,
+    "show": Gateway.show,
+    "version": Gateway.version,
+    "response": Gateway.response,
+    "delete_response": Gateway.delete_response,
+    "input_items": Gateway.input_items,
+    "cancel_response": Gateway.cancel_response,
+    "health": Gateway.health,
+    "metrics": Gateway.tell_metrics,
+    "front": Gateway.front,
+    "none": Gateway.none,
+    "method": Gateway.none,
+}
+_COUNTED: frozenset[Operation] = frozenset({"generate", "count"})
+
+
+def _marks(record: Record) -> dict[str, str]:
+    marks = {"x-request-id": record.id}
+    if record.upstream:
+        marks["x-dragoman-upstream"] = f"{record.upstream}/{record.target}"
+    return marks | loss_headers(record.losses) if record.losses else marks
+
+
+def _traced(error: BaseException) -> str:
+    """Type and place; the words of an error may quote what nobody should read in a log."""
+    trace = error.__traceback__
+    place = ""
+    while trace is not None:
+        place = f"{trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{type(error).__name__} at {place}"

@@ -1,0 +1,151 @@
+"""Which models there are, in the shape in which each format lists them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.drivers.transport import HttpRequest, Timeouts, read_whole
+from dragoman.errors import DragomanError
+from dragoman.gateway.routing import Place, Router
+from dragoman.gateway.upstreams import open_upstreams
+
+_FRESH = 300.0
+_TIMEOUTS = Timeouts(connect=2.0, first_byte=5.0, total=8.0)
+_LARGEST = 16 << 20
+_EPOCH = "2026-01-01T00:00:00Z"
+
+
+class Listed(Struct, frozen=True):
+    id: str
+    """`provider/model`, or a route."""
+    owner: str
+
+
+class Catalogue:
+    """Routes, models that the configuration names, and what the providers list themselves, asked now and then."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self._known: tuple[float, tuple[Listed, ...]] | None = None
+        self._asking = asyncio.Lock()
+
+    async def models(self) -> tuple[Listed, ...]:
+        async with self._asking:
+            if self._known is None or time.monotonic() - self._known[0] > _FRESH:
+                self._known = (time.monotonic(), await self._ask())
+            return self._known[1]
+
+    async def _ask(self) -> tuple[Listed, ...]:
+        places = list(self._router.available())
+        found = await asyncio.gather(*(_of_place(place) for place in places))
+        routes = [Listed(name, "dragoman") for name in self._router.config.routes if not set(name) & set("*?[")]
+        listed = [
+            Listed(f"{place.name}/{name}", place.name)
+            for place, names in zip(places, found, strict=True)
+            for name in names
+        ]
+        return tuple(dict.fromkeys([*routes, *listed]))
+
+
+async def _of_place(place: Place) -> Sequence[str]:
+    """A provider that does not answer has no models today."""
+    if place.models:
+        return place.models
+    listing = place.provider.listing
+    if listing is None or listing.base_url:
+        return (place.provider.example,) if place.provider.example else ()
+    try:
+        upstream = open_upstreams(place.name, place.provider, place.options, place.keys[:1], place.breaker)[0]
+        channel = upstream.channel
+        request = HttpRequest(method="GET", url=channel.base_url + listing.path, headers=dict(channel.provider.headers))
+        response = await channel.transport.send(await channel.credential.sign(request), timeouts=_TIMEOUTS)
+        body = msgspec.json.decode(await read_whole(response, _LARGEST))
+        await channel.transport.close()
+    except (DragomanError, msgspec.DecodeError, OSError):
+        return ()
+    entries = body.get(listing.items) if isinstance(body, dict) else None
+    names = [entry.get(listing.id) for entry in entries or () if isinstance(entry, dict)]
+    return [name.rpartition("models/")[2] for name in names if isinstance(name, str)]
+
+
+# ── shapes ──
+
+
+def _openai(models: Sequence[Listed]) -> dict[str, Any]:
+    return {"object": "list", "data": [_openai_model(model) for model in models]}
+
+
+def _openai_model(model: Listed) -> dict[str, Any]:
+    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.owner}
+
+
+def _anthropic(models: Sequence[Listed]) -> dict[str, Any]:
+    ends = {"first_id": models[0].id, "last_id": models[-1].id} if models else {"first_id": None, "last_id": None}
+    return {"data": [_anthropic_model(model) for model in models], "has_more": False, **ends}
+
+
+def _anthropic_model(model: Listed) -> dict[str, Any]:
+    return {"type": "model", "id": model.id, "display_name": model.id, "created_at": _EPOCH}
+
+
+def _gemini(models: Sequence[Listed]) -> dict[str, Any]:
+    return {"models": [_gemini_model(model) for model in models]}
+
+
+def _gemini_model(model: Listed) -> dict[str, Any]:
+    return {
+        "name": f"models/{model.id}",
+        "displayName": model.id,
+        "version": "001",
+        "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
+    }
+
+
+def _ollama(models: Sequence[Listed]) -> dict[str, Any]:
+    return {"models": [_ollama_model(model) for model in models]}
+
+
+def _ollama_model(model: Listed) -> dict[str, Any]:
+    details = {"parent_model": "", "format": "gateway", "family": model.owner, "families": [model.owner]}
+    return {
+        "name": model.id,
+        "model": model.id,
+        "modified_at": _EPOCH,
+        "size": 0,
+        "digest": "",
+        "details": {**details, "parameter_size": "", "quantization_level": ""},
+    }
+
+
+def _bedrock(models: Sequence[Listed]) -> dict[str, Any]:
+    return {"modelSummaries": [_bedrock_model(model) for model in models]}
+
+
+def _bedrock_model(model: Listed) -> dict[str, Any]:
+    return {"modelId": model.id, "modelName": model.id, "providerName": model.owner, "responseStreamingSupported": True}
+
+
+SHAPES: Mapping[str, Callable[[Sequence[Listed]], dict[str, Any]]] = {
+    "openai-chat": _openai,
+    "openai-responses": _openai,
+    "anthropic-messages": _anthropic,
+    "gemini": _gemini,
+    "vertex": _gemini,
+    "ollama-chat": _ollama,
+    "bedrock-converse": _bedrock,
+}
+ONE: Mapping[str, Callable[[Listed], dict[str, Any]]] = {
+    "openai-chat": _openai_model,
+    "openai-responses": _openai_model,
+    "anthropic-messages": _anthropic_model,
+    "gemini": _gemini_model,
+    "vertex": _gemini_model,
+    "ollama-chat": _ollama_model,
+    "bedrock-converse": _bedrock_model,
+}

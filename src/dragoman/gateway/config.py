@@ -1,0 +1,211 @@
+"""The configuration file: TOML, read into values that are checked, with mistakes told by line and column."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.drivers.providers import ALIASES, PROVIDERS
+from dragoman.gateway.positions import Path, position_of
+
+
+class ConfigError(Exception):
+    """`file:line:column: what is wrong`."""
+
+
+Effort: TypeAlias = Literal["off", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class Server(_Table, frozen=True, kw_only=True):
+    host: str = "127.0.0.1"
+    port: int = 8787
+    keys: tuple[str, ...] = ()
+    """Keys that clients must show: as they are, `env:NAME`, or `sha256:HEX`. None: whoever reaches us may ask."""
+    max_body: int = 64 << 20
+    max_streams: int = 2_000
+    drain_seconds: float = 30.0
+    database: str = ""
+    """SQLite file of keys, usage and stored responses; empty keeps them in memory."""
+    log: Literal["json", "off"] = "json"
+    cors: tuple[str, ...] = ()
+
+
+class TimeLimits(_Table, frozen=True, kw_only=True):
+    connect: float = 10.0
+    first_byte: float = 600.0
+    between_bytes: float = 120.0
+    total: float | None = None
+
+
+class BreakerTable(_Table, frozen=True, kw_only=True):
+    failures: int = 5
+    seconds: float = 10.0
+
+
+class ProviderTable(_Table, frozen=True, kw_only=True):
+    kind: str = ""
+    """Which provider of the table this is; its own name where it is left out."""
+    base_url: str | None = None
+    api_key: str | None = None
+    api_keys: tuple[str, ...] = ()
+    region: str | None = None
+    project: str | None = None
+    location: str | None = None
+    api_version: str | None = None
+    profile: str | None = None
+    headers: dict[str, str] = {}
+    timeouts: TimeLimits = TimeLimits()
+    breaker: BreakerTable = BreakerTable()
+    models: tuple[str, ...] = ()
+    """What to list for it."""
+
+
+class Weighted(_Table, frozen=True, kw_only=True):
+    model: str
+    weight: float = 1.0
+
+
+class RouteTable(_Table, frozen=True, kw_only=True):
+    to: str | tuple[str | Weighted, ...]
+    fallback: tuple[str, ...] = ()
+    strict: bool = False
+    max_output_tokens: int | None = None
+    """The most that is asked for, and what is asked for where the client says nothing."""
+    reasoning: Effort | None = None
+    """Where the client says nothing."""
+    drop: tuple[str, ...] = ()
+    """Settings that are never passed on, by their names in the intermediate format."""
+    attempts: int = 3
+
+
+class Price(_Table, frozen=True, kw_only=True):
+    """For a million tokens."""
+
+    input: float
+    output: float
+    cached: float | None = None
+    cache_written: float | None = None
+
+
+class Config(_Table, frozen=True, kw_only=True):
+    server: Server = Server()
+    providers: dict[str, ProviderTable] = {}
+    routes: dict[str, RouteTable] = {}
+    prices: dict[str, Price] = {}
+
+
+DROPPABLE = frozenset(
+    {"temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty", "reasoning", "output"}
+    | {"parallel_tool_calls", "max_output_tokens", "user", "cache", "metadata", "candidates", "tool_choice"}
+)
+
+
+def read_config(text: str, file: str = "dragoman.toml") -> Config:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(_syntax(str(error), text, file)) from None
+    for place, value, kind in _tables(data):
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            path, words = _validation(str(error))
+            raise _wrong(text, file, (*place, *path), words) from None
+    config = msgspec.convert(data, Config)
+    for path, words in _mistakes(config):
+        raise _wrong(text, file, path, words)
+    return config
+
+
+def _tables(data: dict[str, Any]) -> Iterator[tuple[Path, Any, type]]:
+    """Tables with names of the user's own come one by one: msgspec tells which setting, and not whose."""
+    for section, kind in (("providers", ProviderTable), ("routes", RouteTable), ("prices", Price)):
+        tables = data.get(section)
+        if isinstance(tables, dict):
+            yield from (((section, name), value, kind) for name, value in tables.items())
+    yield (), data, Config
+
+
+_AT = re.compile(r" \(at line (\d+), column (\d+)\)$")
+
+
+def _syntax(message: str, text: str, file: str) -> str:
+    found = _AT.search(message)
+    if found:
+        return f"{file}:{found[1]}:{found[2]}: {message[: found.start()]}"
+    lines = text.splitlines() or [""]
+    return f"{file}:{len(lines)}:{len(lines[-1]) + 1}: {message.partition(' (at end')[0]}"
+
+
+def _wrong(text: str, file: str, path: Path, words: str) -> ConfigError:
+    line, column = position_of(text, path)
+    where = ".".join(str(step) for step in path)
+    return ConfigError(f"{file}:{line}:{column}: {where + ': ' if where else ''}{words}")
+
+
+_UNKNOWN = re.compile(r"Object contains unknown field `([^`]+)`")
+_MISSING = re.compile(r"Object missing required field `([^`]+)`")
+_STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+)\]|\[\.\.\.\]")
+
+
+def _validation(message: str) -> tuple[Path, str]:
+    """Msgspec tells the path as `$.providers[...].port`; keys of mappings are left open there and found by trying."""
+    words, _, where = message.partition(" - at `")
+    path: Path = tuple(
+        int(found[2]) if found[2] else (found[1] or "*") for found in _STEP.finditer(where.rstrip("`").lstrip("$"))
+    )
+    unknown = _UNKNOWN.match(words)
+    if unknown:
+        return (*path, unknown[1]), "there is no such setting"
+    missing = _MISSING.match(words)
+    if missing:
+        return path, f"{missing[1]} is missing"
+    return path, words[:1].lower() + words[1:]
+
+
+def _mistakes(config: Config) -> list[tuple[Path, str]]:
+    found: list[tuple[Path, str]] = []
+    for name, table in config.providers.items():
+        kind = table.kind or name
+        if ALIASES.get(kind, kind) not in PROVIDERS:
+            found.append((("providers", name, *(("kind",) if table.kind else ())), _no_provider(kind)))
+        if table.api_key is not None and table.api_keys:
+            found.append((("providers", name, "api_keys"), "either api_key or api_keys"))
+    known = {*PROVIDERS, *ALIASES, *config.providers}
+    for name, route in config.routes.items():
+        place: Path = ("routes", name)
+        found += [(place, words) for words in _targets(route, known, config)]
+        found += [((*place, "drop"), f"{word!r} is no setting") for word in route.drop if word not in DROPPABLE]
+    if not 0 <= config.server.port < 1 << 16:
+        found.append((("server", "port"), "a port is a number from 0 to 65535"))
+    return found
+
+
+def _no_provider(kind: str) -> str:
+    return f"no provider is called {kind!r}; there are {', '.join(PROVIDERS)}"
+
+
+def _targets(route: RouteTable, known: set[str], config: Config) -> list[str]:
+    given = (route.to,) if isinstance(route.to, str) else route.to
+    models = [one if isinstance(one, str) else one.model for one in given]
+    words = [] if models else ["to names no model"]
+    for model in (*models, *route.fallback):
+        provider, slash, rest = model.partition("/")
+        if not slash or not rest:
+            words += [] if model in config.routes else [f"{model!r} is neither provider/model nor a route"]
+        elif provider not in known:
+            words.append(_no_provider(provider))
+    return words
+
+
+def schema() -> dict[str, Any]:
+    return msgspec.json.schema(Config)

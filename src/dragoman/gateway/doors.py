@@ -1,0 +1,170 @@
+"""Which path is which operation of which format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from dragoman.gateway.http11 import Head
+
+Operation: TypeAlias = Literal[
+    "generate",
+    "count",
+    "models",
+    "model",
+    "tags",
+    "show",
+    "version",
+    "response",
+    "delete_response",
+    "input_items",
+    "cancel_response",
+    "health",
+    "metrics",
+    "front",
+    "none",
+    "method",
+]
+
+
+class Door(Struct, frozen=True):
+    """What a request asks for, as far as its first line and headers tell."""
+
+    format: str
+    operation: Operation
+    model: str = ""
+    """Where the path names it."""
+    stream: bool | None = None
+    """Where the path tells."""
+    id: str = ""
+    version: str = ""
+
+
+_PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
+    ("POST", ("/v1/chat/completions", "/chat/completions"), "openai-chat", "generate"),
+    ("POST", ("/v1/responses", "/responses"), "openai-responses", "generate"),
+    ("POST", ("/v1/responses/input_tokens",), "openai-responses", "count"),
+    ("POST", ("/v1/messages", "/messages"), "anthropic-messages", "generate"),
+    ("POST", ("/v1/messages/count_tokens",), "anthropic-messages", "count"),
+    ("POST", ("/api/chat",), "ollama-chat", "generate"),
+    ("GET", ("/api/tags",), "ollama-chat", "tags"),
+    ("POST", ("/api/show",), "ollama-chat", "show"),
+    ("GET", ("/api/version",), "ollama-chat", "version"),
+    ("GET", ("/health", "/healthz"), "openai-chat", "health"),
+    ("GET", ("/metrics",), "openai-chat", "metrics"),
+    ("GET", ("/",), "ollama-chat", "front"),
+    ("HEAD", ("/",), "ollama-chat", "front"),
+)
+_PLAIN: Mapping[tuple[str, str], Door] = {
+    (method, path): Door(format, operation) for method, paths, format, operation in _PATHS for path in paths
+}
+_MODELS = frozenset({"/v1/models", "/models", "/v1beta/models", "/v1alpha/models"})
+
+_GOOGLE_METHODS = r"(?P<method>generateContent|streamGenerateContent|countTokens)"
+_PROJECT = r"(?:projects/[^/]+/locations/[^/]+/)"
+_OPERATION_OF: Mapping[str, tuple[Operation, bool]] = {
+    "generateContent": ("generate", False),
+    "streamGenerateContent": ("generate", True),
+    "countTokens": ("count", False),
+    "rawPredict": ("generate", False),
+    "streamRawPredict": ("generate", True),
+    "converse": ("generate", False),
+    "converse-stream": ("generate", True),
+    "count-tokens": ("count", False),
+}
+
+
+class _Pattern(Struct, frozen=True):
+    method: str
+    path: re.Pattern[str]
+    format: str
+    operation: Operation = "generate"
+
+
+def _pattern(method: str, path: str, format: str, operation: Operation = "generate") -> _Pattern:
+    return _Pattern(method, re.compile(path), format, operation)
+
+
+_PATTERNS: tuple[_Pattern, ...] = (
+    _pattern("POST", rf"/(?P<version>v1|v1beta|v1alpha)/models/(?P<model>.+):{_GOOGLE_METHODS}", "gemini"),
+    _pattern(
+        "POST",
+        rf"/(?P<version>v1|v1beta1)/{_PROJECT}?publishers/[^/]+/models/(?P<model>.+):{_GOOGLE_METHODS}",
+        "vertex",
+    ),
+    _pattern(
+        "POST",
+        rf"/v1/{_PROJECT}publishers/anthropic/models/(?P<model>.+):(?P<method>rawPredict|streamRawPredict)",
+        "anthropic-messages",
+    ),
+    _pattern("POST", r"/model/(?P<model>.+)/(?P<method>converse|converse-stream|count-tokens)", "bedrock-converse"),
+    _pattern("POST", r"/openai/deployments/(?P<model>[^/]+)/chat/completions", "openai-chat"),
+    _pattern("POST", r"/openai(?:/v1)?/responses", "openai-responses"),
+    _pattern("GET", r"/(?:openai/)?v1/responses/(?P<id>[\w-]+)", "openai-responses", "response"),
+    _pattern("DELETE", r"/(?:openai/)?v1/responses/(?P<id>[\w-]+)", "openai-responses", "delete_response"),
+    _pattern("GET", r"/(?:openai/)?v1/responses/(?P<id>[\w-]+)/input_items", "openai-responses", "input_items"),
+    _pattern("POST", r"/(?:openai/)?v1/responses/(?P<id>[\w-]+)/cancel", "openai-responses", "cancel_response"),
+    _pattern("GET", r"/(?:v1|v1beta|v1alpha)/models/(?P<model>.+)", "", "model"),
+)
+# Who answers for a path that nobody knows.
+_NEIGHBOURS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), format)
+    for pattern, format in (
+        (r"/v1/messages|/messages", "anthropic-messages"),
+        (r"/v1(?:beta1)?/(?:projects|publishers)/", "vertex"),
+        (r"/v1(?:beta|alpha)/|/v1/models/[^/]+:", "gemini"),
+        (r"/api/", "ollama-chat"),
+        (r"/model/", "bedrock-converse"),
+        (r"/v1/responses|/responses", "openai-responses"),
+        (r"", "openai-chat"),
+    )
+)
+
+
+def find_door(head: Head) -> Door:
+    door = _PLAIN.get((head.method, head.path))
+    if door is not None:
+        return door
+    if head.path in _MODELS and head.method == "GET":
+        return Door(_speaker(head), "models")
+    for pattern in _PATTERNS:
+        found = pattern.path.fullmatch(head.path) if pattern.method == head.method else None
+        if found is not None:
+            return _found(pattern, found.groupdict(""), head)
+    return Door(_neighbour(head.path), "method" if _other_method(head) else "none")
+
+
+def _found(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Door:
+    operation, stream = pattern.operation, None
+    if groups.get("method"):
+        operation, stream = _OPERATION_OF[groups["method"]]
+    return Door(
+        pattern.format or _speaker(head),
+        operation,
+        unquote(groups.get("model", "")),
+        stream,
+        groups.get("id", ""),
+        groups.get("version", ""),
+    )
+
+
+def _speaker(head: Head) -> str:
+    """Lists of models stand under the same path for several formats: headers that only one knows tell them apart."""
+    if "anthropic-version" in head.headers or "x-api-key" in head.headers:
+        return "anthropic-messages"
+    if head.path.startswith(("/v1beta", "/v1alpha")) or "x-goog-api-key" in head.headers or "key=" in head.query:
+        return "gemini"
+    return "openai-chat"
+
+
+def _other_method(head: Head) -> bool:
+    plain = any(path == head.path for _, path in _PLAIN) or head.path in _MODELS
+    return plain or any(pattern.path.fullmatch(head.path) for pattern in _PATTERNS)
+
+
+def _neighbour(path: str) -> str:
+    return next(format for pattern, format in _NEIGHBOURS if pattern.match(path))

@@ -1,0 +1,290 @@
+"""What a client asked, and how an upstream hears it: in the same bytes where the formats are the same, else not."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+import dragoman
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.registry import codec
+from dragoman.drivers.providers import Target
+from dragoman.drivers.remote import Call, Channel
+from dragoman.drivers.transport import HttpRequest
+from dragoman.errors import DecodeError
+from dragoman.gateway.routing import Candidate, RouteSettings
+from dragoman.gateway.wires import Wire
+from dragoman.ir import Completion, CustomTool, Message, ReasoningSettings, Request, StreamStart
+from dragoman.ir.values import encode_json
+from dragoman.losses import Loss
+from dragoman.streams import StreamTranslator
+from dragoman.translate import encode_request_for, encode_response
+
+_AGENT = f"dragoman/{dragoman.__version__}"
+
+
+class Peek(Struct, frozen=True):
+    """What has to be known of a body before it is known who reads it."""
+
+    model: str | None = None
+    stream: bool | None = None
+    previous_response_id: str | None = None
+    store: bool | None = None
+    background: bool | None = None
+    stream_options: dict[str, Any] | None = None
+
+
+_peek = msgspec.json.Decoder(Peek).decode
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def with_model_inside(body: bytes, model: str, *, stream: bool) -> bytes:
+    """Some paths name the model and the mode where the format's own would have them in the body."""
+    fields = _object(body)
+    fields.pop("anthropic_version", None)
+    return msgspec.json.encode({"model": model, **fields, **({"stream": True} if stream else {})})
+
+
+def peek(body: bytes, format: str) -> Peek:
+    """Raises `DecodeError`, in words that name the key."""
+    try:
+        return _peek(body)
+    except msgspec.ValidationError as error:
+        words, _, where = str(error).partition(" - at `")
+        raise DecodeError(
+            path=where.rstrip("`") or "$", expected="a request of this API", got=words, source=format
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(path="$", expected="JSON", got=str(error), source=format) from None
+
+
+class Question(Struct, kw_only=True):
+    """One request of a client."""
+
+    wire: Wire
+    body: bytes
+    model: str
+    stream: bool
+    headers: Mapping[str, str]
+    options: dict[str, Any] = {}
+    """Of the encoder of its streams."""
+    rewritten: bool = False
+    """The body is no longer the client's own: what it refers to was put in its place."""
+    request: Request | None = None
+    known: Peek = Peek()
+
+    def decoded(self) -> Request:
+        if self.request is None:
+            request = codec(self.wire.format).decode_request(self.body)
+            if request.stream is not None or self.stream:
+                request = structs.replace(request, stream=self.stream)
+            self.request = request
+        return self.request
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """The question as one upstream hears it."""
+
+    question: Question
+    channel: Channel
+    call: Call
+    same: bool
+    """Bytes pass unchanged in both directions."""
+    losses: tuple[Loss, ...] = ()
+
+    def translator(self) -> StreamTranslator:
+        wire = self.question.wire
+        source = self.channel.provider.format
+        if self.same:
+            return StreamTranslator(source=source, target=source)
+        return StreamTranslator(
+            source=source,
+            target=wire.format,
+            request=self.question.decoded(),
+            opening=lambda start: opened(start, wire),
+            **self.question.options,
+        )
+
+
+def opened(start: StreamStart, wire: Wire) -> StreamStart:
+    return structs.replace(start, id=_own_id(start.id, wire), created=start.created or int(time.time()))
+
+
+def _own_id(id: str | None, wire: Wire) -> str | None:
+    return id if wire.id_prefix is None else wire.id_prefix + uuid.uuid4().hex
+
+
+def prepare(question: Question, candidate: Candidate, settings: RouteSettings) -> Prepared:
+    """Raises `DecodeError` for what the client sent and `EncodeError` for what this upstream cannot be told."""
+    channel = candidate.upstream.channel
+    same = _is_same(question, channel)
+    if same and not settings.changes_requests:
+        encoded = _unchanged(question, candidate.model, channel)
+    else:
+        encoded = _translated(question, candidate.model, settings, channel)
+    call = Call(
+        request=_NOTHING,
+        http=_http(question, candidate.model, channel, encoded),
+        encoded=encoded,
+        timeouts=channel.timeouts,
+        keeps_raw=False,
+        started=time.monotonic(),
+    )
+    losses = () if same and not settings.changes_requests else encoded.losses
+    return Prepared(question=question, channel=channel, call=call, same=same, losses=losses)
+
+
+_NOTHING = Request(None, ())
+
+
+def _is_same(question: Question, channel: Channel) -> bool:
+    """A server that is stricter than the format's owner gets what its profile makes of a request."""
+    return question.wire.format == channel.provider.format and not channel.codec.profile.legalises_own_family
+
+
+# ── the same bytes ──
+
+
+def _unchanged(question: Question, model: str, channel: Channel) -> Encoded:
+    body = question.body
+    named = question.known.model
+    if not question.wire.model_in_path and named is not None and named != model:
+        body = with_model(body, named, model)
+    return Encoded(body, (), _path(channel, model, stream=question.stream))
+
+
+def _path(channel: Channel, model: str, *, stream: bool) -> str:
+    """Paths are the codec's to know: it is asked with a request that says nothing else."""
+    key = (channel.codec.name, model, stream)
+    path = _paths.get(key)
+    if path is None:
+        path = encode_request_for(Request(model, _HELLO, stream=stream), channel.codec).path
+        if len(_paths) < _MOST_PATHS:
+            _paths[key] = path
+    return path
+
+
+_HELLO = (Message("user", "hi"),)
+_paths: dict[tuple[str, str, bool], str] = {}
+_MOST_PATHS = 1_000
+
+_MODEL_KEY = re.compile(rb'"model"\s*:\s*("(?:[^"\\]|\\.)*")')
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]')
+_VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.)*")')
+
+
+def with_model(body: bytes, old: str, new: str) -> bytes:
+    """The same bytes, with another model named."""
+    name = encode_json(new)
+    found = _MODEL_KEY.findall(body)
+    if len(found) == 1 and _is(found[0], old):
+        return _MODEL_KEY.sub(lambda match: match[0][: -len(match[1])] + name, body)
+    out, depth, copied = [], 0, 0
+    for token in _TOKEN.finditer(body):
+        first = token[0][:1]
+        if first in b"{[":
+            depth += 1
+        elif first in b"}]":
+            depth -= 1
+        elif depth == 1 and _is(token[0], "model"):
+            value = _VALUE.match(body, token.end())
+            if value is not None:
+                out += [body[copied : value.start(1)], name]
+                copied = value.end(1)
+    return b"".join([*out, body[copied:]])
+
+
+def _is(quoted: bytes, text: str) -> bool:
+    return bool(msgspec.json.decode(quoted) == text)
+
+
+# ── other bytes ──
+
+
+def _translated(question: Question, model: str, settings: RouteSettings, channel: Channel) -> Encoded:
+    request = structs.replace(question.decoded(), model=model)
+    if settings.changes_requests:
+        request = _with_settings(request, settings)
+    if question.stream and channel.provider.stream_keys:
+        request = _with_stream_keys(request, channel)
+    locate = codec(question.wire.format).locate_request
+    return encode_request_for(request, channel.codec, locate=locate, strict=settings.strict)
+
+
+def _with_settings(request: Request, settings: RouteSettings) -> Request:
+    changes: dict[str, Any] = {}
+    most = settings.max_output_tokens
+    if most is not None:
+        changes["max_output_tokens"] = min(most, request.max_output_tokens or most)
+    if settings.reasoning is not None and request.reasoning is None:
+        off = settings.reasoning == "off"
+        changes["reasoning"] = ReasoningSettings("off") if off else ReasoningSettings(effort=settings.reasoning)
+    for name in settings.drop:
+        changes[name] = () if name == "stop" else None
+    return structs.replace(request, **changes)
+
+
+def _with_stream_keys(request: Request, channel: Channel) -> Request:
+    """Without them some servers count no tokens."""
+    family = channel.codec.profile.family
+    metadata = request.metadata or {}
+    raw = {name: Raw(encode_json(value)) for name, value in channel.provider.stream_keys.items()}
+    return structs.replace(request, metadata={**metadata, family: {**raw, **metadata.get(family, {})}})
+
+
+def _http(question: Question, model: str, channel: Channel, encoded: Encoded) -> HttpRequest:
+    provider = channel.provider
+    headers = {"content-type": "application/json", "user-agent": _AGENT, **provider.headers, **encoded.headers}
+    if question.wire.format == provider.format:
+        for name in question.wire.passed:
+            if name in question.headers:
+                headers[name] = question.headers[name]
+    headers["accept-encoding"] = "identity"
+    headers |= channel.headers
+    target = Target(encoded.path, model, question.stream, channel.place)
+    return HttpRequest(
+        url=channel.base_url + provider.path(target), headers=headers, body=provider.body(encoded.content)
+    )
+
+
+def count_call(question: Question, candidate: Candidate, path: Callable[[str], str]) -> Prepared:
+    """The same bytes to where the upstream counts tokens."""
+    channel = candidate.upstream.channel
+    encoded = _unchanged(question, candidate.model, channel)
+    encoded = structs.replace(encoded, path=path(encoded.path))
+    http = _http(question, candidate.model, channel, encoded)
+    started = time.monotonic()
+    call = Call(
+        request=_NOTHING, http=http, encoded=encoded, timeouts=channel.timeouts, keeps_raw=False, started=started
+    )
+    return Prepared(question=question, channel=channel, call=call, same=True)
+
+
+# ── whole answers ──
+
+
+def answer(prepared: Prepared, body: bytes) -> tuple[Completion, Encoded]:
+    """The upstream's answer as the client's format tells it. Raises `DecodeError`."""
+    question = prepared.question
+    completion = prepared.channel.codec.decode_response(body)
+    if prepared.same:
+        return completion, Encoded(body)
+    wire = question.wire
+    own = structs.replace(completion, id=_own_id(completion.id, wire), created=completion.created or int(time.time()))
+    request = question.decoded()
+    return own, encode_response(own, wire.format, request=request if _needs_request(own, request) else None)
+
+
+def _needs_request(completion: Completion, request: Request) -> bool:
+    """Only names and kinds of tools are looked up in it."""
+    calls = completion.tool_calls
+    if not calls:
+        return False
+    plain = {tool.name for tool in request.tools if not isinstance(tool, CustomTool)}
+    return any(call.custom or call.name not in plain for call in calls)

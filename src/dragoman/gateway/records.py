@@ -1,0 +1,220 @@
+"""What happened: a line of JSON for each request, and counters for Prometheus. Keys and bodies are in neither."""
+
+from __future__ import annotations
+
+import sys
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TextIO, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.gateway.config import Price
+from dragoman.ir import Usage
+from dragoman.losses import Loss
+
+_encode = msgspec.json.Encoder().encode
+_MILLION = 1_000_000
+_LOGGED_LOSSES = 20
+
+
+class Record(Struct, kw_only=True):
+    """One request, filled in while it is served."""
+
+    id: str
+    client: str
+    operation: str
+    model: str = ""
+    route: str = ""
+    key: str = ""
+    stream: bool = False
+    started: float
+    upstream: str = ""
+    target: str = ""
+    """The model as the upstream knows it."""
+    format: str = ""
+    """That the upstream speaks."""
+    status: int = 0
+    attempts: int = 0
+    first_byte: float | None = None
+    usage: Usage | None = None
+    losses: tuple[Loss, ...] = ()
+    failure: str = ""
+    error: str = ""
+    seconds: float = 0.0
+    cost: float | None = None
+
+
+def cost_of(usage: Usage, price: Price) -> float:
+    cached, written = usage.cached or 0, usage.cache_written or 0
+    plain = max(usage.input - cached - written, 0)
+    priced = (
+        plain * price.input
+        + cached * (price.input if price.cached is None else price.cached)
+        + written * (price.input if price.cache_written is None else price.cache_written)
+        + usage.output * price.output
+    )
+    return priced / _MILLION
+
+
+class Log:
+    """Lines of JSON. A log that cannot be written is no reason to refuse anybody."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+
+    def request(self, record: Record) -> None:
+        usage = record.usage
+        line = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "event": "request",
+            "id": record.id,
+            "client": record.client,
+            "operation": record.operation,
+            "model": record.model,
+            "route": record.route,
+            "upstream": record.upstream,
+            "target": record.target,
+            "stream": record.stream,
+            "status": record.status,
+            "attempts": record.attempts,
+            "seconds": round(record.seconds, 4),
+            "first_byte": None if record.first_byte is None else round(record.first_byte, 4),
+            "key": record.key or None,
+            "tokens": None if usage is None else {"input": usage.input, "output": usage.output, "cached": usage.cached},
+            "cost": record.cost,
+            "losses": [str(loss) for loss in record.losses[:_LOGGED_LOSSES]],
+            "failure": record.failure or None,
+            "error": record.error or None,
+        }
+        self.write({name: value for name, value in line.items() if value not in (None, [], "")})
+
+    def event(self, event: str, **fields: object) -> None:
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.write({"time": moment, "event": event, **fields})
+
+    def write(self, line: Mapping[str, object]) -> None:
+        try:
+            self._stream.write(_encode(line).decode() + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            return
+
+
+class Silence(Log):
+    def write(self, line: Mapping[str, object]) -> None:
+        """Nobody is told."""
+
+
+Labels: TypeAlias = tuple[str, ...]
+_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+
+
+class _Histogram:
+    __slots__ = ("counts", "sum")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(_BOUNDS) + 1)
+        self.sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect_left(_BOUNDS, seconds)] += 1
+        self.sum += seconds
+
+
+class Metrics:
+    """Counters by client format, upstream and status; models are not labels, as clients could invent any number."""
+
+    def __init__(self) -> None:
+        self.requests: defaultdict[Labels, int] = defaultdict(int)
+        self.tokens: defaultdict[Labels, int] = defaultdict(int)
+        self.losses: defaultdict[Labels, int] = defaultdict(int)
+        self.failures: defaultdict[Labels, int] = defaultdict(int)
+        self.retries: defaultdict[Labels, int] = defaultdict(int)
+        self.cost: defaultdict[Labels, float] = defaultdict(float)
+        self.first_bytes: defaultdict[Labels, _Histogram] = defaultdict(_Histogram)
+        self.durations: defaultdict[Labels, _Histogram] = defaultdict(_Histogram)
+        self.in_flight = 0
+        self.started = time.time()
+
+    def add(self, record: Record) -> None:
+        pair = (record.client, record.upstream)
+        self.requests[*pair, str(record.status)] += 1
+        self.durations[pair].add(record.seconds)
+        if record.first_byte is not None:
+            self.first_bytes[pair].add(record.first_byte)
+        if record.attempts > 1:
+            self.retries[pair] += record.attempts - 1
+        if record.failure:
+            self.failures[*pair, record.failure] += 1
+        for loss in record.losses:
+            self.losses[record.client, record.format, loss.severity] += 1
+        if record.usage is not None:
+            self._count(record.upstream, record.usage)
+        if record.cost is not None:
+            self.cost[(record.upstream,)] += record.cost
+
+    def _count(self, upstream: str, usage: Usage) -> None:
+        counts = {
+            "input": usage.input,
+            "output": usage.output,
+            "cached": usage.cached,
+            "cache_written": usage.cache_written,
+            "reasoning": usage.reasoning,
+        }
+        for kind, count in counts.items():
+            if count:
+                self.tokens[upstream, kind] += count
+
+    def text(self, breakers: Mapping[str, str]) -> str:
+        pair = ("client", "upstream")
+        lines: list[str] = []
+        tell = lines.extend
+        tell(_counter("requests_total", "Requests served.", (*pair, "status"), self.requests))
+        tell(_counter("tokens_total", "Tokens, as upstreams counted them.", ("upstream", "kind"), self.tokens))
+        tell(_counter("losses_total", "What did not cross.", ("source", "target", "severity"), self.losses))
+        tell(_counter("failures_total", "Requests that failed.", (*pair, "kind"), self.failures))
+        tell(_counter("retries_total", "Attempts beyond the first.", pair, self.retries))
+        tell(_counter("cost_total", "Cost, by the prices configured.", ("upstream",), self.cost))
+        tell(_histogram("first_byte_seconds", "Until the first byte for the client.", pair, self.first_bytes))
+        tell(_histogram("request_seconds", "Until the last byte.", pair, self.durations))
+        lines += [*_head("in_flight", "Requests under way.", "gauge"), f"dragoman_in_flight {self.in_flight}"]
+        lines += _head("breaker_open", "Upstreams that nobody is sent to.", "gauge")
+        for name, state in breakers.items():
+            lines.append(f"dragoman_breaker_open{_labels(('upstream',), (name,))} {int(state == 'open')}")
+        return "\n".join(lines) + "\n"
+
+
+def _head(name: str, words: str, kind: str) -> list[str]:
+    return [f"# HELP dragoman_{name} {words}", f"# TYPE dragoman_{name} {kind}"]
+
+
+def _labels(names: Iterable[str], values: Iterable[str], *more: str) -> str:
+    told = [f'{name}="{_escaped(value)}"' for name, value in zip(names, values, strict=True)]
+    return "{" + ",".join([*told, *more]) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _counter(name: str, words: str, labels: Labels, counts: Mapping[Labels, float]) -> list[str]:
+    told = (f"dragoman_{name}{_labels(labels, key)} {count!r}" for key, count in counts.items())
+    return [*_head(name, words, "counter"), *told]
+
+
+def _histogram(name: str, words: str, labels: Labels, histograms: Mapping[Labels, _Histogram]) -> list[str]:
+    lines = _head(name, words, "histogram")
+    for key, histogram in histograms.items():
+        total = 0
+        for bound, count in zip((*_BOUNDS, "+Inf"), histogram.counts, strict=True):
+            total += count
+            below = f'le="{bound}"'
+            lines.append(f"dragoman_{name}_bucket{_labels(labels, key, below)} {total}")
+        lines.append(f"dragoman_{name}_sum{_labels(labels, key)} {histogram.sum:.6f}")
+        lines.append(f"dragoman_{name}_count{_labels(labels, key)} {total}")
+    return lines

@@ -1,0 +1,255 @@
+"""The state of the Responses API, for upstreams that have none: answers are kept, and others may follow them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from dragoman.drivers.remote import Channel
+from dragoman.gateway.ledger import Kept, SqliteLedger
+from dragoman.gateway.questions import Question
+from dragoman.gateway.routing import Plan
+from dragoman.ir import Failure
+
+FORMAT = "openai-responses"
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_array = msgspec.json.Decoder(list[Raw]).decode
+_encode = msgspec.json.encode
+# What concerns the state, which is ours here.
+_OURS = ("previous_response_id", "store", "background")
+# What an answer repeats of its request.
+_REPEATED = (
+    "previous_response_id",
+    "instructions",
+    "metadata",
+    "tools",
+    "tool_choice",
+    "temperature",
+    "top_p",
+    "max_output_tokens",
+    "parallel_tool_calls",
+    "truncation",
+    "text",
+    "reasoning",
+    "user",
+    "background",
+)
+_COMPLETED = (b"event: response.completed\ndata: ", b"event: response.incomplete\ndata: ")
+_MOST_NOTED = 10_000
+
+
+class UnknownResponse(Exception):
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.message)
+
+
+def _not_found(id: str) -> UnknownResponse:
+    message = f"Response with id '{id}' not found."
+    return UnknownResponse(Failure("not_found", message, 404, raw_type="invalid_request_error"))
+
+
+def _no_previous(id: str) -> UnknownResponse:
+    return UnknownResponse(
+        Failure(
+            "invalid_request",
+            f"Previous response with id '{id}' not found.",
+            400,
+            code="previous_response_not_found",
+            parameter="previous_response_id",
+            raw_type="invalid_request_error",
+        )
+    )
+
+
+class Keeping:
+    """One request whose answer may be kept."""
+
+    def __init__(self, responses: Responses, question: Question, owner: str, own_input: list[Raw]) -> None:
+        self.question = question
+        self._responses = responses
+        self._owner = owner
+        self._own_input = own_input
+        self._asked: Mapping[str, Raw] = {}
+        self._last = b""
+
+    def asked(self, fields: Mapping[str, Raw]) -> None:
+        self._asked = fields
+
+    @property
+    def stores(self) -> bool:
+        return self.question.known.store is not False
+
+    def heard(self, out: bytes) -> None:
+        """Of a stream, the event that tells the whole answer is its last."""
+        if any(mark in out for mark in _COMPLETED):
+            self._last = out
+
+    def completed(self) -> bytes | None:
+        for mark in _COMPLETED:
+            _, found, rest = self._last.partition(mark)
+            if found:
+                return bytes(_object(rest.partition(b"\n")[0])["response"])
+        return None
+
+    def keep(self, response: bytes) -> bytes:
+        """The answer as it is kept, and as it is told where it is not streamed."""
+        fields = _object(response)
+        repeated = {name: self._asked[name] for name in _REPEATED if name in self._asked}
+        whole = _encode({**fields, **repeated, "store": self.stores})
+        if self.stores:
+            id = str(msgspec.json.decode(fields["id"]))
+            previous = self.question.known.previous_response_id
+            self._responses.ledger.keep(Kept(id, self._owner, previous, _encode(self._own_input), whole))
+        return whole
+
+    def keep_streamed(self) -> None:
+        """A stream that broke off leaves nothing to follow."""
+        response = self.completed()
+        if response is not None:
+            self.keep(response)
+
+    @property
+    def in_background(self) -> bool:
+        return self.question.known.background is True and not self.question.stream and self.stores
+
+
+class Noted(Struct, frozen=True):
+    """An upstream with a state of its own made this response: who asks for it is sent there."""
+
+    channel: Channel
+    owner: str
+
+
+class Background:
+    """A response that is promised before it is there."""
+
+    def __init__(self, keeping: Keeping, model: str) -> None:
+        self.id = f"resp_{uuid.uuid4().hex}"
+        self._keeping = keeping
+        self._promised = {"id": self.id, "object": "response", "created_at": int(time.time()), "model": model}
+        self.promise = self._told("in_progress")
+
+    def _told(self, status: str, error: Mapping[str, str] | None = None) -> bytes:
+        more: dict[str, object] = {
+            "status": status,
+            "error": error,
+            "incomplete_details": None,
+            "output": [],
+            "usage": None,
+        }
+        return self._keeping.keep(_encode({**self._promised, **more}))
+
+    def completed(self, response: bytes) -> None:
+        self._keeping.keep(_encode({**_object(response), "id": self.id}))
+
+    def failed(self, failure: Failure) -> None:
+        self._told("failed", {"code": failure.code or "server_error", "message": failure.message})
+
+    def cancelled(self) -> None:
+        self._told("cancelled")
+
+
+class Responses:
+    format = FORMAT
+
+    def __init__(self, ledger: SqliteLedger) -> None:
+        self.ledger = ledger
+        self._noted: OrderedDict[str, Noted] = OrderedDict()
+        self._working: dict[str, asyncio.Task[None]] = {}
+
+    def start(self, background: Background, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._working[background.id] = task
+        task.add_done_callback(lambda _: self._working.pop(background.id, None))
+
+    async def cancel(self, kept: Kept) -> Kept:
+        """As the response is afterwards. Only what works in the background can be cancelled so."""
+        task = self._working.get(kept.id)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+            return self.ledger.kept(kept.id, kept.owner) or kept
+        if msgspec.json.decode(kept.response).get("background") is not True:
+            words = "Cannot cancel a synchronous response."
+            raise UnknownResponse(Failure("invalid_request", words, 400, raw_type="invalid_request_error"))
+        return kept
+
+    async def close(self) -> None:
+        tasks = list(self._working.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def begin(self, question: Question, plan: Plan, owner: str) -> Keeping | None:
+        """None: the upstream keeps its own state, and the request does not follow an answer that we keep."""
+        previous = question.known.previous_response_id
+        native = plan.candidates[0].upstream.channel.provider.format == FORMAT
+        chain = [] if previous is None else list(self.ledger.chain(previous, owner))
+        if native and not chain:
+            return None
+        if previous is not None and not chain:
+            raise _no_previous(previous)
+        fields = _object(question.body)
+        own = _items(fields.get("input"))
+        sent: dict[str, Any] = {name: value for name, value in fields.items() if name not in _OURS}
+        if chain:
+            sent["input"] = [*_context(chain), *own]
+        rewritten = structs.replace(question, body=_encode(sent), rewritten=True)
+        keeping = Keeping(self, rewritten, owner, own)
+        keeping.asked(fields)
+        return keeping
+
+    def note(self, id: str | None, channel: Channel, owner: str) -> None:
+        if id:
+            self._noted[id] = Noted(channel, owner)
+            if len(self._noted) > _MOST_NOTED:
+                self._noted.popitem(last=False)
+
+    def find(self, id: str, owner: str) -> Kept | Noted:
+        kept = self.ledger.kept(id, owner)
+        if kept is not None:
+            return kept
+        noted = self._noted.get(id)
+        if noted is None or noted.owner != owner:
+            raise _not_found(id)
+        return noted
+
+
+def _items(given: Raw | None) -> list[Raw]:
+    """A bare text is one message of the user."""
+    if given is None:
+        return []
+    value = bytes(given)
+    if value[:1] == b"[":
+        return _array(value)
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}
+    return [Raw(_encode(message))]
+
+
+def _context(chain: list[Kept]) -> list[Raw]:
+    items: list[Raw] = []
+    for kept in reversed(chain):
+        items += _array(kept.input)
+        items += _array(bytes(_object(kept.response)["output"]))
+    return items
+
+
+def input_items(chain: list[Kept]) -> dict[str, Any]:
+    """Newest first, as the API lists them."""
+    whole = [*_context(chain[1:]), *_array(chain[0].input)]
+    items: list[dict[str, Any]] = []
+    for place, raw in enumerate(whole):
+        item = msgspec.json.decode(raw)
+        items.append({"id": f"msg_{chain[0].id.removeprefix('resp_')}_{place}", "type": "message", **item})
+    items.reverse()
+    ends = {"first_id": items[0]["id"], "last_id": items[-1]["id"]} if items else {"first_id": None, "last_id": None}
+    return {"object": "list", "data": items, **ends, "has_more": False}

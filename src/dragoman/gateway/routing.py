@@ -1,0 +1,288 @@
+"""From the name of a model to the upstreams that may answer for it, in the order to try them."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import translate as glob
+
+from msgspec import Struct
+
+from dragoman.drivers.connecting import Environment, Options
+from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider
+from dragoman.drivers.transport import Timeouts
+from dragoman.errors import NotConfigured
+from dragoman.gateway.config import Config, ConfigError, ProviderTable, RouteTable, Weighted
+from dragoman.gateway.upstreams import BreakerSettings, Upstream, open_upstreams
+from dragoman.gateway.wires import WIRES
+
+# Which providers have a model of such a name. One whose own format the client speaks goes first.
+_VENDORS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
+    (re.compile(pattern), tuple(providers))
+    for pattern, *providers in (
+        (r"(?:[a-z]{2,6}\.)?(?:anthropic|amazon|meta|mistral|cohere|ai21|deepseek|openai|qwen)\.|arn:aws", "bedrock"),
+        (r"claude-", "anthropic"),
+        (r"(?:ft:)?(?:gpt-(?!oss)|chatgpt-|o[134](?:-|$)|codex-)", "openai"),
+        (r"(?:models/)?(?:gemini-|gemma-\d)", "gemini", "vertex"),
+        (r"grok-", "xai"),
+        (r"deepseek-(?:chat|reasoner)", "deepseek"),
+        (r"(?:mistral|codestral|magistral|devstral)-", "mistral"),
+        (r"[\w.-]+:[\w.-]+$", "ollama"),
+    )
+)
+
+
+class Candidate(Struct, frozen=True):
+    """One upstream and the name that the model has there."""
+
+    upstream: Upstream
+    model: str
+
+
+class RouteSettings(Struct, frozen=True, kw_only=True):
+    strict: bool = False
+    max_output_tokens: int | None = None
+    reasoning: str | None = None
+    drop: tuple[str, ...] = ()
+    attempts: int = 3
+
+    @property
+    def changes_requests(self) -> bool:
+        return self.max_output_tokens is not None or self.reasoning is not None or bool(self.drop) or self.strict
+
+
+class Plan(Struct, frozen=True):
+    route: str
+    candidates: tuple[Candidate, ...]
+    settings: RouteSettings
+
+
+class NoSuchModel(Exception):
+    """`hint` tells people what is missing."""
+
+    def __init__(self, model: str, hint: str = "") -> None:
+        self.model = model
+        self.hint = hint
+        super().__init__(model)
+
+
+PLAIN = RouteSettings()
+
+
+class Place(Struct, frozen=True):
+    """A provider of the table as this gateway reaches it."""
+
+    name: str
+    provider: Provider
+    options: Options
+    keys: tuple[str, ...] = ()
+    breaker: BreakerSettings = BreakerSettings()
+    models: tuple[str, ...] = ()
+    exact: bool = False
+    """It was configured by name, so a client of another format of the same vendor gets this one too."""
+
+
+class Router:
+    """Immutable but for the upstreams it has opened: a new configuration is a new router."""
+
+    def __init__(
+        self,
+        config: Config,
+        environment: Environment,
+        simulated: Mapping[str, str] | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.config = config
+        self._environment = environment
+        self._simulated = simulated or {}
+        self._chance = chance
+        self._places = {name: self._configured(name, table) for name, table in config.providers.items()}
+        self._opened: dict[str, tuple[Upstream, ...]] = {}
+        self._turn = 0
+        self._globs = [
+            (re.compile(glob(name)), name, route) for name, route in config.routes.items() if set(name) & set("*?[")
+        ]
+
+    # ── names ──
+
+    def plan(self, model: str, format: str) -> Plan:
+        """Raises `NoSuchModel`."""
+        model = model.removeprefix("models/")
+        name, route = self._route(model)
+        if route is None:
+            return Plan(model, self._candidates([self._full(model, format)], format), PLAIN)
+        settings = RouteSettings(
+            strict=route.strict,
+            max_output_tokens=route.max_output_tokens,
+            reasoning=route.reasoning,
+            drop=route.drop,
+            attempts=route.attempts,
+        )
+        targets = [*self._balanced(route), *route.fallback]
+        return Plan(name, self._candidates(list(self._unfolded(targets, format, {name})), format), settings)
+
+    def _route(self, model: str) -> tuple[str, RouteTable | None]:
+        exact = self.config.routes.get(model)
+        if exact is not None:
+            return model, exact
+        return next(((name, route) for pattern, name, route in self._globs if pattern.match(model)), (model, None))
+
+    def _balanced(self, route: RouteTable) -> list[str]:
+        """One by weight, by chance; the others behind it."""
+        if isinstance(route.to, str):
+            return [route.to]
+        choices = [one if isinstance(one, Weighted) else Weighted(model=one) for one in route.to]
+        ordered: list[str] = []
+        while choices:
+            point = self._chance() * sum(one.weight for one in choices)
+            for one in choices:
+                point -= one.weight
+                if point < 0:
+                    break
+            else:
+                one = choices[-1]
+            choices.remove(one)
+            ordered.append(one.model)
+        return ordered
+
+    def _unfolded(self, targets: Sequence[str], format: str, seen: set[str]) -> Iterator[str]:
+        """Routes may name other routes."""
+        for target in targets:
+            route = self.config.routes.get(target)
+            if route is None:
+                yield self._full(target, format)
+            elif target not in seen:
+                yield from self._unfolded([*self._balanced(route), *route.fallback], format, {*seen, target})
+
+    def _full(self, model: str, format: str) -> str:
+        """`provider/model`, where the name alone may tell the provider."""
+        head, slash, rest = model.partition("/")
+        if slash and rest and (head in self._places or ALIASES.get(head, head) in PROVIDERS):
+            return model
+        home = WIRES[format].home
+        having = next((names for pattern, names in _VENDORS if pattern.match(model)), (home,))
+        return f"{home if home in having else having[0]}/{model}"
+
+    # ── upstreams ──
+
+    def _candidates(self, targets: Sequence[str], format: str) -> tuple[Candidate, ...]:
+        found: list[Candidate] = []
+        problem: NoSuchModel | None = None
+        for target in targets:
+            provider, _, model = target.partition("/")
+            try:
+                upstreams = self._upstreams(provider, format)
+            except NotConfigured as error:
+                problem = problem or NoSuchModel(model, str(error))
+                continue
+            found += [Candidate(upstream, model) for upstream in upstreams]
+        if not found:
+            raise problem or NoSuchModel(targets[0])
+        return tuple(found)
+
+    def _upstreams(self, name: str, format: str) -> Sequence[Upstream]:
+        place = self._place(name, format)
+        upstreams = self._opened.get(place.name)
+        if upstreams is None:
+            upstreams = open_upstreams(place.name, place.provider, place.options, place.keys, place.breaker)
+            self._opened[place.name] = upstreams
+        if len(upstreams) == 1:
+            return upstreams
+        self._turn += 1
+        turn = self._turn % len(upstreams)
+        return sorted((*upstreams[turn:], *upstreams[:turn]), key=lambda one: one.in_flight)
+
+    def _place(self, name: str, format: str) -> Place:
+        place = self._places.get(name)
+        if place is not None:
+            return place
+        provider = _speaking(PROVIDERS[ALIASES.get(name, name)], format)
+        place = self._places.get(provider.name)
+        return place or self._of_environment(provider)
+
+    def _of_environment(self, provider: Provider) -> Place:
+        simulated = self._simulated.get(provider.name)
+        if simulated is None:
+            return Place(provider.name, provider, {"environment": self._environment})
+        options: Options = {"base_url": simulated, "environment": {}, "proxy": "", **_made_up(provider)}  # type: ignore[typeddict-item]
+        return Place(provider.name, provider, options)
+
+    def _configured(self, name: str, table: ProviderTable) -> Place:
+        kind = table.kind or name
+        provider = PROVIDERS[ALIASES.get(kind, kind)]
+        given = {
+            word: getattr(table, word)
+            for word in ("base_url", "region", "project", "location", "api_version", "profile")
+            if getattr(table, word) is not None
+        }
+        limits = table.timeouts
+        timeouts = Timeouts(
+            connect=limits.connect,
+            first_byte=limits.first_byte,
+            between_bytes=limits.between_bytes,
+            total=limits.total,
+        )
+        common = {"headers": table.headers, "timeouts": timeouts, "environment": self._environment}
+        options: Options = {**common, **given}  # type: ignore[typeddict-item]
+        keys = table.api_keys or (() if table.api_key is None else (table.api_key,))
+        breaker = BreakerSettings(failures=table.breaker.failures, seconds=table.breaker.seconds)
+        revealed = tuple(revealed_key(key, self._environment) for key in keys)
+        return Place(name, provider, options, revealed, breaker, table.models, exact=True)
+
+    # ── what there is ──
+
+    def available(self) -> Iterator[Place]:
+        """Providers that could be asked: configured, simulated, or with a key in the environment."""
+        yield from self._places.values()
+        for provider in PROVIDERS.values():
+            if provider.name in self._places:
+                continue
+            keyed = any(self._environment.get(name) for name in provider.key_environment)
+            addressed = any(self._environment.get(name) for name in provider.base_url_environment)
+            if provider.name in self._simulated or keyed or (addressed and not provider.key_required):
+                yield self._of_environment(provider)
+
+    def opened(self) -> Iterator[Upstream]:
+        for upstreams in self._opened.values():
+            yield from upstreams
+
+    def adopt(self, older: Router) -> None:
+        """Upstreams that nothing has changed about keep their connections and what is known of their health."""
+        for name, upstreams in older._opened.items():
+            mine, theirs = self._places.get(name), older._places.get(name)
+            if mine == theirs and self._simulated == older._simulated:
+                self._opened[name] = upstreams
+
+
+def _speaking(provider: Provider, format: str) -> Provider:
+    """The same vendor's API in the client's own format, where it has one at the same address with the same key."""
+    if provider.format == format:
+        return provider
+    return next(
+        (
+            other
+            for other in PROVIDERS.values()
+            if other.format == format
+            and other.base_url_environment == provider.base_url_environment
+            and (other.base_url, other.key_environment) == (provider.base_url, provider.key_environment)
+            and other.key_environment
+        ),
+        provider,
+    )
+
+
+def _made_up(provider: Provider) -> dict[str, str]:
+    """A simulator takes any key, and needs the variables that stand in paths."""
+    variables = {variable.name for variable in provider.variables}
+    made_up = {"region": "us-east-1"} if "region" in variables else {}
+    return {"api_key": "simulated", **made_up}
+
+
+def revealed_key(key: str, environment: Environment) -> str:
+    if not key.startswith("env:"):
+        return key
+    value = environment.get(key.removeprefix("env:"))
+    if not value:
+        raise ConfigError(f"the environment has no {key.removeprefix('env:')}, which the configuration names as a key")
+    return value

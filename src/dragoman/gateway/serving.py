@@ -1,0 +1,176 @@
+"""Running a gateway: what it is made of, where it listens, how it starts anew and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from dragoman.drivers.connecting import Environment
+from dragoman.drivers.providers import PROVIDERS, Provider
+from dragoman.gateway.access import Access
+from dragoman.gateway.app import Gateway
+from dragoman.gateway.config import Config, ConfigError, read_config
+from dragoman.gateway.ledger import SqliteLedger
+from dragoman.gateway.records import Log, Silence
+from dragoman.gateway.responses import Responses
+from dragoman.gateway.routing import Router
+from dragoman.gateway.server import Server, ServerLimits
+
+LOOPBACK = "127.0.0.1"
+# Where a simulator of each provider's API stands under the address of `dragoman sim`.
+_SIMULATED: Mapping[str, str] = {
+    "openai": "/openai/v1",
+    "openai-chat": "/openai/v1",
+    "anthropic": "/anthropic",
+    "gemini": "/gemini",
+    "vertex": "/vertex",
+    "ollama": "/ollama",
+    "bedrock": "/bedrock",
+}
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """Everything a gateway is made from."""
+
+    config: Config = Config()
+    environment: Environment = {}
+    simulated: Mapping[str, str] = {}
+
+
+def load_config(file: Path | None) -> Config:
+    if file is None:
+        return Config()
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: not UTF-8 (byte {error.start})") from None
+    return read_config(text, str(file))
+
+
+def has_keys(config: Config, environment: Environment) -> bool:
+    """Whether there is anybody real to ask."""
+    return bool(config.providers) or any(_keyed(provider, environment) for provider in PROVIDERS.values())
+
+
+def _keyed(provider: Provider, environment: Environment) -> bool:
+    names = (*provider.key_environment, *provider.base_url_environment)
+    return any(environment.get(name) for name in names)
+
+
+def simulators_at(url: str) -> dict[str, str]:
+    return {name: url + mount for name, mount in _SIMULATED.items()}
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_exposure(host: str, access: Access) -> None:
+    """Whoever can reach a gateway without keys spends the keys of its owner."""
+    if not is_loopback(host) and not access.required:
+        raise ConfigError(
+            f"refusing to listen on {host} without keys: set server.keys, or make one with `dragoman keys create`"
+        )
+
+
+def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=1024, reuse_port=shared)
+
+
+@asynccontextmanager
+async def serving(
+    setting: Setting,
+    *,
+    listening: socket.socket | None = None,
+    log: Log | None = None,
+    limits: ServerLimits | None = None,
+) -> AsyncIterator[Running]:
+    """A gateway that serves until the block is left."""
+    config = setting.config.server
+    ledger = SqliteLedger(config.database)
+    access = Access(config.keys, setting.environment, ledger)
+    check_exposure(config.host, access)
+    router = Router(setting.config, setting.environment, setting.simulated)
+    told = log or (Silence() if config.log == "off" else Log())
+    responses = Responses(ledger)
+    gateway = Gateway(router, access, log=told, responses=responses)
+    server = Server(gateway, limits or ServerLimits(body=config.max_body))
+    bound = listening or listening_socket(config.host, config.port)
+    await server.listen(bound)
+    host, port = bound.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        yield Running(gateway, server, f"http://{shown}:{port}", ledger, setting)
+    finally:
+        await server.close(config.drain_seconds)
+        await responses.close()
+        await gateway.close()
+        ledger.close()
+
+
+class Running:
+    def __init__(self, gateway: Gateway, server: Server, url: str, ledger: SqliteLedger, setting: Setting) -> None:
+        self.gateway = gateway
+        self.server = server
+        self.url = url
+        self._ledger = ledger
+        self._setting = setting
+
+    def reload(self, config: Config) -> None:
+        """Requests under way end as they began; the next ones follow the new configuration. Raises `ConfigError`."""
+        access = Access(config.server.keys, self._setting.environment, self._ledger)
+        check_exposure(self._setting.config.server.host, access)
+        self.gateway.replace(Router(config, self._setting.environment, self._setting.simulated), access)
+
+
+@asynccontextmanager
+async def simulators() -> AsyncIterator[dict[str, str]]:
+    """The strict simulators, on a port of their own: what a first run without keys talks to."""
+    from dragoman.sim import server, service  # noqa: PLC0415 - only where nobody real is there
+
+    simulated = service.Service(service.Settings(any_model=True))
+    async with server.serving(simulated) as url:
+        yield simulators_at(url)
+
+
+async def run(
+    setting: Setting, *, file: Path | None, listening: socket.socket | None, ready: Callable[[Running], None]
+) -> None:
+    """Until SIGINT or SIGTERM; SIGHUP reads the configuration anew, and one with mistakes changes nothing."""
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    async with serving(setting, listening=listening) as running:
+
+        def reload() -> None:
+            try:
+                running.reload(load_config(file))
+            except ConfigError as error:
+                running.gateway.log.event("reload_refused", error=str(error))
+            else:
+                running.gateway.log.event("reloaded", file=str(file or ""))
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, over.set)
+        loop.add_signal_handler(signal.SIGHUP, reload)
+        ready(running)
+        await over.wait()
+
+
+def environment() -> Environment:
+    return dict(os.environ)

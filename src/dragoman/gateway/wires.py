@@ -1,0 +1,85 @@
+"""The formats as clients speak them over HTTP: what each one's requests and answers look like around the body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+from urllib.parse import parse_qs
+
+from msgspec import Struct
+
+from dragoman.codecs.registry import codec
+
+Options: TypeAlias = dict[str, Any]
+_SSE = "text/event-stream; charset=utf-8"
+
+
+def _none(_query: str, _said: Mapping[str, Any]) -> Options:
+    return {}
+
+
+def _usage_if_asked(_query: str, said: Mapping[str, Any]) -> Options:
+    return {"include_usage": said.get("include_usage") is True}
+
+
+def _framed(query: str, _said: Mapping[str, Any]) -> Options:
+    """Without `alt=sse` a stream of this API is one JSON array."""
+    return {"array": parse_qs(query).get("alt") != ["sse"]}
+
+
+def _vertex(query: str, said: Mapping[str, Any]) -> Options:
+    return {**_framed(query, said), "profile": codec("vertex").profile}
+
+
+class Wire(Struct, frozen=True, kw_only=True):
+    format: str
+    stream_type: str = _SSE
+    event_end: tuple[bytes, ...] = (b"\n\n", b"\r\n\r\n")
+    """How an event ends, where that can be told from the last bytes: behind it we may add one of our own."""
+    model_in_path: bool = False
+    streams_by_default: bool = False
+    id_prefix: str | None = None
+    """Of the ids that clients expect; None: they keep whatever the upstream said."""
+    options: Callable[[str, Mapping[str, Any]], Options] = _none
+    """Of the encoder of a stream, from the query and the `stream_options` of the request."""
+    home: str
+    """The provider that a model without one is asked of, if nothing else tells."""
+    passed: tuple[str, ...] = ()
+    """Headers of the client that an upstream of the same format gets too."""
+
+
+WIRES: Mapping[str, Wire] = {
+    wire.format: wire
+    for wire in (
+        Wire(
+            format="openai-chat",
+            id_prefix="chatcmpl-",
+            options=_usage_if_asked,
+            home="openai-chat",
+            passed=("openai-beta",),
+        ),
+        Wire(format="openai-responses", id_prefix="resp_", home="openai", passed=("openai-beta",)),
+        Wire(
+            format="anthropic-messages",
+            id_prefix="msg_",
+            home="anthropic",
+            passed=("anthropic-version", "anthropic-beta"),
+        ),
+        Wire(format="gemini", model_in_path=True, options=_framed, home="gemini"),
+        Wire(format="vertex", model_in_path=True, options=_vertex, home="vertex"),
+        Wire(
+            format="ollama-chat",
+            stream_type="application/x-ndjson",
+            event_end=(b"\n",),
+            streams_by_default=True,
+            home="ollama",
+        ),
+        Wire(
+            format="bedrock-converse",
+            stream_type="application/vnd.amazon.eventstream",
+            event_end=(),
+            model_in_path=True,
+            home="bedrock",
+        ),
+    )
+}
