@@ -1,115 +1,343 @@
-"""Items that are no messages, function calls or reasoning: tools of the provider, and what we do not model.
-
-A tool that the provider runs is a pair in the intermediate format: the call, and its result where the wire has one.
-Most of these items hold both; they are taken apart by the fields below and put together again on the way out. Items
-that ask the client for something (a screenshot, a shell command, an approval) are opaque: nobody else can answer them.
-"""
+"""Single items, both ways: calls, their outputs, reasoning, and the items that hold what the model said."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.arguments import arguments_as_text, read_arguments
+from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.openai_responses import carriers
+from dragoman.codecs.openai_responses.parts import TRUE, PartEncoder, decode_part, own, wire_text
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.wire import ItemHead
-from dragoman.codecs.reading import WireValue
-from dragoman.ir import AnyPart, Opaque, Role, ServerToolCall, ServerToolResult
-from dragoman.ir.parts import call_block_held, result_block_held
-from dragoman.ir.values import encode_json, to_raw
+from dragoman.codecs.openai_responses.wire import Item, SummaryText
+from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
+from dragoman.codecs.tags import is_tagged
+from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text, ToolCall, ToolResult
+from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
+from dragoman.ir.parts import value_held
+from dragoman.ir.values import compact_text, encode_json, parse_json
+from dragoman.losses import LossLog
 
-OUTCOME: dict[str, tuple[str, ...]] = {
-    "file_search_call": ("results",),
-    "code_interpreter_call": ("outputs",),
-    "image_generation_call": ("result", "error"),
-    "mcp_call": ("output", "error"),
-    "mcp_list_tools": ("tools", "error"),
-}
-"""Fields that hold the result within the item of the call."""
-_CLIENT_RUN = frozenset(
-    {"computer_call", "local_shell_call", "apply_patch_call", "mcp_approval_request", "shell_call", "tool_search_call"}
-)
-"""The client runs these, or answers them; the last two only unless they say otherwise."""
-_OUTPUT_OF = {"shell_call_output": "shell", "tool_search_output": "tool_search", "program_output": "program"}
-_BY_CALL_ID = frozenset({"shell_call", "tool_search_call", "program"})
-_ROLES: dict[str, Role] = {
-    "additional_tools": "system",
-    "configuration_update": "system",
-    "compaction_trigger": "user",
-}
+# ── notes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-read_head = msgspec.json.Decoder(ItemHead).decode
-_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+ITEM = "~item"
+"""Note on the first part of a message item: how it was spelled."""
+ID = "~id"
+"""Note: the item's own id, which is not the id of a call."""
+EASY, EASY_PARTS, TYPED, TYPED_PARTS = "easy", "easy parts", "typed", "typed parts"
+SPELLING = {word: Raw(encode_json(word)) for word in (EASY, EASY_PARTS, TYPED, TYPED_PARTS)}
+INSTRUCTIONS = Spelling({FAMILY: {"~instructions": TRUE}})
+DEVELOPER = Raw(b'"developer"')
+STATUS = MODELLED + "status"
+COMPLETED = Raw(b'"completed"')
+INCOMPLETE = Raw(b'"incomplete"')
+
+_OF_THE_ITEM = frozenset({ITEM, ID, "~status", "phase", "~in:item", carriers.CARRIER, carriers.CARRIER_BEHIND})
 
 
-def is_for_client(kind: str, head: ItemHead) -> bool:
-    """Whether the client must act on this item."""
-    if kind == "tool_search_call":
-        return head.execution == "client"
-    if kind == "shell_call":
-        return b'"container' not in (b"" if head.environment is UNSET else bytes(head.environment))
-    return kind in _CLIENT_RUN
+def spelling_of(notes: Extra) -> str | None:
+    return parse_json(notes[ITEM]) if ITEM in notes else None
 
 
-def asks_client(part: AnyPart) -> bool:
-    """Whether an opaque part of an answer is a call that the client must answer."""
-    return isinstance(part, Opaque) and part.origin == FAMILY and part.kind in _CLIENT_RUN
+def own_part_notes(notes: Extra) -> Extra:
+    """The notes of a part without those of the item it begins."""
+    return {key: held for key, held in notes.items() if key not in _OF_THE_ITEM}
 
 
-def role_of_item(kind: str) -> Role:
-    """Whose turn an item of the input belongs to."""
-    if kind in _ROLES:
-        return _ROLES[kind]
-    return "user" if kind.endswith(("_output", "_response")) else "assistant"
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_other(raw: Raw, head: ItemHead, server_calls: dict[str, str]) -> list[AnyPart]:
-    """The parts of such an item; `server_calls` are the calls before it that the provider ran."""
-    kind = head.type or ""
-    name = _OUTPUT_OF.get(kind)
-    if name is not None:
-        # A search for tools that the provider runs has no call id: its output follows it.
-        call_id = server_calls.get(head.call_id or "")
-        served = call_id is not None and head.execution != "client"
-        return [ServerToolResult(call_id or "", name, FAMILY, raw)] if served else [Opaque(FAMILY, kind, raw)]
-    if is_for_client(kind, head) or not (kind.endswith("_call") or kind in {"mcp_list_tools", "program"}):
-        return [Opaque(FAMILY, kind or "item_reference", raw)]
-    call_id = (head.call_id if kind in _BY_CALL_ID else head.id) or head.id or ""
-    if kind in _BY_CALL_ID:
-        server_calls[head.call_id or ""] = call_id
-    name = head.name or kind.removesuffix("_call")
-    return _taken_apart(raw, kind, call_id, name)
+def decode_call(item: Item, seed: object) -> ToolCall:
+    """A function call or a custom tool call. The item's own id is a note; `call_id` is what links call and output."""
+    call_id, name, given = item.call_id, item.name, item.arguments
+    custom = item.type == "custom_tool_call"
+    notes: Extra = {} if item.extra is UNSET else dict(item.extra)
+    if item.id is not UNSET:
+        notes[ID] = wire_text(item.id)
+    if item.status is not UNSET:
+        notes[STATUS] = item.status
+    if item.namespace is not UNSET:
+        notes["namespace"] = item.namespace
+    invented = False
+    if call_id is UNSET or not call_id:
+        notes["~call_id"] = TRUE if call_id is UNSET else Raw(b'""')
+        call_id, invented = invent_id(seed, 0), True
+    if name is UNSET:
+        notes["~name"] = TRUE
+        name = ""
+    metadata = {FAMILY: notes} if notes else None
+    if custom:
+        text = "" if item.input is UNSET else item.input
+        if item.input is UNSET:
+            notes["~input"] = TRUE
+        held = Raw(encode_json({"input": text}))
+        return ToolCall(call_id, name, held, text, custom=True, invented_id=invented, metadata={FAMILY: notes})
+    if type(given) is str:
+        return ToolCall(
+            call_id,
+            name,
+            read_arguments(given),
+            given,
+            invented_id=invented or is_invented(call_id),
+            metadata=metadata,
+        )
+    notes["~arguments"] = TRUE if given is UNSET else Raw(b'"object"')
+    held = Raw(b"{}") if given is UNSET else Raw(encode_json(given))
+    return ToolCall(call_id, name, held, None, invented_id=invented, metadata={FAMILY: notes})
 
 
-def _taken_apart(raw: Raw, kind: str, call_id: str, name: str) -> list[AnyPart]:
-    fields = OUTCOME.get(kind, ())
-    entries = _entries(raw) if fields else {}
-    outcome = {key: entries[key] for key in fields if key in entries}
-    if all(bytes(held) == b"null" for held in outcome.values()):
-        return [ServerToolCall(call_id, name, FAMILY, raw)]
-    call = {key: held for key, held in entries.items() if key not in outcome}
-    return [
-        ServerToolCall(call_id, name, FAMILY, Raw(encode_json(call))),
-        ServerToolResult(call_id, name, FAMILY, Raw(encode_json(outcome))),
-    ]
+def decode_reasoning(item: Item) -> Reasoning:
+    notes: Extra = {} if item.extra is UNSET else dict(item.extra)
+    if item.status is not UNSET:
+        notes[STATUS] = item.status
+    text = _reasoning_text(item, notes)
+    encrypted = item.encrypted_content
+    signature = None
+    redacted = False
+    if isinstance(encrypted, str) and encrypted:
+        tagged = carriers.read_reasoning_tag(encrypted) if is_tagged(encrypted) else None
+        if tagged is None:
+            signature = Signature(FAMILY, encrypted, None if item.id is UNSET else item.id)
+        else:
+            signature, redacted = tagged
+            notes[carriers.TAGGED] = TRUE
+    elif encrypted is not UNSET:
+        notes[MODELLED + "encrypted_content"] = Raw(encode_json(encrypted))
+    if item.id is not UNSET and (signature is None or carriers.TAGGED in notes):
+        notes[ID] = wire_text(item.id)
+    return Reasoning(text, signature, redacted, {FAMILY: notes} if notes else None)
 
 
-def is_outcome_of(result: AnyPart, call: AnyPart | None) -> bool:
-    """Whether the result shares an item with the call before it."""
-    return (
-        isinstance(result, ServerToolResult)
-        and isinstance(call, ServerToolCall)
-        and result.origin == call.origin == FAMILY
-        and result.tool_call_id == call.id
-        and "type" not in result.block
+def _reasoning_text(item: Item, notes: Extra) -> str:
+    """The summaries, or the reasoning itself where an open model shows it; lists that say more are kept as they are."""
+    summary, content = item.summary, item.content
+    if summary is UNSET:
+        notes["~summary"] = TRUE
+        summary = []
+    texts = [part.text for part in summary if isinstance(part, SummaryText)]
+    if len(summary) > 1 or not all(map(_is_plain, summary)):
+        notes[MODELLED + "summary"] = Raw(encode_json([_exact(part) for part in summary]))
+    if content is UNSET:
+        return SUMMARY_BREAK.join(texts)
+    notes[MODELLED + "content"] = Raw(
+        encode_json(content if isinstance(content, str) else [_exact(part) for part in content])
     )
+    said = content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
+    if said and MODELLED + "summary" not in notes:
+        notes[MODELLED + "summary"] = Raw(encode_json([_exact(part) for part in summary]))
+    return said or SUMMARY_BREAK.join(texts)
 
 
-def encode_pair(call: ServerToolCall, following: AnyPart | None) -> WireValue:
-    """The item of a call, with its result where they share one."""
-    held = to_raw(call_block_held(call))
-    if following is None or not is_outcome_of(following, call):
-        return held
-    outcome: Any = _entries(to_raw(result_block_held(following)))
-    return Raw(encode_json(_entries(held) | outcome))
+SUMMARY_BREAK = "\n\n"
+"""What stands between the parts of a summary in one text."""
+
+
+def _is_plain(part: Any) -> bool:
+    return isinstance(part, SummaryText) and part.extra is UNSET and bool(part.text)
+
+
+def _exact(wire: Any) -> Raw:
+    raw = getattr(wire, "raw", None)
+    return raw if isinstance(raw, Raw) else spliced(wire, wire.extra or {})
+
+
+def decode_result(call_id: str, name: str, output: Any, metadata: Metadata | None) -> ToolResult:
+    if type(output) is str:
+        error = read_error(output) if output.startswith(ERROR_START) else UNSET
+        if error is not UNSET:
+            return ToolResult(call_id, name, "error", error, metadata=metadata)
+        return ToolResult(call_id, name, "text", output, metadata=metadata)
+    parts: Any = tuple([decode_part(part) for part in output])
+    first = parts[0] if len(parts) > 1 else None
+    if type(first) is Text and first.metadata is None:
+        error = read_error(first.text)
+        if isinstance(error, str):
+            return ToolResult(call_id, name, "error", None, (Text(error), *parts[1:]), metadata=metadata)
+    return ToolResult(call_id, name, "multimodal", None, parts, metadata=metadata)
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ItemEncoder:
+    """Encodes one item after the other: for the input of a request, or for the output to a client."""
+
+    def __init__(self, log: LossLog, parts: PartEncoder, *, to_client: bool, native: bool, seed: str) -> None:
+        self._log = log
+        self._parts = parts
+        self._to_client = to_client
+        self._native = native
+        self._seed = seed
+        self._custom: set[str] = set()
+        self._invented = 0
+
+    def message(self, content: Any, notes: Extra) -> WireValue:
+        spelled = spelling_of(notes)
+        further: Extra = {"phase": notes["phase"]} if "phase" in notes else {}
+        if self._to_client and not self._native:
+            item_id: Any = parse_json(notes[ID]) if ID in notes else self._item_id("msg")
+            item = Item("message", "assistant", content, item_id, status=COMPLETED)
+            return spliced(item, further) if further else item
+        if not self._native:
+            # Ids name stored items: sent where nothing is stored, they make the API look for what is not there.
+            item = Item(role="assistant", content=content)
+            return spliced(item, further) if further else item
+        typed = spelled in {TYPED, TYPED_PARTS} or (spelled is None and ID in notes)
+        item = Item(
+            "message" if typed else UNSET,
+            "assistant",
+            content,
+            parse_json(notes[ID]) if ID in notes else UNSET,
+            status=notes.get("~status", UNSET),
+        )
+        further.update(inner_extra(notes, "item") or {})
+        return spliced(item, further) if further else item
+
+    def _item_id(self, prefix: str) -> str:
+        self._invented += 1
+        return f"{prefix}_{invent_id(self._seed, self._invented - 1)}"
+
+    def with_carrier(self, part: Text | ToolCall, item: WireValue) -> list[WireValue]:
+        """An item, and the one that carries its signature to a client and back; providers never see that (law 6)."""
+        signature = part.signature
+        items = [] if item is None else [item]
+        if signature is None:
+            return items
+        notes = own(part.metadata)
+        if carriers.CARRIER in notes and (self._native or self._to_client):
+            return [notes[carriers.CARRIER], *items]
+        if carriers.CARRIER_BEHIND in notes and (self._native or self._to_client):
+            return [*items, notes[carriers.CARRIER_BEHIND]]
+        if not self._to_client:
+            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+            return items
+        return [carriers.carrier_of(part, signature, self._item_id("rs")), *items]
+
+    def call(self, call: ToolCall) -> WireValue:
+        if call.custom:
+            self._custom.add(call.id)
+        if call.cache is not None:
+            self._log.drop(call, "cache", "cache mark", "a call takes no cache breakpoint")
+        notes = own(call.metadata)
+        if not notes and not call.custom and not self._to_client:
+            return Item("function_call", call_id=call.id, name=call.name, arguments=arguments_as_text(call))
+        item_id: Any = UNSET
+        status: Any = UNSET
+        if self._native:
+            item_id = parse_json(notes[ID]) if ID in notes else UNSET
+        elif self._to_client:
+            item_id = parse_json(notes[ID]) if ID in notes else self._item_id("ctc" if call.custom else "fc")
+            status = INCOMPLETE if call.incomplete else COMPLETED
+        further = notes if self._native else _public(notes)
+        item = Item(
+            "custom_tool_call" if call.custom else "function_call",
+            id=item_id,
+            call_id=_call_id(call.id, notes) if self._native else call.id,
+            name=UNSET if "~name" in notes and self._native else call.name,
+            arguments=UNSET if call.custom else self._arguments(call, notes),
+            input=(UNSET if "~input" in notes else call.arguments_text or "") if call.custom else UNSET,
+            status=status,
+        )
+        return spliced(item, further) if further else item
+
+    def _arguments(self, call: ToolCall, notes: Extra) -> Any:
+        spelled = parse_json(notes["~arguments"]) if "~arguments" in notes and self._native else None
+        if spelled == "object":
+            return call.arguments
+        text = arguments_as_text(call)
+        return UNSET if spelled is True else text or ("{}" if self._to_client and not call.incomplete else "")
+
+    def reasoning(self, part: Reasoning, following: AnyPart | None) -> list[WireValue]:
+        notes, signature = own(part.metadata), part.signature
+        if self._native:
+            return [self._native_reasoning(part, notes)]
+        minted = signature is not None and signature.family == FAMILY and bool(signature.data)
+        if self._to_client:
+            return [self._told_reasoning(part, notes)]
+        if signature is None or not minted:
+            owner = "another provider" if signature is None or not signature.data else signature.family
+            self._log.drop(part, "", "reasoning", f"it is owed to {owner}; this API takes back only what it encrypted")
+            return []
+        if following is None:
+            self._log.drop(part, "", "reasoning", "this API refuses reasoning that nothing follows")
+            return []
+        item_id: Any = signature.id if signature.id is not None and signature.id.startswith("rs") else UNSET
+        summary = notes.get(MODELLED + "summary")
+        told: Any = carriers.summary_of(part.text) if summary is None else summary
+        return [Item("reasoning", id=item_id, summary=told, encrypted_content=signature.data)]
+
+    def _native_reasoning(self, part: Reasoning, notes: Extra) -> WireValue:
+        signature = part.signature
+        encrypted: Any = UNSET
+        item_id: Any = UNSET
+        if signature is not None and carriers.TAGGED in notes:
+            encrypted = carriers.tag_of_reasoning(part, signature)
+        elif signature is not None:
+            encrypted = signature.data
+            item_id = UNSET if signature.id is None else signature.id
+        if ID in notes:
+            item_id = parse_json(notes[ID])
+        absent = "~summary" in notes or MODELLED + "summary" in notes
+        summary: Any = UNSET if absent else carriers.summary_of(part.text)
+        item = Item("reasoning", id=item_id, summary=summary, encrypted_content=encrypted)
+        return spliced(item, notes) if notes else item
+
+    def _told_reasoning(self, part: Reasoning, notes: Extra) -> WireValue:
+        signature = part.signature
+        encrypted: Any = UNSET
+        item_id = self._item_id("rs")
+        if signature is not None and signature.data:
+            encrypted = carriers.tag_of_reasoning(part, signature)
+            if signature.family == FAMILY:
+                encrypted = signature.data
+                item_id = signature.id or item_id
+        summary = notes.get(MODELLED + "summary")
+        told: Any = carriers.summary_of(part.text) if summary is None else summary
+        return Item("reasoning", id=item_id, summary=told, encrypted_content=encrypted)
+
+    def result(self, result: ToolResult) -> WireValue:
+        if result.metadata is None and result.kind == "text" and not result.parts and result.cache is None:
+            held = value_held(result)
+            if type(held) is str and not self._custom:
+                call_id = result.tool_call_id
+                return Item("function_call_output", UNSET, UNSET, UNSET, call_id, UNSET, UNSET, UNSET, held)
+        if result.cache is not None:
+            self._log.drop(result, "cache", "cache mark", "an output takes no cache breakpoint")
+        notes = own(result.metadata)
+        kind = "custom_tool_call_output" if result.tool_call_id in self._custom else "function_call_output"
+        output = self._output(result)
+        if not notes or not self._native:
+            return Item(kind, call_id=result.tool_call_id, output=output)
+        if "~type" in notes:
+            kind = parse_json(notes["~type"])
+        return spliced(Item(kind, call_id=_call_id(result.tool_call_id, notes), output=output), notes)
+
+    def _output(self, result: ToolResult) -> Any:
+        kind = result.kind
+        if result.parts or kind == "multimodal":
+            return self._output_parts(result)
+        if kind == "text":
+            return value_held(result) if type(value_held(result)) is str else result.value
+        return write_error(result.value) if kind == "error" else compact_text(value_held(result))
+
+    def _output_parts(self, result: ToolResult) -> Any:
+        if result.kind != "error":
+            wires = [wire for part in result.parts if (wire := self._parts.encode_part(part, "tool")) is not None]
+            return wires if wires or self._native else ""
+        text = write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
+        others = [part for part in result.parts if not isinstance(part, Text)]
+        media = [wire for part in others if (wire := self._parts.encode_part(part, "tool")) is not None]
+        return [self._parts.encode_part(Text(text), "tool"), *media] if media else text
+
+
+def _public(notes: Extra) -> Extra:
+    """What an item says beyond its type, without its spelling and state: `namespace`, `caller`."""
+    return {key: held for key, held in notes.items() if not key.startswith("~")}
+
+
+def _call_id(call_id: str, notes: Extra) -> Any:
+    spelled = notes.get("~call_id")
+    return call_id if spelled is None else UNSET if bytes(spelled) == b"true" else ""

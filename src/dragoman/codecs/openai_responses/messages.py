@@ -1,4 +1,4 @@
-"""Items and their parts, both ways.
+"""Messages as rows of items, both ways; single items are in items.py.
 
 What the model says in one turn is a row of items on this wire: reasoning, messages, calls. They are one assistant
 message in the intermediate format, in the same order. A message item that is not spelled the usual way is noted on its
@@ -13,15 +13,24 @@ from typing import Any
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.codecs.arguments import arguments_as_text, read_arguments
-from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
+from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.openai_responses import carriers
 from dragoman.codecs.openai_responses.items import (
-    decode_other,
-    encode_pair,
-    is_outcome_of,
-    read_head,
-    role_of_item,
+    DEVELOPER,
+    EASY,
+    EASY_PARTS,
+    ID,
+    ITEM,
+    SPELLING,
+    STATUS,
+    TYPED,
+    TYPED_PARTS,
+    ItemEncoder,
+    decode_call,
+    decode_reasoning,
+    decode_result,
+    own_part_notes,
+    spelling_of,
 )
 from dragoman.codecs.openai_responses.parts import (
     CONTENT,
@@ -33,15 +42,19 @@ from dragoman.codecs.openai_responses.parts import (
     wire_text,
 )
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.wire import Item, OutputText, SummaryText
+from dragoman.codecs.openai_responses.server_items import (
+    decode_other,
+    encode_pair,
+    is_outcome_of,
+    read_head,
+    role_of_item,
+)
+from dragoman.codecs.openai_responses.wire import Item, OutputText
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
-from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
-from dragoman.codecs.tags import is_tagged
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
     Message,
-    Metadata,
     Opaque,
     Reasoning,
     Refusal,
@@ -51,29 +64,15 @@ from dragoman.ir import (
     Signature,
     Text,
     ToolCall,
-    ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
-from dragoman.ir.parts import opaque_block_held, value_held
-from dragoman.ir.values import compact_text, encode_json, parse_json
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.parts import opaque_block_held
+from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(Item, "openai-responses")
 
-ITEM = "~item"
-"""Note on the first part of a message item: how it was spelled."""
-ID = "~id"
-"""Note: the item's own id, which is not the id of a call."""
-EASY, EASY_PARTS, TYPED, TYPED_PARTS = "easy", "easy parts", "typed", "typed parts"
-SPELLING = {word: Raw(encode_json(word)) for word in (EASY, EASY_PARTS, TYPED, TYPED_PARTS)}
-INSTRUCTIONS = Spelling({FAMILY: {"~instructions": TRUE}})
-DEVELOPER = Raw(b'"developer"')
-STATUS = MODELLED + "status"
-COMPLETED = Raw(b'"completed"')
-INCOMPLETE = Raw(b'"incomplete"')
-
-_PLAIN_ROLES = frozenset({"user", "assistant"})
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -89,11 +88,10 @@ def read_item(raw: Raw) -> Item | None:
 
 
 def decode_items(items: Iterable[Item | Raw]) -> tuple[Message, ...]:
-    """The input of a request. Plain messages, calls and outputs are read here; everything else by the decoder."""
+    """The input of a request."""
     decoder = MessageDecoder()
     for index, item in enumerate(items):
-        if type(item) is not Item or item.extra is not UNSET or not decoder.add_plain(item):
-            decoder.add(item, index)
+        decoder.add(item, index)
     return decoder.finished()
 
 
@@ -127,51 +125,6 @@ class MessageDecoder:
     def answer(self) -> tuple[AnyPart, ...]:
         self._give_up_carrier()
         return tuple(self._turn)
-
-    def add_plain(self, item: Item) -> bool:
-        """The items of an agent's history that say nothing unusual; False for every other."""
-        if item.id is not UNSET or item.status is not UNSET or item.namespace is not UNSET:
-            return False
-        kind = item.type
-        if kind is UNSET:
-            return self._add_plain_message(item)
-        if kind == "function_call":
-            return self._add_plain_call(item)
-        return kind == "function_call_output" and self._add_plain_output(item)
-
-    def _add_plain_message(self, item: Item) -> bool:
-        role, content = item.role, item.content
-        if type(content) is not str or item.phase is not UNSET or role not in _PLAIN_ROLES:
-            return False
-        if self._turn:
-            if role == "assistant":
-                return False
-            self._end_turn()
-        if role == "assistant":
-            self._turn.append(Text(content))
-        else:
-            self._messages.append(Message("user", content))
-        return True
-
-    def _add_plain_call(self, item: Item) -> bool:
-        call_id, name, text = item.call_id, item.name, item.arguments
-        if not call_id or type(text) is not str or name is UNSET or self._owed is not None:
-            return False
-        self._names[call_id] = name
-        invented = call_id[:4] == INVENTED_PREFIX
-        self._turn.append(ToolCall(call_id, name, read_arguments(text), text, invented_id=invented))
-        return True
-
-    def _add_plain_output(self, item: Item) -> bool:
-        call_id, output = item.call_id, item.output
-        if not call_id or type(output) is not str or item.name is not UNSET or call_id in self._custom:
-            return False
-        if output[:9] == ERROR_START:
-            return False
-        if self._turn:
-            self._end_turn()
-        self._messages.append(Message("tool", (ToolResult(call_id, self._names.get(call_id, ""), "text", output),)))
-        return True
 
     def parts_of(self, item: Raw, index: int) -> list[AnyPart]:
         """The parts of one item of an answer that comes piece by piece."""
@@ -360,7 +313,7 @@ class MessageDecoder:
             call_id = self._unanswered.pop(0) if self._unanswered else ""
         self._output_notes(item, call_id, notes)
         name = self._names.get(call_id, "") or (item.name if item.name is not UNSET else "")
-        result = _decode_result(call_id, name, output, {FAMILY: notes} if notes else None)
+        result = decode_result(call_id, name, output, {FAMILY: notes} if notes else None)
         self._messages.append(Message("tool", (result,)))
 
     def _output_notes(self, item: Item, call_id: str, notes: Extra) -> None:
@@ -407,115 +360,6 @@ _HANDLERS: dict[str, Callable[[MessageDecoder, Item, int], None]] = {
 }
 
 
-def decode_call(item: Item, seed: object) -> ToolCall:
-    """A function call or a custom tool call. The item's own id is a note; `call_id` is what links call and output."""
-    call_id, name, given = item.call_id, item.name, item.arguments
-    custom = item.type == "custom_tool_call"
-    notes: Extra = {} if item.extra is UNSET else dict(item.extra)
-    if item.id is not UNSET:
-        notes[ID] = wire_text(item.id)
-    if item.status is not UNSET:
-        notes[STATUS] = item.status
-    if item.namespace is not UNSET:
-        notes["namespace"] = item.namespace
-    invented = False
-    if call_id is UNSET or not call_id:
-        notes["~call_id"] = TRUE if call_id is UNSET else Raw(b'""')
-        call_id, invented = invent_id(seed, 0), True
-    if name is UNSET:
-        notes["~name"] = TRUE
-        name = ""
-    metadata = {FAMILY: notes} if notes else None
-    if custom:
-        text = "" if item.input is UNSET else item.input
-        if item.input is UNSET:
-            notes["~input"] = TRUE
-        held = Raw(encode_json({"input": text}))
-        return ToolCall(call_id, name, held, text, custom=True, invented_id=invented, metadata={FAMILY: notes})
-    if type(given) is str:
-        return ToolCall(
-            call_id,
-            name,
-            read_arguments(given),
-            given,
-            invented_id=invented or is_invented(call_id),
-            metadata=metadata,
-        )
-    notes["~arguments"] = TRUE if given is UNSET else Raw(b'"object"')
-    held = Raw(b"{}") if given is UNSET else Raw(encode_json(given))
-    return ToolCall(call_id, name, held, None, invented_id=invented, metadata={FAMILY: notes})
-
-
-def decode_reasoning(item: Item) -> Reasoning:
-    notes: Extra = {} if item.extra is UNSET else dict(item.extra)
-    if item.status is not UNSET:
-        notes[STATUS] = item.status
-    text = _reasoning_text(item, notes)
-    encrypted = item.encrypted_content
-    signature = None
-    redacted = False
-    if isinstance(encrypted, str) and encrypted:
-        tagged = carriers.read_reasoning_tag(encrypted) if is_tagged(encrypted) else None
-        if tagged is None:
-            signature = Signature(FAMILY, encrypted, None if item.id is UNSET else item.id)
-        else:
-            signature, redacted = tagged
-            notes[carriers.TAGGED] = TRUE
-    elif encrypted is not UNSET:
-        notes[MODELLED + "encrypted_content"] = Raw(encode_json(encrypted))
-    if item.id is not UNSET and (signature is None or carriers.TAGGED in notes):
-        notes[ID] = wire_text(item.id)
-    return Reasoning(text, signature, redacted, {FAMILY: notes} if notes else None)
-
-
-def _reasoning_text(item: Item, notes: Extra) -> str:
-    """The summaries, or the reasoning itself where an open model shows it; lists that say more are kept as they are."""
-    summary, content = item.summary, item.content
-    if summary is UNSET:
-        notes["~summary"] = TRUE
-        summary = []
-    texts = [part.text for part in summary if isinstance(part, SummaryText)]
-    if len(summary) > 1 or not all(map(_is_plain, summary)):
-        notes[MODELLED + "summary"] = Raw(encode_json([_exact(part) for part in summary]))
-    if content is UNSET:
-        return SUMMARY_BREAK.join(texts)
-    notes[MODELLED + "content"] = Raw(
-        encode_json(content if isinstance(content, str) else [_exact(part) for part in content])
-    )
-    said = content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
-    if said and MODELLED + "summary" not in notes:
-        notes[MODELLED + "summary"] = Raw(encode_json([_exact(part) for part in summary]))
-    return said or SUMMARY_BREAK.join(texts)
-
-
-SUMMARY_BREAK = "\n\n"
-"""What stands between the parts of a summary in one text."""
-
-
-def _is_plain(part: Any) -> bool:
-    return isinstance(part, SummaryText) and part.extra is UNSET and bool(part.text)
-
-
-def _exact(wire: Any) -> Raw:
-    raw = getattr(wire, "raw", None)
-    return raw if isinstance(raw, Raw) else spliced(wire, wire.extra or {})
-
-
-def _decode_result(call_id: str, name: str, output: Any, metadata: Metadata | None) -> ToolResult:
-    if type(output) is str:
-        error = read_error(output) if output.startswith(ERROR_START) else UNSET
-        if error is not UNSET:
-            return ToolResult(call_id, name, "error", error, metadata=metadata)
-        return ToolResult(call_id, name, "text", output, metadata=metadata)
-    parts: Any = tuple([decode_part(part) for part in output])
-    first = parts[0] if len(parts) > 1 else None
-    if type(first) is Text and first.metadata is None:
-        error = read_error(first.text)
-        if isinstance(error, str):
-            return ToolResult(call_id, name, "error", None, (Text(error), *parts[1:]), metadata=metadata)
-    return ToolResult(call_id, name, "multimodal", None, parts, metadata=metadata)
-
-
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -544,10 +388,8 @@ class MessageEncoder:
         self._log = log
         self._to_client = to_client
         self._native = native
-        self._seed = seed
         self._parts = PartEncoder(log, native=native)
-        self._custom: set[str] = set()
-        self._invented = 0
+        self._items = ItemEncoder(log, self._parts, to_client=to_client, native=native, seed=seed)
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
         items: list[WireValue] = []
@@ -557,7 +399,7 @@ class MessageEncoder:
             if message.metadata is not None and role in {"tool", "assistant"}:
                 self._report_turn(message)
             if role == "tool":
-                items += [self._encode_result(part) for part in message.tool_results]
+                items += [self._items.result(part) for part in message.tool_results]
             elif role == "assistant":
                 if type(content) is str and not self._to_client:
                     items.append(Item(UNSET, "assistant", content))
@@ -644,9 +486,9 @@ class MessageEncoder:
 
     def _encode_item(self, part: AnyPart, following: AnyPart | None) -> list[WireValue]:
         if isinstance(part, ToolCall):
-            return self._with_carrier(part, self._encode_call(part))
+            return self._items.with_carrier(part, self._items.call(part))
         if isinstance(part, Reasoning):
-            return self._encode_reasoning(part, following)
+            return self._items.reasoning(part, following)
         if isinstance(part, ServerToolCall) and part.origin == FAMILY:
             return [encode_pair(part, following)]
         if isinstance(part, ServerToolResult) and part.origin == FAMILY and "type" in part.block:
@@ -658,7 +500,7 @@ class MessageEncoder:
             self._log.drop(part, "", f"{what} run by the provider", f"it was run by {part.origin}")
             return []
         wire = self._parts.encode_part(part, "assistant")
-        return [] if wire is None else [self._message_item([wire], {}, has_text=False)]
+        return [] if wire is None else [self._items.message([wire], {})]
 
     def _encode_run(self, run: list[AnyPart]) -> list[WireValue]:
         """A message item with these content parts."""
@@ -667,10 +509,10 @@ class MessageEncoder:
         first = run[0]
         carried = isinstance(first, Text) and first.signature is not None
         if carried and isinstance(first, Text) and not first.text:
-            return self._with_carrier(first, None)
+            return self._items.with_carrier(first, None)
         notes = own(getattr(first, "metadata", None))
         plain = len(run) == 1 and type(first) is Text and not first.citations and first.cache is None
-        spelled = _spelling(notes)
+        spelled = spelling_of(notes)
         if (
             plain
             and isinstance(first, Text)
@@ -679,12 +521,12 @@ class MessageEncoder:
             if own_part_notes(notes):
                 plain = False
             else:
-                return self._with_carrier(first, self._message_item(first.text, notes, has_text=True))
+                return self._items.with_carrier(first, self._items.message(first.text, notes))
         contents = [wire for part in run if (wire := self._encode_content(part)) is not None]
         if not contents:
             return []
-        item = self._message_item(contents, notes, has_text=True)
-        return self._with_carrier(first, item) if isinstance(first, Text) else [item]
+        item = self._items.message(contents, notes)
+        return self._items.with_carrier(first, item) if isinstance(first, Text) else [item]
 
     def _encode_content(self, part: AnyPart) -> WireValue:
         if not isinstance(part, Text | Refusal):
@@ -697,188 +539,6 @@ class MessageEncoder:
             return wire
         # A strict client expects both lists on every text.
         return OutputText(wire.text, NOTHING if wire.annotations is UNSET else wire.annotations, NOTHING)
-
-    def _message_item(self, content: Any, notes: Extra, *, has_text: bool) -> WireValue:  # noqa: ARG002
-        spelled = _spelling(notes)
-        further: Extra = {"phase": notes["phase"]} if "phase" in notes else {}
-        if self._to_client and not self._native:
-            item_id: Any = parse_json(notes[ID]) if ID in notes else self._item_id("msg")
-            item = Item("message", "assistant", content, item_id, status=COMPLETED)
-            return spliced(item, further) if further else item
-        if not self._native:
-            # Ids name stored items: sent where nothing is stored, they make the API look for what is not there.
-            item = Item(role="assistant", content=content)
-            return spliced(item, further) if further else item
-        typed = spelled in {TYPED, TYPED_PARTS} or (spelled is None and ID in notes)
-        item = Item(
-            "message" if typed else UNSET,
-            "assistant",
-            content,
-            parse_json(notes[ID]) if ID in notes else UNSET,
-            status=notes.get("~status", UNSET),
-        )
-        further.update(inner_extra(notes, "item") or {})
-        return spliced(item, further) if further else item
-
-    def _item_id(self, prefix: str) -> str:
-        self._invented += 1
-        return f"{prefix}_{invent_id(self._seed, self._invented - 1)}"
-
-    def _with_carrier(self, part: Text | ToolCall, item: WireValue) -> list[WireValue]:
-        """An item, and the one that carries its signature to a client and back; providers never see that (law 6)."""
-        signature = part.signature
-        items = [] if item is None else [item]
-        if signature is None:
-            return items
-        notes = own(part.metadata)
-        if carriers.CARRIER in notes and (self._native or self._to_client):
-            return [notes[carriers.CARRIER], *items]
-        if carriers.CARRIER_BEHIND in notes and (self._native or self._to_client):
-            return [*items, notes[carriers.CARRIER_BEHIND]]
-        if not self._to_client:
-            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
-            return items
-        return [carriers.carrier_of(part, signature, self._item_id("rs")), *items]
-
-    # ── calls, reasoning, results ──
-
-    def _encode_call(self, call: ToolCall) -> WireValue:
-        if call.custom:
-            self._custom.add(call.id)
-        if call.cache is not None:
-            self._log.drop(call, "cache", "cache mark", "a call takes no cache breakpoint")
-        notes = own(call.metadata)
-        if not notes and not call.custom and not self._to_client:
-            return Item("function_call", call_id=call.id, name=call.name, arguments=arguments_as_text(call))
-        item_id: Any = UNSET
-        status: Any = UNSET
-        if self._native:
-            item_id = parse_json(notes[ID]) if ID in notes else UNSET
-        elif self._to_client:
-            item_id = parse_json(notes[ID]) if ID in notes else self._item_id("ctc" if call.custom else "fc")
-            status = INCOMPLETE if call.incomplete else COMPLETED
-        further = notes if self._native else _public(notes)
-        item = Item(
-            "custom_tool_call" if call.custom else "function_call",
-            id=item_id,
-            call_id=_call_id(call.id, notes) if self._native else call.id,
-            name=UNSET if "~name" in notes and self._native else call.name,
-            arguments=UNSET if call.custom else self._arguments(call, notes),
-            input=(UNSET if "~input" in notes else call.arguments_text or "") if call.custom else UNSET,
-            status=status,
-        )
-        return spliced(item, further) if further else item
-
-    def _arguments(self, call: ToolCall, notes: Extra) -> Any:
-        spelled = parse_json(notes["~arguments"]) if "~arguments" in notes and self._native else None
-        if spelled == "object":
-            return call.arguments
-        text = arguments_as_text(call)
-        return UNSET if spelled is True else text or ("{}" if self._to_client and not call.incomplete else "")
-
-    def _encode_reasoning(self, part: Reasoning, following: AnyPart | None) -> list[WireValue]:
-        notes, signature = own(part.metadata), part.signature
-        if self._native:
-            return [self._native_reasoning(part, notes)]
-        minted = signature is not None and signature.family == FAMILY and bool(signature.data)
-        if self._to_client:
-            return [self._told_reasoning(part, notes)]
-        if signature is None or not minted:
-            owner = "another provider" if signature is None or not signature.data else signature.family
-            self._log.drop(part, "", "reasoning", f"it is owed to {owner}; this API takes back only what it encrypted")
-            return []
-        if following is None:
-            self._log.drop(part, "", "reasoning", "this API refuses reasoning that nothing follows")
-            return []
-        item_id: Any = signature.id if signature.id is not None and signature.id.startswith("rs") else UNSET
-        summary = notes.get(MODELLED + "summary")
-        told: Any = carriers.summary_of(part.text) if summary is None else summary
-        return [Item("reasoning", id=item_id, summary=told, encrypted_content=signature.data)]
-
-    def _native_reasoning(self, part: Reasoning, notes: Extra) -> WireValue:
-        signature = part.signature
-        encrypted: Any = UNSET
-        item_id: Any = UNSET
-        if signature is not None and carriers.TAGGED in notes:
-            encrypted = carriers.tag_of_reasoning(part, signature)
-        elif signature is not None:
-            encrypted = signature.data
-            item_id = UNSET if signature.id is None else signature.id
-        if ID in notes:
-            item_id = parse_json(notes[ID])
-        absent = "~summary" in notes or MODELLED + "summary" in notes
-        summary: Any = UNSET if absent else carriers.summary_of(part.text)
-        item = Item("reasoning", id=item_id, summary=summary, encrypted_content=encrypted)
-        return spliced(item, notes) if notes else item
-
-    def _told_reasoning(self, part: Reasoning, notes: Extra) -> WireValue:
-        signature = part.signature
-        encrypted: Any = UNSET
-        item_id = self._item_id("rs")
-        if signature is not None and signature.data:
-            encrypted = carriers.tag_of_reasoning(part, signature)
-            if signature.family == FAMILY:
-                encrypted = signature.data
-                item_id = signature.id or item_id
-        summary = notes.get(MODELLED + "summary")
-        told: Any = carriers.summary_of(part.text) if summary is None else summary
-        return Item("reasoning", id=item_id, summary=told, encrypted_content=encrypted)
-
-    def _encode_result(self, result: ToolResult) -> WireValue:
-        if result.metadata is None and result.kind == "text" and not result.parts and result.cache is None:
-            held = value_held(result)
-            if type(held) is str and not self._custom:
-                call_id = result.tool_call_id
-                return Item("function_call_output", UNSET, UNSET, UNSET, call_id, UNSET, UNSET, UNSET, held)
-        if result.cache is not None:
-            self._log.drop(result, "cache", "cache mark", "an output takes no cache breakpoint")
-        notes = own(result.metadata)
-        kind = "custom_tool_call_output" if result.tool_call_id in self._custom else "function_call_output"
-        output = self._output(result)
-        if not notes or not self._native:
-            return Item(kind, call_id=result.tool_call_id, output=output)
-        if "~type" in notes:
-            kind = parse_json(notes["~type"])
-        return spliced(Item(kind, call_id=_call_id(result.tool_call_id, notes), output=output), notes)
-
-    def _output(self, result: ToolResult) -> Any:
-        kind = result.kind
-        if result.parts or kind == "multimodal":
-            return self._output_parts(result)
-        if kind == "text":
-            return value_held(result) if type(value_held(result)) is str else result.value
-        return write_error(result.value) if kind == "error" else compact_text(value_held(result))
-
-    def _output_parts(self, result: ToolResult) -> Any:
-        if result.kind != "error":
-            wires = [wire for part in result.parts if (wire := self._parts.encode_part(part, "tool")) is not None]
-            return wires if wires or self._native else ""
-        text = write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
-        others = [part for part in result.parts if not isinstance(part, Text)]
-        media = [wire for part in others if (wire := self._parts.encode_part(part, "tool")) is not None]
-        return [self._parts.encode_part(Text(text), "tool"), *media] if media else text
-
-
-_OF_THE_ITEM = frozenset({ITEM, ID, "~status", "phase", "~in:item", carriers.CARRIER, carriers.CARRIER_BEHIND})
-
-
-def _spelling(notes: Extra) -> str | None:
-    return parse_json(notes[ITEM]) if ITEM in notes else None
-
-
-def own_part_notes(notes: Extra) -> Extra:
-    """The notes of a part without those of the item it begins."""
-    return {key: held for key, held in notes.items() if key not in _OF_THE_ITEM}
-
-
-def _public(notes: Extra) -> Extra:
-    """What an item says beyond its type, without its spelling and state: `namespace`, `caller`."""
-    return {key: held for key, held in notes.items() if not key.startswith("~")}
-
-
-def _call_id(call_id: str, notes: Extra) -> Any:
-    spelled = notes.get("~call_id")
-    return call_id if spelled is None else UNSET if bytes(spelled) == b"true" else ""
 
 
 def message_items(message: Message) -> Iterator[tuple[int, int]]:

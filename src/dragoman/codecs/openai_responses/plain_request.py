@@ -10,15 +10,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import INVENTED_PREFIX
-from dragoman.codecs.openai_responses.messages import (
-    DEVELOPER,
-    ID,
-    INSTRUCTIONS,
-    ITEM,
-    SPELLING,
-    STATUS,
-    TYPED_PARTS,
-)
+from dragoman.codecs.openai_responses.items import DEVELOPER, ID, INSTRUCTIONS, ITEM, SPELLING, STATUS, TYPED_PARTS
 from dragoman.codecs.openai_responses.parts import ANNOTATIONS, LOGPROBS, NOTHING, TRUE
 from dragoman.codecs.openai_responses.profile import FAMILY, LEAST_OUTPUT_TOKENS, PROFILE, REASONING_MODELS
 from dragoman.codecs.openai_responses.request import ENCRYPTED, NOT_STORED, PATH, STRING

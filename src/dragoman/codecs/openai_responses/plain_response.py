@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.ids import invent_id
-from dragoman.codecs.openai_responses.messages import COMPLETED, STATUS
+from dragoman.codecs.openai_responses.items import COMPLETED, STATUS
 from dragoman.codecs.openai_responses.parts import NOTHING
 from dragoman.codecs.openai_responses.plain_request import (
     PlainItem,

@@ -8,12 +8,8 @@ import msgspec
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.openai_responses.messages import (
-    INSTRUCTIONS,
-    MessageEncoder,
-    decode_items,
-    message_items,
-)
+from dragoman.codecs.openai_responses.items import INSTRUCTIONS
+from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_items, message_items
 from dragoman.codecs.openai_responses.parts import TRUE, own
 from dragoman.codecs.openai_responses.profile import (
     FAMILY,

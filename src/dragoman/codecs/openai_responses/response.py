@@ -10,17 +10,12 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
-from dragoman.codecs.openai_responses.items import asks_client
-from dragoman.codecs.openai_responses.messages import (
-    INCOMPLETE,
-    STATUS,
-    MessageEncoder,
-    decode_answer,
-    message_items,
-)
+from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS
+from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_answer, message_items
 from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.request import locate_part
+from dragoman.codecs.openai_responses.server_items import asks_client
 from dragoman.codecs.openai_responses.wire import (
     InputDetails,
     LooseResponse,

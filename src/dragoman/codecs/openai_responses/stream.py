@@ -20,18 +20,13 @@ from msgspec.structs import replace
 from dragoman.codecs.framing import Limits, NamedEvents, ServerSentEvents
 from dragoman.codecs.openai_responses import carriers
 from dragoman.codecs.openai_responses.errors import decode_failure
-from dragoman.codecs.openai_responses.items import OUTCOME, read_head
+from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS, SUMMARY_BREAK
 from dragoman.codecs.openai_responses.known_events import Key, Knowledge, key_of
-from dragoman.codecs.openai_responses.messages import (
-    INCOMPLETE,
-    STATUS,
-    SUMMARY_BREAK,
-    MessageDecoder,
-    read_item,
-)
+from dragoman.codecs.openai_responses.messages import MessageDecoder, read_item
 from dragoman.codecs.openai_responses.parts import NULL, own, read_annotation
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.response import decode_finish, decode_usage, metadata_of
+from dragoman.codecs.openai_responses.server_items import OUTCOME, read_head
 from dragoman.codecs.openai_responses.stream_encoding import EventEncoder
 from dragoman.codecs.openai_responses.stream_wire import (
     DELTA_KINDS,

@@ -19,8 +19,8 @@ from dragoman.codecs.failures import tell_of_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_responses import carriers
 from dragoman.codecs.openai_responses.errors import decode_failure, encode_failure
-from dragoman.codecs.openai_responses.items import encode_pair, is_outcome_of
-from dragoman.codecs.openai_responses.messages import ID, MessageEncoder
+from dragoman.codecs.openai_responses.items import ID
+from dragoman.codecs.openai_responses.messages import MessageEncoder
 from dragoman.codecs.openai_responses.parts import own, write_annotation
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.response import (
@@ -30,6 +30,7 @@ from dragoman.codecs.openai_responses.response import (
     encode_usage,
     report_usage,
 )
+from dragoman.codecs.openai_responses.server_items import encode_pair, is_outcome_of
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
     AnyEvent,

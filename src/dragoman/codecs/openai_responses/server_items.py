@@ -1,0 +1,115 @@
+"""Items that are no messages, function calls or reasoning: tools of the provider, and what we do not model.
+
+A tool that the provider runs is a pair in the intermediate format: the call, and its result where the wire has one.
+Most of these items hold both; they are taken apart by the fields below and put together again on the way out. Items
+that ask the client for something (a screenshot, a shell command, an approval) are opaque: nobody else can answer them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.openai_responses.profile import FAMILY
+from dragoman.codecs.openai_responses.wire import ItemHead
+from dragoman.codecs.reading import WireValue
+from dragoman.ir import AnyPart, Opaque, Role, ServerToolCall, ServerToolResult
+from dragoman.ir.parts import call_block_held, result_block_held
+from dragoman.ir.values import encode_json, to_raw
+
+OUTCOME: dict[str, tuple[str, ...]] = {
+    "file_search_call": ("results",),
+    "code_interpreter_call": ("outputs",),
+    "image_generation_call": ("result", "error"),
+    "mcp_call": ("output", "error"),
+    "mcp_list_tools": ("tools", "error"),
+}
+"""Fields that hold the result within the item of the call."""
+_CLIENT_RUN = frozenset(
+    {"computer_call", "local_shell_call", "apply_patch_call", "mcp_approval_request", "shell_call", "tool_search_call"}
+)
+"""The client runs these, or answers them; the last two only unless they say otherwise."""
+_OUTPUT_OF = {"shell_call_output": "shell", "tool_search_output": "tool_search", "program_output": "program"}
+_BY_CALL_ID = frozenset({"shell_call", "tool_search_call", "program"})
+_ROLES: dict[str, Role] = {
+    "additional_tools": "system",
+    "configuration_update": "system",
+    "compaction_trigger": "user",
+}
+
+read_head = msgspec.json.Decoder(ItemHead).decode
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def is_for_client(kind: str, head: ItemHead) -> bool:
+    """Whether the client must act on this item."""
+    if kind == "tool_search_call":
+        return head.execution == "client"
+    if kind == "shell_call":
+        return b'"container' not in (b"" if head.environment is UNSET else bytes(head.environment))
+    return kind in _CLIENT_RUN
+
+
+def asks_client(part: AnyPart) -> bool:
+    """Whether an opaque part of an answer is a call that the client must answer."""
+    return isinstance(part, Opaque) and part.origin == FAMILY and part.kind in _CLIENT_RUN
+
+
+def role_of_item(kind: str) -> Role:
+    """Whose turn an item of the input belongs to."""
+    if kind in _ROLES:
+        return _ROLES[kind]
+    return "user" if kind.endswith(("_output", "_response")) else "assistant"
+
+
+def decode_other(raw: Raw, head: ItemHead, server_calls: dict[str, str]) -> list[AnyPart]:
+    """The parts of such an item; `server_calls` are the calls before it that the provider ran."""
+    kind = head.type or ""
+    name = _OUTPUT_OF.get(kind)
+    if name is not None:
+        # A search for tools that the provider runs has no call id: its output follows it.
+        call_id = server_calls.get(head.call_id or "")
+        served = call_id is not None and head.execution != "client"
+        return [ServerToolResult(call_id or "", name, FAMILY, raw)] if served else [Opaque(FAMILY, kind, raw)]
+    if is_for_client(kind, head) or not (kind.endswith("_call") or kind in {"mcp_list_tools", "program"}):
+        return [Opaque(FAMILY, kind or "item_reference", raw)]
+    call_id = (head.call_id if kind in _BY_CALL_ID else head.id) or head.id or ""
+    if kind in _BY_CALL_ID:
+        server_calls[head.call_id or ""] = call_id
+    name = head.name or kind.removesuffix("_call")
+    return _taken_apart(raw, kind, call_id, name)
+
+
+def _taken_apart(raw: Raw, kind: str, call_id: str, name: str) -> list[AnyPart]:
+    fields = OUTCOME.get(kind, ())
+    entries = _entries(raw) if fields else {}
+    outcome = {key: entries[key] for key in fields if key in entries}
+    if all(bytes(held) == b"null" for held in outcome.values()):
+        return [ServerToolCall(call_id, name, FAMILY, raw)]
+    call = {key: held for key, held in entries.items() if key not in outcome}
+    return [
+        ServerToolCall(call_id, name, FAMILY, Raw(encode_json(call))),
+        ServerToolResult(call_id, name, FAMILY, Raw(encode_json(outcome))),
+    ]
+
+
+def is_outcome_of(result: AnyPart, call: AnyPart | None) -> bool:
+    """Whether the result shares an item with the call before it."""
+    return (
+        isinstance(result, ServerToolResult)
+        and isinstance(call, ServerToolCall)
+        and result.origin == call.origin == FAMILY
+        and result.tool_call_id == call.id
+        and "type" not in result.block
+    )
+
+
+def encode_pair(call: ServerToolCall, following: AnyPart | None) -> WireValue:
+    """The item of a call, with its result where they share one."""
+    held = to_raw(call_block_held(call))
+    if following is None or not is_outcome_of(following, call):
+        return held
+    outcome: Any = _entries(to_raw(result_block_held(following)))
+    return Raw(encode_json(_entries(held) | outcome))
