@@ -1,0 +1,97 @@
+"""The README: its programs run, its commands exist, its links lead somewhere, its tables are complete."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+import shlex
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.cli.main import COMMANDS, build_parser
+from dragoman.sim.server import Simulator
+from tests.drivers.conftest import dragoman_sim, dragoman_simulator
+
+__all__ = ["dragoman_sim", "dragoman_simulator"]
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+PRINTED = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)
+COMMAND_LINES = [line for line in re.findall(r"^\$ (.*)$", TEXT, re.MULTILINE) if line.startswith("dragoman ")]
+# A Chat stream that calls a tool, cut where it should not matter.
+UPSTREAM = (
+    b'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"role":"assistant","con',
+    b'tent":"Hello"}}]}\n\ndata: {"id":"c","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n',
+    b"data: [DONE]\n\n",
+)
+
+
+def execute(program: str, names: dict[str, Any]) -> None:
+    """Top-level `await` and all, as in a notebook."""
+    code: CodeType = compile(program, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    async def run() -> None:
+        outcome = eval(code, names)  # noqa: S307 - our own page
+        if inspect.isawaitable(outcome):
+            await outcome
+
+    asyncio.run(run())
+
+
+def ask_my_agent(base_url: str) -> str:
+    driver = dragoman.connect_sync("anthropic/claude-sonnet-5", base_url=base_url, api_key="k")
+    try:
+        return driver.query("Hello?").content
+    finally:
+        driver.close()
+
+
+def test_the_programs_run_one_after_the_other(
+    dragoman_sim: Simulator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for vendor in ("ANTHROPIC", "GEMINI"):
+        monkeypatch.setenv(f"{vendor}_BASE_URL", f"{dragoman_sim.url}/{vendor.lower()}")
+        monkeypatch.setenv(f"{vendor}_API_KEY", "sk-test")
+    monkeypatch.delenv("GOOGLE_GEMINI_BASE_URL", raising=False)
+    sent: list[bytes] = []
+    names: dict[str, Any] = {"upstream": UPSTREAM, "send": sent.append, "ask_my_agent": ask_my_agent}
+    printed = []
+    for program in PROGRAMS:
+        execute(program, names)
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == PRINTED[0]
+    assert names["encoded"].path == "/v1/messages"
+    assert b"message_stop" in b"".join(sent)
+    assert names["translator"].completion.text == "Hello"
+    assert [call.name for call in names["result"].tool_calls] == ["get_weather"]
+    assert "18 degrees in Tokyo" in printed[-2]
+    names["test_my_agent"](dragoman_sim)
+
+
+@pytest.mark.parametrize("line", COMMAND_LINES)
+def test_the_commands_are_understood(line: str) -> None:
+    # `--report` alone means a table; `main` spells that out before argparse sees it.
+    words = ["--report=table" if word == "--report" else word for word in shlex.split(line)]
+    build_parser().parse_args(words[1:])
+
+
+def test_every_format_and_every_command_people_start_with_is_named() -> None:
+    assert all(f"`{name}`" in TEXT for name in dragoman.formats(None))
+    used = {line.split()[1] for line in COMMAND_LINES}
+    assert used <= COMMANDS.keys()
+    assert used >= {"convert", "inspect", "ask", "doctor", "sim"}
+
+
+def test_every_link_leads_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", TEXT):
+        path, _, section = target.partition("#")
+        assert (ROOT / path).exists(), target
+        headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE) if section else []
+        assert not section or section in {heading.lower().replace(" ", "-") for heading in headings}, target
