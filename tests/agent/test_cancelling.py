@@ -1,6 +1,7 @@
 """Cancelling at every point of a run, and retries of the driver."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Unpack
@@ -205,6 +206,29 @@ def test_a_tool_that_will_not_be_cancelled_is_left_behind(monkeypatch: pytest.Mo
             release.set()
 
     run(stubborn_run())
+
+
+@promise("agent:cancel", "agent:run")
+def test_from_another_thread() -> None:
+    agent = agent_of([Scripted(calls=[SLEEP]), "Next."], tools=[sleep])
+    timer = threading.Timer(0.1, agent.cancel)
+    timer.start()
+    assert agent.run_sync("Go").cancelled
+    timer.join()
+    assert agent.run_sync("Again").text == "Next."
+
+
+@promise("agent:run")
+def test_the_sync_variant_does_not_wait_for_itself() -> None:
+    @tool
+    async def inner() -> str:
+        """Ask another agent, the wrong way."""
+        return agent_of(["Hello."]).run_sync("Hi").text
+
+    agent = agent_of([Scripted(calls=[("inner", {})]), "."], tools=[inner])
+    agent.run_sync("Go")
+    ((_, kind, value),) = results_in(agent.history)
+    assert (kind, "await instead" in value) == ("error", True)
 
 
 class RetryingDriver(ScriptedDriver):

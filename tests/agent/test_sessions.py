@@ -1,10 +1,12 @@
 """Sessions: written down as they go, resumed after whatever happened."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from dragoman.agent import (
     Clock,
     Compaction,
     FinalEvent,
+    Output,
     SessionStore,
     UnknownSession,
     tool,
@@ -26,7 +29,7 @@ from dragoman.agent.sessions import default_folder, healed
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.ir import Image, Message, Reasoning, Signature, Text, ToolCall, ToolResult, Usage
 from dragoman.passes.pairing import NO_RESULT
-from tests.support.agents import run, story_of, told, types
+from tests.support.agents import results_in, run, story_of, told, types
 from tests.support.promises import promise
 
 ROOT = Path(__file__).parents[2]
@@ -146,6 +149,38 @@ def test_a_compacted_history_is_what_is_resumed(tmp_path: Path) -> None:
         again.run_sync("3")
         assert run(again.compact())
         assert "key" in again.history[0].text
+
+
+@promise("agent:session")
+def test_several_agents_in_several_threads_share_a_store(tmp_path: Path) -> None:
+    def work(name: str) -> None:
+        agent = agent_in(store, name, [*[Scripted(calls=[ADD, ADD], usage=Usage(1, 1))] * 20, "Done."])
+        asyncio.run(agent.run("Go"))
+
+    with SessionStore(tmp_path) as store:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, "abcd"))
+        assert {row.name: row.messages for row in store.list()} == dict.fromkeys("abcd", 1 + 20 * 3 + 1)
+        assert store.resume("a").usage == {"scripted/test": Account(20, Usage(20, 20))}
+
+
+@promise("agent:session", "agent:return-kinds")
+def test_what_cannot_be_written_does_not_stop_a_run(tmp_path: Path) -> None:
+    @tool
+    def names(how: str) -> Any:
+        """Give the name of a file that is not UTF-8."""
+        name = os.fsdecode(b"caf\xe9")
+        if how == "error":
+            raise OSError(name)
+        return {"text": name, "parts": [Text(name)], "output": Output("error", name)}[how]
+
+    calls = [("names", {"how": how}) for how in ("text", "parts", "output", "error")]
+    with SessionStore(tmp_path) as store:
+        agent = Agent(ScriptedDriver([Scripted(calls=calls), "Done."]), tools=[names], session=store.open("odd"))
+        assert agent.run_sync("Go").text == "Done."
+        texts = [str(row[2]) for row in results_in(agent.history)]
+        assert all("caf?" in text for text in texts)
+        assert store.resume("odd").messages == list(agent.history)
 
 
 # ── crashes ───────────────────────────────────────────────────────────────────────────────────────────────────

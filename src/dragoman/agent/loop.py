@@ -136,7 +136,7 @@ class Loop:
         if not self._cancelled and not self._ended:
             self._cancelled = True
             if self._task is not None:
-                self._task.cancel()
+                _cancel(self._task)
 
     async def compact(self) -> bool:
         self._conversation.heal()
@@ -377,6 +377,19 @@ class Loop:
     async def _emit(self, event: AnyAgentEvent) -> None:
         self._conversation.tell(event)
         await self._channel.send(event)
+
+
+def _cancel(task: asyncio.Task[Any]) -> None:
+    """Also from another thread, where whoever pressed the button may be."""
+    loop = task.get_loop()
+    try:
+        here = asyncio.get_running_loop()
+    except RuntimeError:
+        here = None
+    if here is loop:
+        task.cancel()
+    else:
+        loop.call_soon_threadsafe(task.cancel)
 
 
 async def _at_once(result: ToolResult) -> Outcome:

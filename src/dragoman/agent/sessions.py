@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -85,39 +87,57 @@ class SessionStore:
         self._folder = Path(folder) if folder is not None else default_folder()
         self._folder.mkdir(parents=True, exist_ok=True)
         self._clock = clock
-        # Agents of the sync front door run in a thread of their own; one session has one agent at a time.
+        # Agents of the sync front door run in a thread of their own.
         self._database = sqlite3.connect(
             self._folder / "sessions.sqlite", isolation_level=None, check_same_thread=False, timeout=10
         )
         for pragma in ("journal_mode = wal", "synchronous = normal", "foreign_keys = on"):
             self._database.execute(f"pragma {pragma}")
         self._database.executescript(_TABLES)
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._database.execute("begin immediate")
+            try:
+                yield self._database
+            except BaseException:
+                self._database.execute("rollback")
+                raise
+            self._database.execute("commit")
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._database.execute(query, values).fetchall()
 
     def open(self, name: str) -> Session:
         """The session of that name, begun if there is none yet."""
         if _NAME.fullmatch(name) is None:
             raise ValueError(f"{name!r} is no name for a session: 1 to 100 letters, digits, '.', '_' and '-'")
         now = self._clock.wall()
-        self._database.execute("insert or ignore into sessions values (?, ?, ?)", (name, now, now))
-        return Session(name, self._database, Log(self._folder / f"{name}.jsonl", name, self._clock), self._clock)
+        with self.transaction() as database:
+            database.execute("insert or ignore into sessions values (?, ?, ?)", (name, now, now))
+        return Session(name, self, Log(self._folder / f"{name}.jsonl", name, self._clock), self._clock)
 
     def resume(self, name: str) -> Session:
-        if self._database.execute("select 1 from sessions where name = ?", (name,)).fetchone() is None:
+        if not self.rows("select 1 from sessions where name = ?", name):
             raise UnknownSession(f"there is no session {name!r}")
         return self.open(name)
 
     def list(self) -> list[SessionInfo]:
         """The newest first."""
-        rows = self._database.execute(
+        rows = self.rows(
             "select name, created, updated, (select count(*) from messages where session = name) from sessions"
             " order by updated desc, name"
-        ).fetchall()
+        )
         return [
             SessionInfo(name, began, changed, count, self._last_words(name)) for name, began, changed, count in rows
         ]
 
     def delete(self, name: str) -> None:
-        self._database.execute("delete from sessions where name = ?", (name,))
+        with self.transaction() as database:
+            database.execute("delete from sessions where name = ?", (name,))
         if _NAME.fullmatch(name) is not None:
             (self._folder / f"{name}.jsonl").unlink(missing_ok=True)
 
@@ -131,9 +151,7 @@ class SessionStore:
         self.close()
 
     def _last_words(self, name: str) -> str:
-        rows = self._database.execute(
-            "select body from messages where session = ? and role = 'user' order by position desc", (name,)
-        )
+        rows = self.rows("select body from messages where session = ? and role = 'user' order by position desc", name)
         spoken = (message for (body,) in rows if not is_hidden(message := _message(body)))
         return next((message.text for message in spoken if message.text), "")
 
@@ -141,21 +159,21 @@ class SessionStore:
 class Session:
     """One conversation on disk. Given to an agent, it keeps up with it."""
 
-    def __init__(self, name: str, database: sqlite3.Connection, log: Log, clock: Clock) -> None:
+    def __init__(self, name: str, store: SessionStore, log: Log, clock: Clock) -> None:
         self.name = name
-        self._database = database
+        self._store = store
         self._log = log
         self._clock = clock
 
     @property
     def messages(self) -> list[Message]:
         """The history, healed: a run that was killed leaves calls without results."""
-        rows = self._database.execute("select body from messages where session = ? order by position", (self.name,))
+        rows = self._store.rows("select body from messages where session = ? order by position", self.name)
         return heal([_message(body) for (body,) in rows])
 
     @property
     def usage(self) -> dict[str, Account]:
-        rows = self._database.execute("select model, calls, body from usage where session = ?", (self.name,))
+        rows = self._store.rows("select model, calls, body from usage where session = ?", self.name)
         return {model: Account(calls, _usage(body)) for model, calls, body in rows}
 
     def log(self, last: int | None = None) -> list[LogLine]:
@@ -166,26 +184,16 @@ class Session:
     # ── what an agent tells ───────────────────────────────────────────────────────────────────────────────────
 
     def append(self, message: Message) -> None:
-        self._database.execute("begin immediate")
-        try:
-            self._insert(message)
-        except BaseException:
-            self._database.execute("rollback")
-            raise
-        self._database.execute("commit")
+        with self._store.transaction() as database:
+            self._insert(database, message)
         if message.role == "user":
             self._log.write(message=message)
 
     def rewrite(self, messages: Sequence[Message]) -> None:
-        self._database.execute("begin immediate")
-        try:
-            self._database.execute("delete from messages where session = ?", (self.name,))
+        with self._store.transaction() as database:
+            database.execute("delete from messages where session = ?", (self.name,))
             for message in messages:
-                self._insert(message)
-        except BaseException:
-            self._database.execute("rollback")
-            raise
-        self._database.execute("commit")
+                self._insert(database, message)
 
     def tell(self, event: AnyAgentEvent) -> None:
         if not isinstance(event, TextDeltaEvent | ReasoningDeltaEvent):
@@ -194,14 +202,15 @@ class Session:
     def count(self, model: str, usage: Usage) -> None:
         before = self.usage.get(model, Account())
         row = (self.name, model, before.calls + 1, encode_json(added(before.usage, usage)))
-        self._database.execute("insert or replace into usage values (?, ?, ?, ?)", row)
+        with self._store.transaction() as database:
+            database.execute("insert or replace into usage values (?, ?, ?, ?)", row)
 
-    def _insert(self, message: Message) -> None:
-        self._database.execute(
+    def _insert(self, database: sqlite3.Connection, message: Message) -> None:
+        database.execute(
             "insert into messages select ?, coalesce(max(position), -1) + 1, ?, ? from messages where session = ?",
             (self.name, message.role, encode_json(message), self.name),
         )
-        self._database.execute("update sessions set updated = ? where name = ?", (self._clock.wall(), self.name))
+        database.execute("update sessions set updated = ? where name = ?", (self._clock.wall(), self.name))
 
 
 class Log:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, overload
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.agent.schemas import Parameter, arguments_of, parameters_of, read_docstring
 from dragoman.agent.threads import in_thread
@@ -249,23 +249,38 @@ async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 def result_of(call: ToolCall, value: Any) -> ToolResult:
     """Text is text, parts are multimodal, anything else is data. Raises `TypeError` when it cannot be said in JSON."""
     if isinstance(value, Output):
-        return ToolResult(call.id, call.name, value.kind, _json(value.value), value.parts)
+        spoken = tuple(map(_speakable_part, value.parts))
+        return ToolResult(call.id, call.name, value.kind, _json(value.value), spoken)
     if isinstance(value, str):
-        return ToolResult(call.id, call.name, "text", value)
-    if isinstance(value, Content):
-        return ToolResult(call.id, call.name, "multimodal", parts=(value,))
-    if isinstance(value, list | tuple) and value and all(isinstance(one, Content) for one in value):
-        return ToolResult(call.id, call.name, "multimodal", parts=tuple(value))
+        return ToolResult(call.id, call.name, "text", speakable(value))
+    parts = value if isinstance(value, list | tuple) else (value,)
+    if parts and all(isinstance(one, Content) for one in parts):
+        return ToolResult(call.id, call.name, "multimodal", parts=tuple(map(_speakable_part, parts)))
     return ToolResult(call.id, call.name, "data", _json(value))
 
 
 def error_of(call: ToolCall, message: str) -> ToolResult:
-    return ToolResult(call.id, call.name, "error", message)
+    return ToolResult(call.id, call.name, "error", speakable(message))
+
+
+def speakable(text: str) -> str:
+    """Text that can be written as UTF-8: half a surrogate pair, as in odd file names, becomes a question mark."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _speakable_part(part: Content) -> Content:
+    return structs.replace(part, text=speakable(part.text)) if isinstance(part, Text) else part
 
 
 def _json(value: Any) -> Any:
     if value is None or isinstance(value, str):
-        return value
+        return speakable(value) if value else value
     return to_raw(msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign))
 
 

@@ -19,8 +19,14 @@ class _Background:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: int | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop is not None and threading.get_ident() == self._thread:
+            work.close()
+            raise RuntimeError(
+                "this would wait for itself: inside a coroutine, await instead of calling the sync variant"
+            )
         future = asyncio.run_coroutine_threadsafe(work, self._running())
         try:
             return future.result()
@@ -33,7 +39,9 @@ class _Background:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="dragoman-drivers", daemon=True).start()
+                thread = threading.Thread(target=self._loop.run_forever, name="dragoman-drivers", daemon=True)
+                thread.start()
+                self._thread = thread.ident
             return self._loop
 
 
