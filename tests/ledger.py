@@ -9,7 +9,7 @@ between any client and any provider.
 from dataclasses import dataclass
 from typing import Literal
 
-Stage = Literal["core", "streams", "formats", "providers", "agent", "gateway"]
+Stage = Literal["core", "streams", "formats", "providers", "agent", "gateway", "chat"]
 
 # The stages whose promises must be kept today. A stage joins when its work is finished, and never leaves.
 DUE: frozenset[Stage] = frozenset({"core", "streams", "formats"})
@@ -252,12 +252,75 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("documented", "The examples of docs/gateway.md are right."),
 )
 
+CHAT: tuple[tuple[str, str], ...] = (
+    # The service
+    ("mention", "A message goes to the models it names at its start, as whole words; `@all` names all."),
+    ("memo", "A message without a mention is stored, sent to nobody and seen later, unless a default model is set."),
+    ("all", "All models are asked at once, from the same snapshot; answers are stored in the models' order."),
+    ("all-failure", "A model that fails or is not configured stops nobody else."),
+    ("views", "Each model sees the user's turns and its own."),
+    ("share", "Answers of others are shared where asked for, with their names."),
+    ("tools-owned", "Calls and results belong to their model and reach no other, even where ids are the same."),
+    ("events", "Text, reasoning and tools are streamed as the agent's events."),
+    ("permissions", "Tools that change something are asked about in the front end."),
+    ("failures-stored", "Errors, refusals, cut and empty answers are told as such, and stored."),
+    ("partial", "What a failed answer has brought is kept and marked, finished calls included."),
+    ("stop", "Answers can be stopped one by one or together; what has come is kept."),
+    ("busy", "While answers are under way nothing else is sent, and it is said."),
+    ("retry", "An answer can be asked for again, from the same snapshot; the old one is kept."),
+    ("attachments", "Pictures and files reach the model, and the file."),
+    ("system-prompt", "The system prompt and settings of a conversation are sent."),
+    # History
+    ("store", "Conversations are saved, loaded, listed, renamed and deleted; times and revisions are kept."),
+    ("store-users", "Users do not see each other's conversations."),
+    ("store-sql", "SQLite is a store with the same behaviour."),
+    ("store-postgres", "PostgreSQL is a store by an extra."),
+    ("search", "Conversations are found by their words."),
+    ("two-writers", "Nobody overwrites what he has not seen."),
+    ("names", "Names become files of any system, without collisions."),
+    ("atomic", "A save is all or nothing."),
+    ("schema", "Files have a schema version, and unknown keys survive."),
+    ("legacy", "Files of the earlier program load, with calls and results in their place."),
+    ("location", "Folder and user come from the environment."),
+    ("draft", "What is not saved is kept as a draft, offered when its program is gone."),
+    ("crash", "A program that is killed in mid-answer loses nothing that was shown."),
+    ("export", "A conversation is exported as Markdown, JSON and every format."),
+    ("show-as", "An answer is shown in any wire format, with the losses."),
+    # Tokens
+    ("token-estimate", "Tokens are counted exactly where a tokenizer is there, else estimated, for any script."),
+    ("tokens-reported", "Tokens that the provider reports are stored with the answer."),
+    ("window", "The context limit of a model comes from the environment or from a table."),
+    ("prune", "What does not fit is left out by oldest whole turns; pairs and the system prompt stay."),
+    ("does-not-fit", "When nothing more can be left out, sending is refused with the reason."),
+    ("gauge", "How full each window is can be seen."),
+    # The terminal
+    ("terminal", "`dragoman chat` streams answers with tools and errors, in a terminal and through a pipe."),
+    ("terminal-commands", "Every command of the terminal does what its help says."),
+    ("terminal-columns", "Several answers stand side by side where the terminal is wide enough."),
+    ("terminal-interrupt", "Ctrl-C stops the answers and not the program."),
+    ("terminal-input", "Input is completed, and may have several lines."),
+    ("terminal-draft", "A draft that was left behind is offered."),
+    # The web
+    ("web", "`dragoman chat --web` serves the conversations, streamed, to a browser."),
+    ("web-resume", "A page that is loaded again goes on with a running answer."),
+    ("web-safe", "Requests from other sites and hosts are refused, and model output is never executed."),
+    ("web-keys", "Beyond this machine the page asks for a password."),
+    ("web-tabs", "Two tabs do not destroy each other's work."),
+    ("web-browser", "A real browser shows columns, tools, errors and exports."),
+    ("web-accessible", "The page can be used by keyboard and screen reader, in dark and light."),
+    ("web-fluid", "A conversation of a thousand messages stays fluid."),
+    # Everywhere
+    ("demo", "One command without keys shows four models that call a tool."),
+    ("chat-documented", "What docs/chat.md says is so."),
+)
+
 PROMISES: dict[str, Promise] = {
     promise.id: promise
     for promise in (
         *(Promise(f"law:{name}", text, due) for name, due, text in LAWS),
         *(Promise(f"report:{number}", text, due) for number, due, text in REPORTS),
         *(Promise(f"agent:{name}", text, "agent") for name, text in AGENT),
+        *(Promise(f"chat:{name}", text, "chat") for name, text in CHAT),
         *(Promise(f"gateway:{name}", text, "gateway") for name, text in GATEWAY),
     )
 }

@@ -1,0 +1,205 @@
+"""One answer of one model while it comes in: what is finished, what is on its way, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Protocol, Unpack
+
+import msgspec
+from msgspec import structs
+
+from dragoman.agent import (
+    Agent,
+    AnyAgentEvent,
+    FinalEvent,
+    ReasoningDeltaEvent,
+    TextDeltaEvent,
+    UsageEvent,
+)
+from dragoman.chat.entries import Entry, Part, Status, new_id, now, stored_entry
+from dragoman.chat.participants import Participant
+from dragoman.chat.views import content_of
+from dragoman.drivers.base import Choice, Driver, Prompt, QueryResult, Settings, StreamResult, Tool
+from dragoman.ir import Message, Usage
+
+NO_ANSWER = "the model gave no answer"
+REFUSED = "the model declined to answer"
+CUT = "the answer reached its limit of length"
+STOPPED = "stopped by the user"
+
+
+class Journal(Protocol):
+    """Where an answer is written down as it comes, so that a program that is killed loses nothing that was shown."""
+
+    def note(self, line: dict[str, Any]) -> None: ...
+
+
+class Tail:
+    """Words of the current turn of the model that no finished message holds yet."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[str, list[str]]] = []
+
+    def add(self, kind: str, text: str) -> None:
+        if not self._parts or self._parts[-1][0] != kind:
+            self._parts.append((kind, []))
+        self._parts[-1][1].append(text)
+
+    def clear(self) -> None:
+        self._parts.clear()
+
+    @property
+    def parts(self) -> list[Part]:
+        return [{"type": kind, "content": "".join(pieces)} for kind, pieces in self._parts]
+
+
+class LiveAnswer:
+    """Keeps up with an agent as the record of its run (see `dragoman.agent.conversation.Record`)."""
+
+    def __init__(self, participant: Participant, turn: str, journal: Journal | None = None, replaces: str = "") -> None:
+        self.id = new_id()
+        self.participant = participant
+        self.turn = turn
+        self.replaces = replaces
+        self.entries: list[Entry] = []
+        self.messages: tuple[Message, ...] = ()
+        self.tail = Tail()
+        self.agent: Agent | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.stopped = False
+        self.final = ""
+        self.usage: Usage | None = None
+        self._journal = journal
+
+    @property
+    def name(self) -> str:
+        return self.participant.name
+
+    def stop(self) -> None:
+        self.stopped = True
+        if self.agent is not None:
+            self.agent.cancel()
+        elif self.task is not None:
+            self.task.cancel()
+
+    def so_far(self) -> list[Entry]:
+        """What has come, as entries; the last may be half an answer."""
+        rest = self.tail.parts
+        return [*self.entries, self._entry(self.name, rest)] if rest else list(self.entries)
+
+    # ── what the agent tells ──────────────────────────────────────────────────────────────────────────────────
+
+    def append(self, message: Message) -> None:
+        if message.role == "user":
+            return
+        if message.role == "tool" and self.entries and self.entries[-1].role == "tool":
+            last = self.entries.pop()
+            entry = structs.replace(last, content=[*last.content, *content_of(message)])
+        else:
+            role, owner = ("tool", self.name) if message.role == "tool" else (self.name, "")
+            entry = self._entry(role, content_of(message), owner)
+            self.tail.clear()
+        self.entries.append(entry)
+        self._note({"entry": stored_entry(entry)})
+
+    def rewrite(self, messages: Sequence[Message]) -> None:
+        """The agent's own copy of the history; ours is the conversation."""
+
+    def tell(self, event: AnyAgentEvent) -> None:
+        if isinstance(event, TextDeltaEvent | ReasoningDeltaEvent):
+            kind = "text" if isinstance(event, TextDeltaEvent) else "reasoning"
+            self.tail.add(kind, event.content)
+            self._note({"kind": kind, "text": event.content})
+        elif isinstance(event, UsageEvent):
+            self.usage = event.usage
+        elif isinstance(event, FinalEvent):
+            self.final = event.content
+
+    def count(self, model: str, usage: Usage) -> None:
+        """Told by an event as well."""
+
+    def _note(self, line: dict[str, Any]) -> None:
+        if self._journal is not None:
+            self._journal.note({"answer": self.id, "turn": self.turn, "model": self.name, **line})
+
+    def _entry(self, role: str, content: list[Part], owner: str = "") -> Entry:
+        return Entry(
+            role=role,
+            content=content,
+            turn=self.turn,
+            answer=self.id,
+            owner=owner,
+            model=self.participant.model,
+            time=now(),
+        )
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ended(self, status: Status, error: str = "") -> tuple[Entry, ...]:
+        """All entries of it. How it ended stands on the last one, which is made if there is none to bear it."""
+        entries = self.so_far()
+        if not entries or (status != "ok" and entries[-1].role == "tool"):
+            entries.append(self._entry(self.name, []))
+        usage = {} if self.usage is None else told_usage(self.usage)
+        entries[-1] = structs.replace(entries[-1], status=status, error=error, usage=usage)
+        return tuple(entries)
+
+    def judged(self, last: QueryResult | None) -> tuple[Status, str]:
+        """How an answer ended that did not fail."""
+        said = self.entries[-1] if self.entries else None
+        if said is not None and said.role == "tool":  # a tool, or who was asked about one, ended the run
+            return "stopped", self.final
+        if last is not None and (last.message.refusal is not None or last.finish_reason == "content_filter"):
+            return "refused", REFUSED
+        if last is not None and last.finish_reason == "length":
+            return "cut", CUT
+        return ("ok", "") if said is not None and said.text.strip() else ("empty", NO_ANSWER)
+
+
+def told_usage(usage: Usage) -> dict[str, Any]:
+    known: dict[str, Any] = msgspec.to_builtins(structs.replace(usage, metadata=None))
+    return {name: value for name, value in known.items() if value is not None}
+
+
+class WatchedDriver:
+    """A driver that remembers its last answer, because how that ended is not told by the agent."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._stream: StreamResult | None = None
+
+    @property
+    def name(self) -> str:
+        return self._driver.name
+
+    async def query(
+        self,
+        prompt: Prompt = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[Message] = (),
+        **settings: Unpack[Settings],
+    ) -> QueryResult:
+        return await self._driver.query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
+
+    def stream_query(
+        self,
+        prompt: Prompt = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        tool_choice: Choice = None,
+        messages: Sequence[Message] = (),
+        **settings: Unpack[Settings],
+    ) -> StreamResult:
+        self._stream = self._driver.stream_query(
+            prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings
+        )
+        return self._stream
+
+    async def close(self) -> None:
+        await self._driver.close()
+
+    async def last(self) -> QueryResult | None:
+        return None if self._stream is None else await self._stream.result

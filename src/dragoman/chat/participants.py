@@ -1,0 +1,82 @@
+"""The models of a conversation: the names they are called by, and the drivers behind them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.chat.entries import OTHERS
+from dragoman.chat.mentions import ALL
+from dragoman.chat.tokens import window_of
+from dragoman.drivers.base import Driver
+from dragoman.drivers.connecting import connect
+
+_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")
+DEFAULTS: Mapping[str, str] = {
+    "gemini": "gemini/gemini-3.8-flash",
+    "chatgpt": "openai/gpt-5.6",
+    "claude": "anthropic/claude-sonnet-5",
+    "ollama": "ollama/qwen3",
+}
+"""Also `local`, which has no model until `CHAT_MODEL_LOCAL` or the command line names one."""
+
+
+class Participant(Struct, frozen=True, kw_only=True):
+    """One model. Connected when it is asked for the first time, so that a missing key concerns nobody else."""
+
+    name: str
+    model: str
+    """provider/model."""
+    connect: Callable[[], Driver]
+    window: int
+
+    def __post_init__(self) -> None:
+        if _NAME.fullmatch(self.name) is None or self.name.casefold() in {ALL, "assistant", *OTHERS}:
+            raise ValueError(
+                f"{self.name!r} is no name for a model: letters, digits, '_', '.', '-', and none of all, assistant, "
+                f"{', '.join(sorted(OTHERS))}"
+            )
+
+
+def participant(
+    name: str,
+    model: str = "",
+    *,
+    driver: Driver | None = None,
+    window: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Participant:
+    """A model by its name: through a driver that exists, or `provider/model` with the options of `connect`."""
+    known = model or (driver.name if driver is not None else "")
+    given: Any = dict(options or {})
+    return Participant(
+        name=name,
+        model=known,
+        connect=(lambda: driver) if driver is not None else (lambda: connect(known, **given)),
+        window=window or window_of(name, known),
+    )
+
+
+def configured(chosen: Iterable[str] = (), environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Name -> provider/model: from `name=provider/model` words, or the defaults; `CHAT_MODEL_<NAME>` wins over these.
+
+    >>> configured(["fast=gemini/gemini-3.8-flash", "claude"], {})
+    {'fast': 'gemini/gemini-3.8-flash', 'claude': 'anthropic/claude-sonnet-5'}
+    """
+    known = os.environ if environment is None else environment
+    defaults = {name: known.get(f"CHAT_MODEL_{name.upper()}") or model for name, model in DEFAULTS.items()}
+    if known.get("CHAT_MODEL_LOCAL"):
+        defaults["local"] = known["CHAT_MODEL_LOCAL"]
+    found: dict[str, str] = {}
+    for word in chosen:
+        name, _, model = word.partition("=")
+        if not model and "/" in name:  # provider/model alone: called by its provider
+            name, model = name.partition("/")[0], name
+        if not model and name not in defaults:
+            raise ValueError(f"{word!r}: write name=provider/model, or one of {', '.join(defaults)}")
+        found[name] = model or defaults[name]
+    return found or defaults

@@ -1,0 +1,371 @@
+"""A conversation with several models, without any front end.
+
+`send` stores what the user says and asks the models it is for, all of them at once and from the same snapshot. What
+happens is told to subscribers; answers are stored when they end, however they end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+from msgspec import Struct, structs
+
+from dragoman.agent import Agent, PermissionRequest, Rules, Tool
+from dragoman.agent.permissions import Deny, Hook
+from dragoman.chat.answers import STOPPED, LiveAnswer, WatchedDriver
+from dragoman.chat.entries import Conversation, Entry, Part, Status, new_id, now
+from dragoman.chat.events import (
+    Activity,
+    AnswerEnded,
+    AnswerStarted,
+    AnyChatEvent,
+    Changed,
+    Notice,
+    PermissionAsked,
+    PermissionSettled,
+    Said,
+    TurnEnded,
+)
+from dragoman.chat.history import text_part
+from dragoman.chat.mentions import addressed
+from dragoman.chat.participants import Participant
+from dragoman.chat.tokens import DoesNotFit, Fitted, Gauge, count_entry, counter_of, estimate, fitted
+from dragoman.chat.views import messages_of, visible
+from dragoman.drivers.base import Driver, Settings
+from dragoman.errors import DragomanError
+from dragoman.ir.values import compact_text
+
+
+class Busy(RuntimeError):
+    """Answers are under way; wait for them, or stop them."""
+
+
+class Keeper(Protocol):
+    """Who keeps a draft (see `drafts`)."""
+
+    def note(self, line: dict[str, Any]) -> None: ...
+    def snapshot(self, conversation: Conversation, *, running: bool) -> None: ...
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    share: bool = False
+    """Models see the answers of the others, attributed."""
+    default: tuple[str, ...] = ()
+    """Whom messages without a mention go to, instead of to nobody."""
+    max_iterations: int = 50
+    tool_timeout: float | None = 300.0
+    settings: Settings = {}
+
+
+class ChatService:
+    """One conversation in memory. Everything happens in one event loop."""
+
+    def __init__(
+        self,
+        participants: Iterable[Participant],
+        *,
+        conversation: Conversation | None = None,
+        tools: Sequence[Tool] = (),
+        permissions: Hook | None = None,
+        options: Options = Options(),  # noqa: B008 - a frozen value
+        keeper: Keeper | None = None,
+    ) -> None:
+        self.participants: dict[str, Participant] = {one.name: one for one in participants}
+        self.conversation = conversation or Conversation(created=now(), updated=now())
+        self.tools = tuple(tools)
+        self.options = options
+        self.keeper = keeper
+        self._permissions = Rules() if permissions is None else permissions
+        self._always: set[str] = set()
+        self._drivers: dict[str, Driver] = {}
+        self._live: dict[str, LiveAnswer] = {}
+        self._asked: dict[str, tuple[PermissionAsked, asyncio.Future[bool]]] = {}
+        self._readers: list[Callable[[AnyChatEvent], None]] = []
+
+    # ── who watches ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def watched(self, reader: Callable[[AnyChatEvent], None]) -> Iterator[None]:
+        """Events go to `reader` as they happen."""
+        self._readers.append(reader)
+        try:
+            yield
+        finally:
+            self._readers.remove(reader)
+
+    async def events(self) -> AsyncIterator[AnyChatEvent]:
+        """The same as an iterator. What happens before the first step is not told."""
+        queue: asyncio.Queue[AnyChatEvent] = asyncio.Queue()
+        with self.watched(queue.put_nowait):
+            while True:
+                yield await queue.get()
+
+    def _tell(self, event: AnyChatEvent) -> None:
+        for reader in [*self._readers]:
+            reader(event)
+
+    def notice(self, text: str, *, warning: bool = False, model: str = "") -> None:
+        self._tell(Notice(text, "warning" if warning else "info", model))
+
+    # ── state ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def running(self) -> tuple[LiveAnswer, ...]:
+        return tuple(self._live.values())
+
+    @property
+    def open_questions(self) -> tuple[PermissionAsked, ...]:
+        return tuple(asked for asked, _ in self._asked.values())
+
+    def change(self, **fields: Any) -> None:
+        """Set the name, the system prompt or settings."""
+        self._keep(structs.replace(self.conversation, updated=now(), **fields))
+        self._tell(Changed())
+
+    def replace(self, conversation: Conversation) -> None:
+        """Go on with another conversation."""
+        self._refuse_if_busy()
+        self.conversation = conversation
+        self._tell(Changed())
+
+    def set_participant(self, participant: Participant) -> None:
+        """Another model under a name, or a further one; from the next question on."""
+        self.participants[participant.name] = participant
+        self._drivers.pop(participant.name, None)
+        self._tell(Changed())
+
+    def configure(self, **options: Any) -> None:
+        self.options = structs.replace(self.options, **options)
+        self._tell(Changed())
+
+    def _keep(self, conversation: Conversation) -> None:
+        self.conversation = conversation
+        if self.keeper is None:
+            return
+        try:
+            self.keeper.snapshot(conversation, running=bool(self._live))
+        except OSError as error:
+            self.keeper = None  # one warning, and the chat goes on
+            self.notice(f"the draft cannot be kept any more: {error}", warning=True)
+
+    def _refuse_if_busy(self) -> None:
+        if self._live:
+            raise Busy(f"{', '.join(one.name for one in self.running)} still answer; wait for them, or stop them")
+
+    # ── talking ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def send(self, text: str, attachments: Sequence[Part] = ()) -> tuple[Entry, ...]:
+        """Store what the user says and wait for all answers; the entries that came of it. Cancelling stops them."""
+        return await self.wait(self.start(text, attachments))
+
+    def start(self, text: str, attachments: Sequence[Part] = ()) -> str:
+        """The same without waiting; the id of the turn. Raises `DoesNotFit` when a model could not take it."""
+        self._refuse_if_busy()
+        entry_id = new_id()
+        content = [*([text_part(text)] if text else []), *attachments]
+        if not content:
+            raise ValueError("there is nothing to send")
+        entry = Entry(role="user", content=content, id=entry_id, turn=entry_id, time=now())
+        models = addressed(text, tuple(self.participants), self.options.default).models
+        snapshot = (*self.conversation.entries, entry)
+        if len(models) == 1:  # of several, those that it fits answer, and the others say why they do not
+            self.fit(self.participants[models[0]], snapshot)
+        self._keep(structs.replace(self.conversation, entries=snapshot, updated=now()))
+        self._tell(Said(entry, models))
+        for name in models:
+            self._begin(self.participants[name], entry_id, snapshot)
+        if not models:
+            self._tell(TurnEnded(entry_id))
+        return entry_id
+
+    def retry(self, answer: str) -> str:
+        """Ask for an answer once more, from the same snapshot. The old one is kept, and counts no more."""
+        self._refuse_if_busy()
+        old = [entry for entry in self.conversation.entries if entry.answer == answer and not entry.replaced]
+        if not old or old[0].speaker not in self.participants:
+            raise LookupError(f"there is no answer {answer!r} to ask for again")
+        turn = old[0].turn
+        place = next((i for i, entry in enumerate(self.conversation.entries) if entry.id == turn), None)
+        if place is None:
+            raise LookupError("what was asked is not in this conversation any more")
+        marked = tuple(
+            structs.replace(entry, replaced=True) if entry.answer == answer else entry
+            for entry in self.conversation.entries
+        )
+        snapshot = self.conversation.entries[: place + 1]
+        self._keep(structs.replace(self.conversation, entries=marked, updated=now()))
+        self._begin(self.participants[old[0].speaker], turn, snapshot, replaces=answer)
+        return turn
+
+    async def wait(self, turn: str) -> tuple[Entry, ...]:
+        tasks = [one.task for one in self.running if one.turn == turn and one.task is not None]
+        try:
+            for task in tasks:
+                await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self.stop()
+            await asyncio.wait(tasks)
+            raise
+        return tuple(entry for entry in self.conversation.entries if entry.turn == turn and not entry.replaced)
+
+    def stop(self, *answers: str) -> None:
+        """Stop these answers, or all. What has come is kept, and marked."""
+        for one in self.running:
+            if not answers or one.id in answers:
+                one.stop()
+
+    async def close(self) -> None:
+        tasks = [one.task for one in self.running if one.task is not None]
+        self.stop()
+        if tasks:
+            await asyncio.wait(tasks)
+        for driver in self._drivers.values():
+            await driver.close()
+        self._drivers.clear()
+
+    # ── one answer ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, participant: Participant, turn: str, snapshot: Sequence[Entry], replaces: str = "") -> None:
+        live = LiveAnswer(participant, turn, self.keeper, replaces)
+        self._live[live.id] = live
+        self._tell(AnswerStarted(live.id, turn, live.name, replaces))
+        live.task = asyncio.create_task(self._answer(live, tuple(snapshot)))
+
+    async def _answer(self, live: LiveAnswer, snapshot: tuple[Entry, ...]) -> None:
+        status: Status
+        try:
+            status, error = await self._run(live, snapshot)
+        except asyncio.CancelledError:
+            status, error = "stopped", STOPPED
+        except (DragomanError, DoesNotFit) as failure:
+            status, error = "error", str(failure)
+        except Exception as failure:  # noqa: BLE001 - one model's trouble, whatever it is, must not stop the others
+            status, error = "error", f"{type(failure).__name__}: {failure}"
+        self._finish(live, status, error)
+
+    async def _run(self, live: LiveAnswer, snapshot: tuple[Entry, ...]) -> tuple[Status, str]:
+        told = self.fit(live.participant, snapshot)
+        if told.dropped_turns:
+            self.notice(
+                f"{live.name}: the {told.dropped_turns} oldest turns did not fit and were left out", model=live.name
+            )
+        driver = WatchedDriver(self._driver(live.participant))
+        live.messages = messages_of(told.entries)
+        live.agent = self._agent(live, driver)
+        async for event in live.agent.run_stream(None):
+            self._tell(Activity(live.id, live.name, event))
+        if live.stopped:
+            return "stopped", STOPPED
+        return live.judged(await driver.last())
+
+    def _driver(self, participant: Participant) -> Driver:
+        if participant.name not in self._drivers:
+            self._drivers[participant.name] = participant.connect()
+        return self._drivers[participant.name]
+
+    def _agent(self, live: LiveAnswer, driver: WatchedDriver) -> Agent:
+        async def ask(request: PermissionRequest) -> bool | Deny:
+            return await self._ask(live, request)
+
+        return Agent(
+            driver,
+            tools=self.tools,
+            system_prompt=self.conversation.system_prompt or None,
+            max_iterations=self.options.max_iterations,
+            tool_timeout=self.options.tool_timeout,
+            permissions=self._permissions,
+            ask=ask,
+            output_cache=None,
+            compaction=None,
+            deltas=True,
+            history=live.messages,
+            session=live,
+            settings=self.options.settings,
+        )
+
+    def _finish(self, live: LiveAnswer, status: Status, error: str) -> None:
+        entries = live.ended(status, error)
+        del self._live[live.id]
+        self._keep(structs.replace(self.conversation, entries=self._with(entries, live), updated=now()))
+        self._tell(AnswerEnded(live.id, live.turn, live.name, status, error, entries))
+        if not any(one.turn == live.turn for one in self.running):
+            self._tell(TurnEnded(live.turn))
+
+    def _with(self, entries: tuple[Entry, ...], live: LiveAnswer) -> tuple[Entry, ...]:
+        """Answers stand in the order of the models, whoever was first: the file does not depend on the network."""
+        ranks: Mapping[str, int] = {name: rank for rank, name in enumerate(self.participants)}
+        own = ranks.get(live.name, len(ranks))
+        kept = self.conversation.entries
+        place = len(kept)
+        for index, entry in enumerate(kept):
+            if entry.turn == live.turn and (not entry.speaker or ranks.get(entry.speaker, -1) <= own):
+                place = index + 1
+        return (*kept[:place], *entries, *kept[place:])
+
+    # ── permissions ───────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _ask(self, live: LiveAnswer, request: PermissionRequest) -> bool | Deny:
+        if request.call.name in self._always:
+            return True
+        asked = PermissionAsked(new_id(), live.id, live.name, request.call.name, request.arguments, request.call.id)
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._asked[asked.id] = (asked, answer)
+        self._tell(asked)
+        try:
+            return await answer
+        finally:
+            self._asked.pop(asked.id, None)
+            allowed = answer.done() and not answer.cancelled() and answer.result()
+            self._tell(PermissionSettled(asked.id, allowed))
+
+    def permit(self, question: str, *, allow: bool, always: bool = False) -> bool:
+        """Answer a question; `always` holds for this tool until the program ends. False: nobody asks that any more."""
+        asked, answer = self._asked.get(question, (None, None))
+        if asked is None or answer is None or answer.done():
+            return False
+        if always and allow:
+            self._always.add(asked.tool)
+        with suppress(asyncio.InvalidStateError):
+            answer.set_result(allow)
+        return True
+
+    # ── tokens ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, participant: Participant, entries: Sequence[Entry]) -> Fitted:
+        seen = tuple(visible(entries, participant.name, share=self.options.share))
+        return fitted(
+            seen,
+            fixed=self._fixed(participant),
+            window=participant.window,
+            counter=counter_of(participant.model),
+            model=participant.name,
+        )
+
+    def _fixed(self, participant: Participant) -> int:
+        counter = counter_of(participant.model) or estimate
+        tools = sum(counter(_declared(tool)) for tool in self.tools)
+        return tools + counter(self.conversation.system_prompt)
+
+    def gauges(self, text: str = "") -> list[Gauge]:
+        """How full each model's window is, with what is about to be said."""
+        more = (Entry(role="user", content=[text_part(text)]),) if text else ()
+        return [self._gauge(one, more) for one in self.participants.values()]
+
+    def _gauge(self, participant: Participant, more: tuple[Entry, ...]) -> Gauge:
+        counter = counter_of(participant.model)
+        entries = (*self.conversation.entries, *more)
+        seen = tuple(visible(entries, participant.name, share=self.options.share))
+        used = self._fixed(participant) + sum(count_entry(entry, counter or estimate) for entry in seen)
+        try:
+            dropped = self.fit(participant, entries).dropped_turns
+        except DoesNotFit:
+            dropped = 0
+        return Gauge(participant.name, used, participant.window, counter is not None, dropped)
+
+
+def _declared(tool: Tool) -> str:
+    definition = tool.definition
+    return f"{definition.name} {definition.description or ''} {compact_text(definition.parameters)}"

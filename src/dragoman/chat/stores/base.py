@@ -1,0 +1,139 @@
+"""What every store of conversations does. Names are the user's; how they become files or rows is the store's affair."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from dragoman.chat.entries import Conversation, now
+
+DEFAULT_USER = "default"
+_UNSAFE = re.compile(r"[^a-z0-9._-]+")
+_LONGEST = 60
+_DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
+
+
+class UnknownConversation(LookupError):
+    """There is no conversation of that name."""
+
+
+class AlreadyThere(ValueError):
+    """Another conversation has that name."""
+
+
+class Changed(ValueError):
+    """Somebody else saved it meanwhile."""
+
+
+class StoredInfo(Struct, frozen=True):
+    """One row of a list."""
+
+    name: str
+    id: str
+    created: str
+    updated: str
+    entries: int
+    models: tuple[str, ...] = ()
+    excerpt: str = ""
+    """Where a search found its words."""
+
+
+class ConversationStore(Protocol):
+    """The conversations of one user."""
+
+    def list(self) -> Sequence[StoredInfo]:
+        """The newest first."""
+        ...
+
+    def load(self, name: str) -> Conversation: ...
+
+    def save(self, conversation: Conversation, *, replace: bool = False) -> Conversation:
+        """Under its name, all or nothing; what was saved, with its new revision.
+
+        Raises `AlreadyThere` for the name of another conversation unless `replace`, and `Changed` when it was saved by
+        somebody else since it was read.
+        """
+        ...
+
+    def rename(self, name: str, new: str) -> Conversation: ...
+    def delete(self, name: str) -> None: ...
+    def search(self, words: str) -> Sequence[StoredInfo]: ...
+
+
+def next_version(new: Conversation, old: Conversation | None, *, replace: bool) -> Conversation:
+    """What is to be written, given what is there."""
+    if old is not None and not replace:
+        if old.id != new.id:
+            raise AlreadyThere(f"there is another conversation called {new.name!r}")
+        if old.revision != new.revision:
+            raise Changed(f"{new.name!r} was changed elsewhere meanwhile")
+    created = (old.created if old is not None else "") or new.created or now()
+    before = new.revision if old is None else max(old.revision, new.revision)
+    return structs.replace(new, created=created, updated=now(), revision=before + 1)
+
+
+def checked_name(name: str) -> str:
+    kept = " ".join(name.split())
+    if not kept or kept in {".", ".."} or not kept.isprintable():
+        raise ValueError(f"{name!r} is no name for a conversation")
+    return kept
+
+
+def file_stem(name: str) -> str:
+    """A name as a file name of every system. What had to be changed is told apart by a sum of the name.
+
+    >>> file_stem("notes"), file_stem("Notes!"), file_stem("notes?")
+    ('notes', 'notes_-7cd90ee5', 'notes_-e2bd4c0b')
+    """
+    safe = _UNSAFE.sub("_", name.lower())[:_LONGEST].strip(".")
+    if safe == name and safe not in _DEVICES and not safe.startswith("draft"):
+        return safe
+    return f"{safe or '_'}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def info_of(conversation: Conversation, excerpt: str = "") -> StoredInfo:
+    return StoredInfo(
+        conversation.name,
+        conversation.id,
+        conversation.created,
+        conversation.updated,
+        len(conversation.entries),
+        conversation.models,
+        excerpt,
+    )
+
+
+_AROUND = 40
+
+
+def found_in(conversation: Conversation, words: str) -> str | None:
+    """A piece of text around the first of the words, if all are somewhere in it. Case does not matter."""
+    wanted = words.casefold().split()
+    texts = [conversation.name, *(entry.text for entry in conversation.entries)]
+    whole = "\n".join(texts)
+    folded = whole.casefold()
+    if not wanted or not all(word in folded for word in wanted):
+        return None
+    place = folded.find(wanted[0])
+    piece = whole[max(0, place - _AROUND) : place + _AROUND]
+    return " ".join(piece.split())
+
+
+def default_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """`CHAT_HISTORY_DIR`, or a folder in the data directory of XDG."""
+    known = os.environ if environment is None else environment
+    if known.get("CHAT_HISTORY_DIR"):
+        return Path(known["CHAT_HISTORY_DIR"])
+    base = known.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "dragoman" / "chat"
+
+
+def user_from(environment: Mapping[str, str] | None = None) -> str:
+    known = os.environ if environment is None else environment
+    return known.get("CHAT_HISTORY_USER_ID") or DEFAULT_USER

@@ -1,0 +1,150 @@
+"""One JSON file per conversation, in a folder per user.
+
+Files of the earlier program are read, and stay as they are until they are saved.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.chat.entries import Conversation, Unreadable, read_conversation, stored
+from dragoman.chat.stores.base import (
+    DEFAULT_USER,
+    StoredInfo,
+    UnknownConversation,
+    checked_name,
+    default_folder,
+    file_stem,
+    found_in,
+    info_of,
+    next_version,
+)
+from dragoman.chat.stores.locks import take_lock
+
+
+class FileStore:
+    """Conversations as files."""
+
+    def __init__(self, folder: str | Path | None = None, user: str = DEFAULT_USER) -> None:
+        self.folder = (Path(folder) if folder is not None else default_folder()) / file_stem(user)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # By file, with what tells that it has not changed: a list of a thousand conversations is read once.
+        self._read: dict[Path, tuple[int, int, Conversation]] = {}
+
+    def list(self) -> Sequence[StoredInfo]:
+        return _newest_first(info_of(one) for _, one in self._all())
+
+    def load(self, name: str) -> Conversation:
+        return self._find(name)[1]
+
+    def save(self, conversation: Conversation, *, replace: bool = False) -> Conversation:
+        named = structs.replace(conversation, name=checked_name(conversation.name))
+        with self._locked():
+            path, old = self._lookup(named.name)
+            written = next_version(named, old, replace=replace)
+            write_json(path, stored(written))
+        return written
+
+    def rename(self, name: str, new: str) -> Conversation:
+        with self._locked():
+            path, old = self._find(name)
+            target, there = self._lookup(checked_name(new))
+            if there is not None and there.id == old.id and target == path:
+                there = None
+            written = next_version(structs.replace(old, name=checked_name(new)), there, replace=False)
+            write_json(target, stored(written))
+            if target != path:
+                path.unlink()
+        return written
+
+    def delete(self, name: str) -> None:
+        with self._locked():
+            self._find(name)[0].unlink()
+
+    def search(self, words: str) -> Sequence[StoredInfo]:
+        found = ((one, found_in(one, words)) for _, one in self._all())
+        return _newest_first(info_of(one, excerpt) for one, excerpt in found if excerpt is not None)
+
+    # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _find(self, name: str) -> tuple[Path, Conversation]:
+        path, found = self._lookup(" ".join(name.split()))
+        if found is None:
+            raise UnknownConversation(f"there is no conversation called {name!r}")
+        return path, found
+
+    def _lookup(self, name: str) -> tuple[Path, Conversation | None]:
+        """The file of that name; files of the earlier program have names of its own making."""
+        path = self.folder / f"{file_stem(name)}.json"
+        found = self._conversation(path)
+        if found is not None and found.name == name:
+            return path, found
+        for other, conversation in self._all():
+            if conversation.name == name:
+                return other, conversation
+        if path.exists():  # a file that is not ours, or not readable, is not written over
+            path = next(free for n in range(2, 10_000) if not (free := path.with_stem(f"{path.stem}-{n}")).exists())
+        return path, None
+
+    def _all(self) -> Iterator[tuple[Path, Conversation]]:
+        for path in sorted(self.folder.glob("*.json")):
+            if path.name.startswith((".", "_autosave")):
+                continue
+            found = self._conversation(path)
+            if found is not None:
+                yield path, found
+
+    def _conversation(self, path: Path) -> Conversation | None:
+        try:
+            state = path.stat()
+            known = self._read.get(path)
+            if known is not None and known[:2] == (state.st_mtime_ns, state.st_size):
+                return known[2]
+            found = read_conversation(json.loads(path.read_bytes()), name=path.stem)
+        except (OSError, ValueError, RecursionError):  # Unreadable is a ValueError, and so is what is no JSON
+            return None
+        self._read[path] = (state.st_mtime_ns, state.st_size, found)
+        return found
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Between reading and writing nobody else writes."""
+        with (self.folder / ".lock").open("a") as file:
+            take_lock(file, wait=True)
+            yield
+
+
+def _newest_first(rows: Iterable[StoredInfo]) -> list[StoredInfo]:
+    return sorted(rows, key=lambda row: (row.updated, row.name), reverse=True)
+
+
+def write_json(path: Path, document: Any) -> None:
+    """All or nothing: written beside, forced to disk, and put in place."""
+    body = json.dumps(document, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:40]}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def read_file(path: Path) -> Conversation:
+    """A conversation from a file anywhere, of this program or of the earlier one."""
+    try:
+        return read_conversation(json.loads(path.read_bytes()), name=path.stem)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Unreadable(f"{path} is no JSON: {error}") from None

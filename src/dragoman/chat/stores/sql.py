@@ -1,0 +1,154 @@
+"""Conversations in a database, for many users: SQLite here, PostgreSQL in `postgres`. Documents are those of the files.
+
+The seam between the two is `Database`: run a statement with `?` for its values, within a transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any, Protocol
+
+from msgspec import structs
+
+from dragoman.chat.entries import Conversation, read_conversation, stored
+from dragoman.chat.stores.base import (
+    DEFAULT_USER,
+    AlreadyThere,
+    StoredInfo,
+    UnknownConversation,
+    checked_name,
+    found_in,
+    info_of,
+    next_version,
+)
+
+TABLES = (
+    """create table if not exists conversations (
+        owner text not null, name text not null, updated text not null, document text not null,
+        primary key (owner, name)
+    )""",
+    "create index if not exists conversations_by_time on conversations (owner, updated)",
+)
+
+
+class Database(Protocol):
+    """What a store needs of a database."""
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement; its rows, or none."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All statements within, or none; nobody else writes the same conversation meanwhile."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SqlStore:
+    """The conversations of one user in a database that has others', too."""
+
+    def __init__(self, database: Database, user: str = DEFAULT_USER) -> None:
+        self._database = database
+        self._user = user
+        with database.transaction():
+            for statement in TABLES:
+                database.rows(statement)
+
+    def list(self) -> Sequence[StoredInfo]:
+        return [info_of(one) for one in self._all()]
+
+    def load(self, name: str) -> Conversation:
+        found = self._lookup(" ".join(name.split()))
+        if found is None:
+            raise UnknownConversation(f"there is no conversation called {name!r}")
+        return found
+
+    def save(self, conversation: Conversation, *, replace: bool = False) -> Conversation:
+        named = structs.replace(conversation, name=checked_name(conversation.name))
+        with self._database.transaction():
+            written = next_version(named, self._lookup(named.name), replace=replace)
+            self._write(written)
+        return written
+
+    def rename(self, name: str, new: str) -> Conversation:
+        with self._database.transaction():
+            old = self.load(name)
+            target = checked_name(new)
+            if target != old.name and self._lookup(target) is not None:
+                raise AlreadyThere(f"there is another conversation called {target!r}")
+            written = next_version(structs.replace(old, name=target), None, replace=False)
+            self._remove(old.name)
+            self._write(written)
+        return written
+
+    def delete(self, name: str) -> None:
+        with self._database.transaction():
+            self._remove(self.load(name).name)
+
+    def search(self, words: str) -> Sequence[StoredInfo]:
+        found = ((one, found_in(one, words)) for one in self._all())
+        return [info_of(one, excerpt) for one, excerpt in found if excerpt is not None]
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _all(self) -> Iterator[Conversation]:
+        statement = "select document from conversations where owner = ? order by updated desc, name desc"
+        for (document,) in self._database.rows(statement, (self._user,)):
+            yield read_conversation(json.loads(document))
+
+    def _lookup(self, name: str) -> Conversation | None:
+        statement = "select document from conversations where owner = ? and name = ?"
+        rows = self._database.rows(statement, (self._user, name))
+        return read_conversation(json.loads(rows[0][0])) if rows else None
+
+    def _write(self, conversation: Conversation) -> None:
+        document = json.dumps(stored(conversation), ensure_ascii=False)
+        self._database.rows(
+            "insert into conversations (owner, name, updated, document) values (?, ?, ?, ?) "
+            "on conflict (owner, name) do update set updated = excluded.updated, document = excluded.document",
+            (self._user, conversation.name, conversation.updated, document),
+        )
+
+    def _remove(self, name: str) -> None:
+        self._database.rows("delete from conversations where owner = ? and name = ?", (self._user, name))
+
+
+class Sqlite:
+    """SQLite as the database. One connection, used by one thread at a time."""
+
+    def __init__(self, path: str | Path) -> None:
+        if str(path) != ":memory:":
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self._turn = RLock()
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
+        self._connection.execute("pragma journal_mode = wal")
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._turn:
+            return self._connection.execute(statement, tuple(values)).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._turn:
+            self._connection.execute("begin immediate")
+            try:
+                yield
+            except BaseException:
+                self._connection.execute("rollback")
+                raise
+            self._connection.execute("commit")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class SqliteStore(SqlStore):
+    def __init__(self, path: str | Path, user: str = DEFAULT_USER) -> None:
+        super().__init__(Sqlite(path), user)

@@ -1,0 +1,94 @@
+"""What one model sees of a conversation, and what it said in return: entries to messages, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from dragoman.chat.entries import OTHERS, Entry, Part
+from dragoman.chat.media import with_media, without_media
+from dragoman.chat.payloads import call_of
+from dragoman.codecs.records.multi_llm_chat.messages import MessageEncoder
+from dragoman.codecs.registry import codec
+from dragoman.ir import Message, Request
+from dragoman.ir.values import encode_json
+from dragoman.losses import LossLog
+
+FORMAT = "multi-llm-chat"
+_UNFINISHED = {
+    "error": "[this answer broke off: {error}]",
+    "stopped": "[the user stopped this answer here]",
+    "interrupted": "[this answer broke off here]",
+    "cut": "[this answer was cut at its limit of length]",
+}
+
+
+def visible(entries: Sequence[Entry], model: str, *, share: bool = False) -> Iterator[Entry]:
+    """User entries and the model's own, in order. With `share` also what others said, told by the user as theirs."""
+    own: set[str] = set()
+    for entry in entries:
+        if entry.replaced or entry.extra.get("invalid"):
+            continue
+        if entry.role == model:
+            own.update(str(call_of(part).get("tool_call_id")) for part in entry.content if part["type"] == "tool_call")
+            yield from _own(entry)
+        elif entry.role == "tool":
+            yield from _own_results(entry, model, own)
+        elif entry.role == "user" and entry.content:
+            yield structs.replace(entry, content=[part for part in entry.content if part.get("type") != "reasoning"])
+        elif share and entry.role not in OTHERS and entry.text:
+            yield Entry(role="user", content=[_text(f"[{entry.role} said]\n{entry.text}")], turn=entry.turn)
+
+
+def _own(entry: Entry) -> Iterator[Entry]:
+    """An answer that broke off says so; thoughts that were not finished are nobody's any more."""
+    if entry.status not in _UNFINISHED:
+        if entry.content:
+            yield entry
+        return
+    kept = [part for part in entry.content if part.get("type") != "reasoning"]
+    if kept:
+        mark = _UNFINISHED[entry.status].format(error=entry.error)
+        yield structs.replace(entry, content=[*kept, _text(f"\n{mark}")] if _says(kept) else kept)
+
+
+def _says(parts: Iterable[Part]) -> bool:
+    return all(part.get("type") != "tool_call" for part in parts)
+
+
+def _own_results(entry: Entry, model: str, own: set[str]) -> Iterator[Entry]:
+    if entry.owner == model:
+        results = [part for part in entry.content if part.get("tool_call_id") in own]
+        if results:
+            yield structs.replace(entry, content=results)
+
+
+def _text(text: str) -> Part:
+    return {"type": "text", "content": text}
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def messages_of(entries: Iterable[Entry]) -> tuple[Message, ...]:
+    """Entries as messages; the speaker's name is left out, because to itself every model is the assistant."""
+    turns = [{"role": entry.role, "content": entry.content} for entry in entries]
+    request = codec(FORMAT).decode_request(encode_json(turns))
+    return tuple(with_media(structs.replace(message, name=None)) for message in request.messages)
+
+
+def content_of(message: Message) -> list[Part]:
+    """The parts of a message in the stored form."""
+    kept = without_media(message)
+    raw = MessageEncoder(LossLog()).encode_entry(kept, kept.parts)
+    entry: dict[str, Any] = msgspec.json.decode(raw)
+    content = entry.get("content")
+    return [_text(content)] if isinstance(content, str) else list(content or ())
+
+
+def request_of(entries: Iterable[Entry], system_prompt: str = "", model: str | None = None) -> Request:
+    system = (Message("system", system_prompt),) if system_prompt else ()
+    return Request(model, (*system, *messages_of(entries)))

@@ -1,0 +1,379 @@
+"""Where conversations are kept, and what is found there again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from dragoman.chat.drafts import Draft, discard, left_drafts
+from dragoman.chat.entries import SCHEMA_VERSION, Conversation, Entry, Unreadable, read_conversation, stored
+from dragoman.chat.exporting import export, kinds, show_as
+from dragoman.chat.stores import (
+    AlreadyThere,
+    Changed,
+    ConversationStore,
+    FileStore,
+    SqliteStore,
+    UnknownConversation,
+    default_folder,
+    user_from,
+)
+from dragoman.chat.stores.base import file_stem
+from dragoman.chat.stores.files import read_file
+from dragoman.chat.stores.opening import open_store
+from dragoman.drivers import Scripted
+from dragoman.errors import NotConfigured
+from tests.support.chats import asked, chat_of, model, said, talk, weather
+from tests.support.promises import promise
+
+LEGACY = [
+    {"role": "user", "content": "@all weather in Tokyo?"},
+    {
+        "role": "gemini",
+        "content": [
+            {"type": "text", "content": "Let me look."},
+            {"type": "tool_call", "content": {"name": "weather", "arguments": {"city": "Tokyo"}}},
+            {"type": "text", "content": "One moment."},
+        ],
+    },
+    {"role": "tool", "content": [{"type": "tool_result", "name": "weather", "content": "25°C"}]},
+    {"role": "gemini", "content": "It is 25°C."},
+    {"role": "chatgpt", "content": [{"type": "tool_call", "name": "weather", "arguments": {"city": "Tokyo"}}]},
+    {"role": "tool", "name": "weather", "content": "rain"},
+    {"role": "chatgpt", "content": "It rains."},
+    "nonsense",
+    {"role": "user", "content": "Thanks", "own_key": 1},
+]
+
+
+def conversation(name: str = "First", **more: Any) -> Conversation:
+    entries = (
+        Entry(role="user", content=[{"type": "text", "content": "@gemini 東京の天気は"}], id="u1", turn="u1"),
+        Entry(role="gemini", content=[{"type": "text", "content": "Sunny <b>"}], turn="u1", answer="a1"),
+    )
+    return Conversation(name=name, **{"system_prompt": "Be brief.", "entries": entries, **more})
+
+
+Opener = Callable[[str], ConversationStore]
+
+
+@pytest.fixture(params=["files", "sqlite"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+    """A store by user, twice the same for the same user."""
+    if request.param == "files":
+        return lambda user: FileStore(tmp_path, user)
+    return lambda user: SqliteStore(tmp_path / "chat.sqlite", user)
+
+
+# ── every store ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@promise("chat:store", "chat:store-sql")
+def test_what_is_saved_is_loaded_again_with_its_times_and_revision(opened: Opener) -> None:
+    saved = opened("me").save(conversation())
+    loaded = opened("me").load("First")
+    assert loaded == saved
+    assert (loaded.revision, loaded.system_prompt) == (1, "Be brief.")
+    assert loaded.created
+    again = opened("me").save(structs.replace(loaded, system_prompt="Longer."))
+    assert (again.created, again.revision) == (loaded.created, 2)
+
+
+@promise("chat:store", "chat:store-sql")
+def test_conversations_are_listed_renamed_and_deleted(opened: Opener) -> None:
+    store = opened("me")
+    store.save(conversation("First"))
+    store.save(conversation("Second/odd: name"))
+    assert {row.name for row in store.list()} == {"First", "Second/odd: name"}
+    assert store.list()[0].models == ("gemini",)
+    store.rename("First", "Third")
+    with pytest.raises(UnknownConversation, match="First"):
+        store.load("First")
+    with pytest.raises(AlreadyThere):
+        store.rename("Third", "Second/odd: name")
+    store.delete("Second/odd: name")
+    assert [row.name for row in store.list()] == ["Third"]
+    with pytest.raises(UnknownConversation):
+        store.delete("nothing")
+    for name in ("", "  ", ".", "..", "a\x00b"):
+        with pytest.raises(ValueError, match="no name"):
+            store.save(conversation(name))
+
+
+@promise("chat:store-users", "chat:store-sql")
+def test_users_do_not_see_each_other(opened: Opener) -> None:
+    opened("ann").save(conversation())
+    assert opened("../bob").list() == []
+    assert len(opened("ann").list()) == 1
+
+
+@promise("chat:search", "chat:store-sql")
+def test_conversations_are_found_by_their_words(opened: Opener) -> None:
+    store = opened("me")
+    store.save(conversation("First"))
+    store.save(conversation("Other", entries=()))
+    (row,) = store.search("天気 sunny")
+    assert row.name == "First"
+    assert "東京" in row.excerpt
+    assert store.search("天気 snow") == []
+    assert store.search("") == []
+
+
+@promise("chat:two-writers", "chat:store-sql")
+def test_nobody_overwrites_what_he_has_not_seen(opened: Opener) -> None:
+    ours, theirs = opened("me"), opened("me")
+    mine = ours.save(conversation())
+    theirs.save(structs.replace(theirs.load("First"), system_prompt="theirs"))
+    with pytest.raises(Changed, match="changed elsewhere"):
+        ours.save(mine)
+    with pytest.raises(AlreadyThere):
+        ours.save(conversation("First"))
+    assert ours.load("First").system_prompt == "theirs"
+    assert ours.save(mine, replace=True).revision == 3
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@promise("chat:names")
+def test_names_become_files_without_collisions(tmp_path: Path) -> None:
+    names = [
+        "notes",
+        "Notes",
+        "NOTES",
+        "notes!",
+        "notes?",
+        "日本語",
+        "中文",
+        "a/b",
+        "a\\b",
+        "a_b",
+        "con",
+        "x" * 300,
+        "...a",
+    ]
+    store = FileStore(tmp_path)
+    for number, name in enumerate(names):
+        store.save(conversation(name, system_prompt=str(number)))
+    assert [store.load(name).system_prompt for name in names] == [str(number) for number in range(len(names))]
+    files = [path.name for path in store.folder.glob("*.json")]
+    assert len({name.lower() for name in files}) == len(names)
+    assert all(len(name.encode()) < 120 and name.isascii() for name in files)
+    assert file_stem("plain-name") == "plain-name"
+
+
+@promise("chat:atomic")
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    saved = store.save(conversation("first"))
+    with pytest.raises(TypeError):
+        store.save(structs.replace(saved, settings={"not": object()}))
+    assert FileStore(tmp_path).load("first") == saved
+    assert sorted(path.name for path in store.folder.iterdir()) == [".lock", "first.json"]
+
+
+@promise("chat:schema")
+def test_files_have_a_schema_version_and_keep_what_they_do_not_know(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.save(conversation("first", extra={"from_later": [1]}))
+    document = json.loads((store.folder / "first.json").read_bytes())
+    assert document["metadata"]["schema_version"] == SCHEMA_VERSION
+    assert document["turns"][0]["content"] == [{"type": "text", "content": "@gemini 東京の天気は"}]
+    document["turns"][0]["unknown"] = {"a": 1}
+    (store.folder / "first.json").write_text(json.dumps(document))
+    again = store.save(store.load("first"))
+    assert stored(again)["from_later"] == [1]
+    assert stored(again)["turns"][0]["unknown"] == {"a": 1}
+
+
+@promise("chat:legacy")
+def test_files_of_the_earlier_program_load_with_tools_in_their_place(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    old = {
+        "display_name": "Old talk",
+        "system_prompt": "Kurz.",
+        "turns": LEGACY,
+        "metadata": {"schema_version": 2, "created_at": "2026-02-01T00:00:00+00:00"},
+    }
+    (store.folder / "Old_talk.json").write_text(json.dumps(old), encoding="utf-8")
+    (store.folder / "broken.json").write_text("{", encoding="utf-8")
+    (store.folder / "_autosave.json").write_text(json.dumps(old), encoding="utf-8")
+    assert [row.name for row in store.list()] == ["Old talk"]
+    loaded = store.load("Old talk")
+    assert loaded.created == "2026-02-01T00:00:00+00:00"
+    kinds_ = [[part["type"] for part in entry.content] for entry in loaded.entries]
+    assert kinds_[1] == ["text", "tool_call", "text"]
+    assert [entry.owner for entry in loaded.entries if entry.role == "tool"] == ["gemini", "chatgpt"]
+    calls = [part["content"] for entry in loaded.entries for part in entry.content if part["type"] == "tool_call"]
+    results = [part for entry in loaded.entries for part in entry.content if part["type"] == "tool_result"]
+    assert [call["tool_call_id"] for call in calls] == [result["tool_call_id"] for result in results]
+    assert loaded.entries[7].status == "error"
+    assert loaded.entries[8].extra == {"own_key": 1}
+    store.save(loaded)
+    assert [row.name for row in store.list()] == ["Old talk"]
+
+
+@promise("chat:legacy", "chat:tools-owned")
+def test_a_legacy_history_goes_on_without_leaks() -> None:
+    service = chat_of(
+        model("gemini", ["ok"]), model("chatgpt", ["ok"]), conversation=read_conversation(LEGACY), tools=[weather]
+    )
+    talk(service, "@all and now?")
+    assert asked(service, "chatgpt") == [
+        ("user", "@all weather in Tokyo?"),
+        ("assistant", "call weather"),
+        ("tool", "result weather"),
+        ("assistant", "It rains."),
+        ("user", "Thanks"),
+        ("user", "@all and now?"),
+    ]
+
+
+@promise("chat:legacy")
+def test_what_is_no_conversation_is_refused_with_words(tmp_path: Path) -> None:
+    for content, words in (("{", "no JSON"), ("3", "expected a conversation"), ('{"a": 1}', "list of entries")):
+        (tmp_path / "x.json").write_text(content)
+        with pytest.raises(Unreadable, match=words):
+            read_file(tmp_path / "x.json")
+
+
+@promise("chat:location")
+def test_the_folder_and_the_user_come_from_the_environment(tmp_path: Path) -> None:
+    assert default_folder({"CHAT_HISTORY_DIR": "/somewhere"}) == Path("/somewhere")
+    assert default_folder({"XDG_DATA_HOME": "/data"}) == Path("/data/dragoman/chat")
+    assert default_folder({}).parts[-4:] == (".local", "share", "dragoman", "chat")
+    assert user_from({"CHAT_HISTORY_USER_ID": "ann"}) == "ann"
+    assert isinstance(open_store(str(tmp_path)), FileStore)
+    assert isinstance(open_store(f"sqlite:{tmp_path / 'c.sqlite'}"), SqliteStore)
+
+
+@promise("chat:store-postgres")
+def test_postgres_is_an_extra_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(NotConfigured, match=r"dragoman\[postgres\]"):
+        open_store("postgresql://localhost/chat")
+
+
+# ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@promise("chat:draft")
+def test_a_draft_is_offered_once_its_program_is_gone_and_not_before(tmp_path: Path) -> None:
+    draft = Draft(tmp_path)
+    service = chat_of(model("gemini", ["fine"]), keeper=draft)
+    talk(service, "@gemini hello")
+    assert left_drafts(tmp_path) == []
+    draft.leave()
+    (left,) = left_drafts(tmp_path)
+    assert [entry.text for entry in left.conversation.entries] == ["@gemini hello", "fine"]
+    discard(left)
+    assert left_drafts(tmp_path) == []
+
+
+@promise("chat:draft")
+def test_a_draft_that_is_discarded_leaves_nothing(tmp_path: Path) -> None:
+    draft = Draft(tmp_path)
+    talk(chat_of(model("gemini", ["fine"]), keeper=draft), "@gemini hello")
+    draft.discard()
+    assert list((tmp_path / ".drafts").iterdir()) == []
+
+
+@promise("chat:draft")
+def test_a_draft_that_cannot_be_written_is_one_warning_and_the_chat_goes_on(tmp_path: Path) -> None:
+    (tmp_path / ".drafts").write_text("in the way")
+    service = chat_of(model("gemini", ["fine", "fine"]), keeper=Draft(tmp_path))
+    events = talk(service, "@gemini hello", "@gemini more")
+    assert len([event for event in events if "draft" in str(event)]) == 1
+    assert said(service)[-1] == ("gemini", "fine", "ok")
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from dragoman.chat.drafts import Draft
+from dragoman.chat.events import Activity
+from dragoman.agent import TextDeltaEvent
+from tests.support.chats import chat_of, model, weather
+from dragoman.drivers import Scripted
+
+async def main():
+    script = [Scripted(text="Looking.", calls=[("weather", {"city": "Oslo"})]), "one two three four five"]
+    models = model("gemini", script), model("claude", ["done"])
+    service = chat_of(*models, tools=[weather], keeper=Draft(Path(sys.argv[1])))
+    def show(event):
+        if isinstance(event, Activity) and isinstance(event.event, TextDeltaEvent):
+            print(event.model, event.event.content, flush=True)
+            if event.event.content == " three":
+                import os, signal
+                os.kill(os.getpid(), signal.SIGKILL)
+    with service.watched(show):
+        await service.send("@all go")
+asyncio.run(main())
+"""
+
+
+@promise("chat:crash")
+def test_a_program_that_is_killed_loses_nothing_that_was_shown(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+    killed = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", KILLED, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    (left,) = left_drafts(tmp_path)
+    entries = left.conversation.entries
+    by_model = [entry for entry in entries if entry.speaker == "gemini"]
+    assert [entry.role for entry in by_model] == ["gemini", "tool", "gemini"]
+    assert by_model[1].content[0]["content"] == "sunny in Oslo"
+    assert (by_model[2].text, by_model[2].status) == ("one two three", "interrupted")
+    assert any(entry.speaker == "claude" and entry.text == "done" for entry in entries)
+
+
+# ── exports ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@promise("chat:export")
+def test_markdown_tells_everything_in_order() -> None:
+    call = Scripted(reasoning="Hm.", text="Look:", calls=[("weather", {"city": "Oslo"})])
+    service = chat_of(model("gemini", [call, "Sunny ```x```", Scripted()]), tools=[weather])
+    talk(service, "@gemini weather?", "@gemini more?")
+    text = export(structs.replace(service.conversation, name="Talk", system_prompt="Brief.")).content
+    order = [
+        "# Talk",
+        "Brief.",
+        "@gemini weather?",
+        "Reasoning",
+        "Look:",
+        "`weather`",
+        '"Oslo"',
+        "sunny in Oslo",
+        "Sunny",
+    ]
+    places = [text.index(word) for word in order]
+    assert places == sorted(places)
+    assert "> **empty**" in text
+
+
+@promise("chat:export")
+@pytest.mark.parametrize("kind", kinds()[1:])
+def test_every_format_can_be_exported_to(kind: str) -> None:
+    exported = export(read_conversation(LEGACY), kind, "gemini")
+    assert json.loads(exported.content)
+    assert exported.suffix == ".json"
+
+
+@promise("chat:show-as")
+def test_one_answer_is_shown_in_another_format_with_its_losses() -> None:
+    entries = read_conversation(LEGACY).entries[1:3]
+    shown = show_as(entries, "anthropic-messages")
+    assert "tool_use" in shown.content
+    assert all(loss.path and loss.why for loss in shown.losses)
+    with pytest.raises(ValueError, match="no format"):
+        show_as(entries, "nonsense")
