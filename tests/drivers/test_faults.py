@@ -17,7 +17,17 @@ from dragoman.sim.server import Simulator
 from tests.drivers.partners import EACH_FORMAT, KEY, ONCE, STREAMED, Partner, fault, talking
 
 LONG = "Tell me a very long story about the sea, please."
-IMPATIENT = Timeouts(connect=2.0, first_byte=0.4, between_bytes=0.4)
+# Short only where the fault is that nothing comes: the machine may be busy.
+PATIENT = Timeouts(connect=10.0, first_byte=10.0, between_bytes=10.0)
+IMPATIENT = {
+    "stall=0": Timeouts(first_byte=0.4),
+    "delay": Timeouts(first_byte=0.4),
+    "stall": Timeouts(between_bytes=0.4),
+}
+
+
+def limits_for(words: str) -> Timeouts:
+    return next((limits for start, limits in IMPATIENT.items() if words.startswith(start)), PATIENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,10 @@ async def ask(driver: RemoteDriver, streamed: bool, words: str, **more: Any) -> 
 @pytest.mark.parametrize("row", FAULTS, ids=lambda row: row.words)
 def test_a_fault_is_a_typed_error(partner: Partner, streamed: bool, row: Fault, dragoman_sim: Simulator) -> None:  # noqa: FBT001
     async def run() -> None:
-        async with talking(partner, dragoman_sim, retry=ONCE, timeouts=IMPATIENT) as driver, asyncio.timeout(5):
+        async with (
+            talking(partner, dragoman_sim, retry=ONCE, timeouts=limits_for(row.words)) as driver,
+            asyncio.timeout(20),
+        ):
             with pytest.raises(errors.ProviderError) as caught:
                 await ask(driver, streamed, row.words)
             error = caught.value
@@ -99,7 +112,7 @@ def test_what_had_come_before_the_fault_is_kept(partner: Partner, words: str, dr
     dragoman_sim.play({"text": "Once upon a time there was a sea. " * 20, "chunk": 10, "times": 0})
 
     async def run() -> None:
-        async with talking(partner, dragoman_sim, retry=ONCE, timeouts=IMPATIENT) as driver:
+        async with talking(partner, dragoman_sim, retry=ONCE, timeouts=limits_for(words)) as driver:
             stream = driver.stream_query(LONG, headers=fault(words))
             texts: list[str] = []
             with pytest.raises(errors.ProviderError) as caught:
@@ -119,7 +132,7 @@ def test_what_had_come_before_the_fault_is_kept(partner: Partner, words: str, dr
 @EACH_FORMAT
 def test_a_slow_answer_is_an_answer(partner: Partner, dragoman_sim: Simulator) -> None:
     async def run() -> None:
-        async with talking(partner, dragoman_sim, retry=ONCE, timeouts=IMPATIENT) as driver:
+        async with talking(partner, dragoman_sim, retry=ONCE, timeouts=PATIENT) as driver:
             for streamed in (False, True):
                 result = await ask(driver, streamed, "drip=0.0005; delay=0.1")
                 assert result.finish_reason == "stop"
@@ -131,7 +144,7 @@ def test_a_slow_answer_is_an_answer(partner: Partner, dragoman_sim: Simulator) -
 @STREAMED
 def test_the_time_for_everything_holds(partner: Partner, streamed: bool, dragoman_sim: Simulator) -> None:  # noqa: FBT001
     async def run() -> None:
-        async with talking(partner, dragoman_sim) as driver, asyncio.timeout(5):
+        async with talking(partner, dragoman_sim) as driver, asyncio.timeout(20):
             with pytest.raises(errors.TimedOut, match="whole call"):
                 await ask(driver, streamed, "drip=0.05", timeout=0.5)
             with pytest.raises(errors.ProviderError):

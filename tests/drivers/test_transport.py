@@ -29,8 +29,10 @@ from dragoman.errors import (
     Overloaded,
     ProviderError,
     RateLimited,
+    RequestTooLarge,
     ScriptExhausted,
     ServerFailed,
+    TimedOut,
 )
 from dragoman.sim.server import Simulator
 from tests.drivers.partners import ONCE
@@ -296,6 +298,29 @@ def test_an_error_inside_a_200_is_an_error(model: str, body: bytes, kind: type[P
         result = await driver.query("x", errors="result")
         assert result.finish_reason == "error"
         assert result.content == ("half" if b"half" in body else "")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "body", "headers", "kind"),
+    [
+        # Bedrock's word for a model that broke is more exact than the status under it.
+        ("bedrock/m", 424, b'{"message":"the model broke"}', {"x-amzn-errortype": "ModelErrorException"}, ServerFailed),
+        ("anthropic/m", 408, b'{"type":"error","error":{"type":"api_error","message":"late"}}', {}, TimedOut),
+        ("openai/m", 413, b'{"error":{"message":"too much","type":"invalid_request_error"}}', {}, RequestTooLarge),
+        ("openai/m", 404, b'{"error":{"message":"who?","type":"invalid_request_error"}}', {}, NotFound),
+        ("groq/m", 413, b'{"error":{"message":"tokens","code":"rate_limit_exceeded"}}', {}, RateLimited),
+    ],
+)
+def test_of_the_word_and_the_status_the_more_exact_counts(
+    model: str, status: int, body: bytes, headers: dict[str, str], kind: type[ProviderError]
+) -> None:
+    async def run() -> None:
+        transport = ReplayTransport([Replayed(status=status, headers=headers, chunks=[body])])
+        driver = connect(model, api_key="k", transport=transport, retry=ONCE, environment={"AWS_REGION": "eu"})
+        with pytest.raises(kind):
+            await driver.query("x")
 
     asyncio.run(run())
 

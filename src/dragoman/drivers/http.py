@@ -92,7 +92,6 @@ class HttpTransport:
         session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("User-Agent",),
             raise_for_status=False,
         )
         self._open = _Open(loop, session, Deadlines(loop))

@@ -311,8 +311,9 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
     except DecodeError:
         failure = _unread(body, response.status)
     changes: dict[str, Any] = {}
-    if failure.kind in _GENERAL:
-        changes["kind"] = kind_of_status(response.status)
+    exact = kind_of_status(response.status)
+    if failure.kind in _GENERAL and exact not in _GENERAL:
+        changes["kind"] = exact
     elif failure.kind == "rate_limit" and channel.provider.lasting(failure):
         changes["kind"] = "billing"
     if failure.request_id is None:
