@@ -10,7 +10,23 @@ from itertools import pairwise
 from types import ModuleType
 from typing import NoReturn
 
-from dragoman.cli import ask, convert, demo, doctor, fidelity, formats, inspect, models, run, schema, sim, tour
+from dragoman.cli import (
+    ask,
+    convert,
+    demo,
+    doctor,
+    fidelity,
+    formats,
+    inspect,
+    keys,
+    models,
+    run,
+    schema,
+    serve,
+    sim,
+    tour,
+    usage,
+)
 from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, CommandError, system_reason
 
 # Command modules import nothing of dragoman until they run, so that --help costs no more than argparse.
@@ -22,6 +38,9 @@ COMMANDS: dict[str, ModuleType] = {
     "fidelity": fidelity,
     "ask": ask,
     "run": run,
+    "serve": serve,
+    "keys": keys,
+    "usage": usage,
     "models": models,
     "doctor": doctor,
     "sim": sim,

@@ -106,7 +106,7 @@ class SqliteLedger:
         self._grants.clear()
         return changed.rowcount > 0
 
-    def keys(self) -> list[KeyRow]:
+    def listed(self) -> list[KeyRow]:
         rows = self._database.execute(
             "SELECT name, models, created, expires, revoked, budget, "
             "(SELECT coalesce(sum(cost), 0) FROM usage WHERE usage.key = keys.name) FROM keys ORDER BY created"

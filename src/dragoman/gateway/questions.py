@@ -113,7 +113,11 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 
 def opened(start: StreamStart, wire: Wire) -> StreamStart:
-    return structs.replace(start, id=_own_id(start.id, wire), created=start.created or int(time.time()))
+    return structs.replace(start, id=_own_id(start.id, wire), created=_own_time(start.created, wire))
+
+
+def _own_time(created: int | None, wire: Wire) -> int | None:
+    return created or (int(time.time()) if wire.dated else None)
 
 
 def _own_id(id: str | None, wire: Wire) -> str | None:
@@ -276,7 +280,7 @@ def answer(prepared: Prepared, body: bytes) -> tuple[Completion, Encoded]:
     if prepared.same:
         return completion, Encoded(body)
     wire = question.wire
-    own = structs.replace(completion, id=_own_id(completion.id, wire), created=completion.created or int(time.time()))
+    own = structs.replace(completion, id=_own_id(completion.id, wire), created=_own_time(completion.created, wire))
     request = question.decoded()
     return own, encode_response(own, wire.format, request=request if _needs_request(own, request) else None)
 

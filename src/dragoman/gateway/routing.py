@@ -91,12 +91,15 @@ class Router:
         config: Config,
         environment: Environment,
         simulated: Mapping[str, str] | None = None,
+        *,
+        local: frozenset[str] = frozenset(),
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.config = config
         self._environment = environment
         self._simulated = simulated or {}
         self._chance = chance
+        self._local = local
         self._places = {name: self._configured(name, table) for name, table in config.providers.items()}
         self._opened: dict[str, tuple[Upstream, ...]] = {}
         self._turn = 0
@@ -240,7 +243,8 @@ class Router:
                 continue
             keyed = any(self._environment.get(name) for name in provider.key_environment)
             addressed = any(self._environment.get(name) for name in provider.base_url_environment)
-            if provider.name in self._simulated or keyed or (addressed and not provider.key_required):
+            reached = provider.name in self._simulated or provider.name in self._local
+            if reached or keyed or (addressed and not provider.key_required):
                 yield self._of_environment(provider)
 
     def opened(self) -> Iterator[Upstream]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from dragoman.codecs.registry import codec
 from dragoman.drivers.connecting import Environment
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.gateway.access import Access
@@ -23,6 +24,8 @@ from dragoman.gateway.records import Log, Silence
 from dragoman.gateway.responses import Responses
 from dragoman.gateway.routing import Router
 from dragoman.gateway.server import Server, ServerLimits
+from dragoman.gateway.wires import WIRES
+from dragoman.streams import StreamDecoder, StreamEncoder
 
 LOOPBACK = "127.0.0.1"
 # Where a simulator of each provider's API stands under the address of `dragoman sim`.
@@ -43,6 +46,12 @@ class Setting(Struct, frozen=True, kw_only=True):
     config: Config = Config()
     environment: Environment = {}
     simulated: Mapping[str, str] = {}
+    """Provider -> the address of its simulator, for those that are not asked for real."""
+    local: frozenset[str] = frozenset()
+    """Providers whose server runs on this machine."""
+
+    def router(self, config: Config) -> Router:
+        return Router(config, self.environment, self.simulated, local=self.local)
 
 
 def load_config(file: Path | None) -> Config:
@@ -106,7 +115,9 @@ async def serving(
     ledger = SqliteLedger(config.database)
     access = Access(config.keys, setting.environment, ledger)
     check_exposure(config.host, access)
-    router = Router(setting.config, setting.environment, setting.simulated)
+    router = setting.router(setting.config)
+    for format in WIRES:  # now, and not while the first client waits
+        warm(format)
     told = log or (Silence() if config.log == "off" else Log())
     responses = Responses(ledger)
     gateway = Gateway(router, access, log=told, responses=responses)
@@ -136,7 +147,13 @@ class Running:
         """Requests under way end as they began; the next ones follow the new configuration. Raises `ConfigError`."""
         access = Access(config.server.keys, self._setting.environment, self._ledger)
         check_exposure(self._setting.config.server.host, access)
-        self.gateway.replace(Router(config, self._setting.environment, self._setting.simulated), access)
+        self.gateway.replace(self._setting.router(config), access)
+
+
+def warm(format: str) -> None:
+    codec(format)
+    StreamDecoder(format)
+    StreamEncoder(format)
 
 
 @asynccontextmanager

@@ -40,6 +40,8 @@ class Wire(Struct, frozen=True, kw_only=True):
     streams_by_default: bool = False
     id_prefix: str | None = None
     """Of the ids that clients expect; None: they keep whatever the upstream said."""
+    dated: bool = False
+    """Whether an answer tells when it was made."""
     options: Callable[[str, Mapping[str, Any]], Options] = _none
     """Of the encoder of a stream, from the query and the `stream_options` of the request."""
     home: str
@@ -54,11 +56,12 @@ WIRES: Mapping[str, Wire] = {
         Wire(
             format="openai-chat",
             id_prefix="chatcmpl-",
+            dated=True,
             options=_usage_if_asked,
             home="openai-chat",
             passed=("openai-beta",),
         ),
-        Wire(format="openai-responses", id_prefix="resp_", home="openai", passed=("openai-beta",)),
+        Wire(format="openai-responses", id_prefix="resp_", dated=True, home="openai", passed=("openai-beta",)),
         Wire(
             format="anthropic-messages",
             id_prefix="msg_",
@@ -71,6 +74,7 @@ WIRES: Mapping[str, Wire] = {
             format="ollama-chat",
             stream_type="application/x-ndjson",
             event_end=(b"\n",),
+            dated=True,
             streams_by_default=True,
             home="ollama",
         ),

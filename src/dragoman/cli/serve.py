@@ -1,0 +1,75 @@
+"""`dragoman serve`: the gateway."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dragoman.cli.problems import CommandError, system_reason
+
+SUMMARY = "serve a gateway: any client in, any model out"
+DESCRIPTION = """\
+Clients of OpenAI (Chat and Responses), Anthropic, Gemini, Vertex AI, Ollama and
+Bedrock ask here; a model's name tells who answers: provider/model. Keys of the
+providers come from the environment variables of their own SDKs. Without any, the
+simulators answer, and whatever model server runs on this machine.
+"""
+EXAMPLES = """\
+examples:
+  dragoman serve
+  dragoman serve --config dragoman.toml --port 8787
+  dragoman serve --print-env claude-code --model gemini/gemini-3.8-flash
+
+  curl http://127.0.0.1:8787/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{"model": "anthropic/claude-sonnet-5", "messages": [{"role": "user", "content": "Hello"}]}'
+
+SIGHUP reads the configuration anew; SIGTERM lets streams end first.
+"""
+_USUAL_FILE = Path("dragoman.toml")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="TOML file (default: dragoman.toml, if there is one)"
+    )
+    parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
+    parser.add_argument("--port", type=int, help="port to listen on, 0 for any (default: 8787)")
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
+    )
+    parser.add_argument("--simulate", action="store_true", help="let the simulators answer, whatever keys there are")
+    parser.add_argument("--check", action="store_true", help="read the configuration, tell what is wrong, and end")
+    parser.add_argument(
+        "--print-env", metavar="CLIENT", help="print what to set for a client, and end; `list` lists them"
+    )
+    parser.add_argument("--model", default="anthropic/claude-sonnet-5", help="the model that --print-env names")
+    parser.add_argument("--quiet", action="store_true", help="no log of requests")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        from dragoman.gateway import commands
+        from dragoman.gateway.config import ConfigError
+    except ImportError as error:
+        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
+    file = arguments.config or (_USUAL_FILE if _USUAL_FILE.exists() else None)
+    try:
+        options = commands.ServeOptions(
+            file=file,
+            host=arguments.host,
+            port=arguments.port,
+            workers=arguments.workers,
+            simulate=arguments.simulate,
+            quiet=arguments.quiet,
+        )
+        if arguments.print_env:
+            print(commands.environment_for(arguments.print_env, options, arguments.model))
+            return 0
+        if arguments.check:
+            print(commands.checked(options))
+            return 0
+        return commands.serve(options)
+    except ConfigError as error:
+        raise CommandError(str(error)) from None
+    except OSError as error:
+        raise CommandError(f"cannot listen: {system_reason(error)}") from None
