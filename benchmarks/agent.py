@@ -28,7 +28,7 @@ from dragoman.ir import Completion, Finish, Message, Text, ToolCall, Usage
 STEPS: Final = 1_000
 LIMIT_MS: Final = 1.0
 LEFT_BYTES: Final = 64 * 1024
-GROWTH: Final = 1.1
+GROWTH: Final = 1.2
 _SUMMARY: Final = "<retain>a fact</retain><summary>so far so good</summary>"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.agent import Agent, AnyAgentEvent, ToolCallEvent, tool
 from dragoman.agent.healing import is_whole
-from dragoman.agent.texts import NOT_RUN
+from dragoman.agent.texts import CANCELLED, NOT_RUN
 from dragoman.drivers import QueryResult, Scripted, ScriptedDriver, Settings
 from dragoman.drivers.retries import RetryNotice, announce
 from dragoman.errors import Overloaded
@@ -31,7 +31,6 @@ from tests.support.agents import (
 )
 from tests.support.promises import promise
 
-CANCELLED = "This call was cancelled before it finished."
 SLEEP: tuple[str, dict[str, Any]] = ("sleep", {})
 ADD = ("add", {"a": 1})
 
@@ -110,6 +109,18 @@ def test_amid_a_tool_steps_are_closed_and_there_is_no_final() -> None:
         ("call_2", "error", CANCELLED),
         ("call_3", "error", CANCELLED),
     ]
+
+
+@promise("agent:cancel", "agent:no-open-calls")
+def test_what_has_finished_is_not_forgotten_behind_what_has_not() -> None:
+    agent = agent_of([Scripted(calls=[SLEEP, ADD]), "never"], tools=[add, sleep])
+    assert run(cancelled_after(agent, 0.1)) == [
+        *step(1, "call_1", "sleep", {}),
+        *step(2, "call_2", "add", {"a": 1}),
+        *result("call_1", "sleep", CANCELLED, error=True),
+        *result("call_2", "add", "2"),
+    ]
+    assert results_in(agent.history) == [("call_1", "error", CANCELLED), ("call_2", "data", 2)]
 
 
 @promise("agent:cancel", "agent:steps", "agent:no-open-calls")

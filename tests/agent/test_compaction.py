@@ -52,7 +52,7 @@ def test_at_its_share_of_the_window_the_history_is_summed_up() -> None:
         {**usage, "usage": {"input": 70, "output": 15}},
         *step(2, "call_2", "look", LOOK[1]),
         *result("call_2", "look", "nothing in the attic"),
-        {"type": "compaction_start", "messages": 5, "tokens": 85},
+        {"type": "compaction_start", "messages": 5, "tokens": 90},
         {**usage, "usage": {"input": 10, "output": 5}},
         {"type": "compaction_complete", "compacted": True, "messages": 3},
         *final("Nothing there."),
@@ -85,8 +85,20 @@ def test_pairs_are_never_split(keep: int) -> None:
 
 @promise("agent:compaction")
 def test_below_its_share_nothing_happens() -> None:
-    agent = agent_of([Scripted(calls=[LOOK], usage=Usage(70, 9)), "."], tools=[look], compaction=OPTIONS)
+    agent = agent_of([Scripted(calls=[LOOK], usage=Usage(65, 9)), "."], tools=[look], compaction=OPTIONS)
     assert "compaction_start" not in str(told(agent))
+
+
+@promise("agent:compaction")
+def test_what_has_come_in_since_the_last_count_fills_the_window_too() -> None:
+    @tool
+    def look_far() -> str:
+        """Look far."""
+        return "x" * 400
+
+    script: list[Any] = [Scripted(calls=[("look_far", {})], usage=SMALL), SUMMARY, "."]
+    story = told(agent_of(script, tools=[look_far], compaction=OPTIONS))
+    assert [event["tokens"] for event in story if event["type"] == "compaction_start"] == [115]
 
 
 @promise("agent:compaction-window")

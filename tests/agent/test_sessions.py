@@ -239,7 +239,7 @@ def test_healing_drops_results_without_calls_and_changes_nothing_else() -> None:
 
 
 KILLED = """
-import os, signal, sys
+import os, signal, sys, time
 from dragoman.agent import Agent, SessionStore, tool
 from dragoman.drivers import Scripted, ScriptedDriver
 
@@ -253,26 +253,36 @@ def add(a: int) -> int:
 @tool
 def crash() -> None:
     "Crash."
+    time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGKILL)
 
-script = [Scripted(calls=[("add", {"a": 1})]), Scripted(calls=[("add", {"a": 2}), ("crash", {})])]
-agent = Agent(ScriptedDriver(script), tools=[add, crash], session=SessionStore(sys.argv[1]).open("run"), parallel=False)
+parallel = sys.argv[3] == "parallel"
+calls = [("add", {"a": 2}), ("crash", {})]
+script = [Scripted(calls=[("add", {"a": 1})]), Scripted(calls=calls[::-1] if parallel else calls)]
+store = SessionStore(sys.argv[1])
+agent = Agent(ScriptedDriver(script), tools=[add, crash], session=store.open("run"), parallel=parallel)
 agent.run_sync("Count")
 """
 
 
 @promise("agent:session-crash")
-def test_a_run_that_was_killed_goes_on_and_nothing_that_was_done_is_forgotten(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("way", "results"), [("one by one", [2, 3, NO_RESULT]), ("parallel", [2, NO_RESULT, 3])])
+def test_a_run_that_was_killed_goes_on_and_nothing_that_was_done_is_forgotten(
+    tmp_path: Path, way: str, results: list[Any]
+) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     killed = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", KILLED, str(tmp_path), str(tmp_path / "done")], env=environment, check=False, timeout=60
+        [sys.executable, "-c", KILLED, str(tmp_path), str(tmp_path / "done"), way],
+        env=environment,
+        check=False,
+        timeout=60,
     )
     assert killed.returncode == -signal.SIGKILL
     assert (tmp_path / "done").read_text().split() == ["1", "2"]
     with SessionStore(tmp_path) as store:
         agent = agent_in(store, "run", ["Both were added."])
         assert is_whole(agent.history)
-        assert [one.value for message in agent.history for one in message.tool_results] == [2, 3, NO_RESULT]
+        assert [one.value for message in agent.history for one in message.tool_results] == results
         assert run(story_of(agent.run_stream())) == [{"type": "final", "content": "Both were added."}]
         events = [line.event for line in store.open("run").log() if line.event is not None]
         assert types([msgspec.to_builtins(event) for event in events]).count("step_start") == 3

@@ -122,7 +122,6 @@ class Agent:
     @driver.setter
     def driver(self, driver: Driver) -> None:
         self._conversation.driver = driver
-        self._conversation.tokens = None
 
     @property
     def history(self) -> tuple[Message, ...]:

@@ -64,7 +64,7 @@ class Compactor:
         self._gave_up = False
 
     async def compact_if_full(self) -> None:
-        tokens, window = self._conversation.tokens, self._window()
+        tokens, window = self._conversation.fill, self._window()
         if self._options is None or tokens is None or window is None or self._gave_up:
             return
         if tokens >= self._options.ratio * window:
@@ -91,7 +91,7 @@ class Compactor:
         except DragomanError as error:
             return None, str(error)
         if answer.usage is not None:
-            self._conversation.count(answer.usage)
+            self._conversation.count(self._conversation.driver.name, answer.usage)
             await self._emit(usage_event(self._conversation.driver.name, answer.usage))
         text = answer.message.text.strip()
         if not text:

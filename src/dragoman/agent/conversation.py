@@ -10,11 +10,13 @@ from msgspec import Raw, structs
 from dragoman.agent.accounts import Account, tokens_of
 from dragoman.agent.events import AnyAgentEvent
 from dragoman.agent.healing import heal
+from dragoman.agent.texts import result_text
 from dragoman.drivers.base import Driver
 from dragoman.ir import AnyPart, Message, ToolCall, ToolResult, Usage
 from dragoman.ir.values import note
 
 FAMILY = "dragoman"
+_BYTES_PER_TOKEN = 4
 HIDDEN = "~hidden"
 """Note on a user message that nobody typed."""
 
@@ -35,6 +37,8 @@ class Conversation:
         self.accounts: dict[str, Account] = {}
         self.tokens: int | None = None
         """What the last call of the model took up of its window; None when it is not known."""
+        self._unread = 0
+        """Bytes that have come in since, about."""
         self.messages: list[Message] = []
         self._ids: set[str] = set()
         given = tuple(messages)
@@ -51,6 +55,7 @@ class Conversation:
         """The message as it is kept: an id that an earlier call has is made another one, because pairs go by id."""
         kept = self._with_own_ids(message) if message.role == "assistant" else message
         self.messages.append(kept)
+        self._unread += len(kept.text) if kept.role == "user" else 0
         if self.record is not None:
             self.record.append(kept)
         return kept
@@ -63,16 +68,22 @@ class Conversation:
     def add_results(self, results: Sequence[ToolResult]) -> None:
         """All results of a turn together; each has been noted."""
         self.messages.append(Message("tool", tuple(results)))
+        self._unread += sum(len(result_text(one)) for one in results)
+
+    @property
+    def fill(self) -> int | None:
+        """Tokens of the window that the next call will take up, about: what was counted, and what has come in since."""
+        return None if self.tokens is None else self.tokens + self._unread // _BYTES_PER_TOKEN
 
     def rewrite(self, messages: Sequence[Message]) -> None:
         self._hold(messages)
         if self.record is not None:
             self.record.rewrite(self.messages)
 
-    def count(self, usage: Usage) -> None:
-        model = self.driver.name
+    def count(self, model: str, usage: Usage) -> None:
         self.accounts[model] = self.accounts.get(model, Account()).plus(usage)
         self.tokens = tokens_of(usage)
+        self._unread = 0
         if self.record is not None:
             self.record.count(model, usage)
 

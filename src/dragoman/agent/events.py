@@ -91,7 +91,7 @@ class CompactionStartEvent(AgentEvent, frozen=True, tag="compaction_start"):
     messages: int
     """How long the history is."""
     tokens: int | None = None
-    """What the model counted last; None when compaction was asked for."""
+    """How full the window is, about; None when compaction was asked for."""
 
 
 class CompactionCompleteEvent(AgentEvent, frozen=True, tag="compaction_complete"):

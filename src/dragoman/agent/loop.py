@@ -101,6 +101,8 @@ class Loop:
         self._calls: Sequence[ToolCall] = ()
         """Calls of the current turn that the history does not answer yet, and their results so far."""
         self._results: dict[str, ToolResult] = {}
+        self._asked = conversation.driver.name
+        """Whom the last question went to: a reader may switch the model at any event."""
         self._task: asyncio.Task[Any] | None = None
         self._cancelled = False
         self._ended = False
@@ -201,7 +203,8 @@ class Loop:
 
     def _offered(self) -> tuple[Tool, ...]:
         cache = self._setup.output_cache
-        return (*self._tools.values(), *(() if cache is None else cache.tools))
+        extra = () if cache is None else cache.tools
+        return (*self._tools.values(), *(tool for tool in extra if tool.name not in self._tools))
 
     def _tool(self, name: str) -> Tool | None:
         return self._tools.get(name) or next((tool for tool in self._offered() if tool.name == name), None)
@@ -223,6 +226,7 @@ class Loop:
         live: bool = False,
     ) -> QueryResult:
         driver = self._conversation.driver
+        self._asked = driver.name
         settings: Settings = {**self._setup.settings}
         if self._setup.system_prompt:
             settings["system"] = self._setup.system_prompt
@@ -260,8 +264,8 @@ class Loop:
 
     async def _count(self, answer: QueryResult) -> None:
         if answer.usage is not None:
-            self._conversation.count(answer.usage)
-            await self._emit(usage_event(self._conversation.driver.name, answer.usage))
+            self._conversation.count(self._asked, answer.usage)
+            await self._emit(usage_event(self._asked, answer.usage))
 
     # ── the calls ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -333,6 +337,7 @@ class Loop:
         ended = self._setup.clock.monotonic()
         cache = self._setup.output_cache if ready.tool.keeps_output else None
         result = outcome.result if cache is None else await cache.kept(outcome.result)
+        self._answer(ready.call, result)  # whatever happens now, this was done
         return Outcome(result, outcome.done, ended)
 
     async def _start_step(self, call: ToolCall) -> None:
@@ -346,7 +351,8 @@ class Loop:
         await self._emit(ToolCallEvent(call.name, arguments, call.id, display))
 
     async def _end_step(self, call: ToolCall, result: ToolResult, ended: float | None = None) -> None:
-        self._answer(call, result)
+        if call.id not in self._results:
+            self._answer(call, result)
         step = self._open.pop(call.id)
         duration = ((self._setup.clock.monotonic() if ended is None else ended) - step.started) * 1000
         text, screenshot = texts.result_text(result), texts.screenshot_of(result)
@@ -359,7 +365,8 @@ class Loop:
 
     async def _close_steps(self) -> None:
         for step in [*self._open.values()]:
-            await self._end_step(step.call, error_of(step.call, "This call was cancelled before it finished."))
+            finished = self._results.get(step.call.id)
+            await self._end_step(step.call, finished or error_of(step.call, texts.CANCELLED))
 
     def _answer(self, call: ToolCall, result: ToolResult) -> None:
         self._results[call.id] = result

@@ -10,6 +10,7 @@ from dragoman.ir.values import compact_text
 
 NO_ANSWER = "The model gave no answer."
 NOT_RUN = "This call was not run: {reason}."
+CANCELLED = "This call was cancelled before it finished."
 MAX_ITERATIONS = "[Stopped after {count} turns]"
 SUMMARY_FAILED = "The task is not finished, and no summary of it could be made."
 SUMMARISE = (
