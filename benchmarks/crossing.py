@@ -100,10 +100,20 @@ def _identifiers(body: object, target: Format) -> tuple[list[str], list[str]]:
     """The ids of calls and of results. Gemini may pair by order alone, so there is nothing to compare."""
     if target == "gemini" or not isinstance(body, dict):
         return [], []
-    blocks = [block for block in _objects(body) if isinstance(block.get("id"), str)]
-    calls = [str(block["id"]) for block in blocks if block.get("type") in {"function", "tool_use"}]
-    answered = ("tool_call_id", "tool_use_id")
-    results = [str(block[key]) for block in _objects(body) for key in answered if isinstance(block.get(key), str)]
+    calls: list[str] = []
+    results: list[str] = []
+    for block in _objects(body):
+        kind, function = block.get("type"), block.get("function")
+        use, result = block.get("toolUse"), block.get("toolResult")
+        if isinstance(use, dict):
+            calls.append(use["toolUseId"])
+        elif isinstance(result, dict):
+            results.append(result["toolUseId"])
+        elif kind in {"function_call", "function_call_output"}:
+            (calls if kind == "function_call" else results).append(str(block["call_id"]))
+        elif isinstance(block.get("id"), str) and (kind in {"function", "tool_use"} or isinstance(function, dict)):
+            calls.append(str(block["id"]))
+        results += [str(block[key]) for key in ("tool_call_id", "tool_use_id") if isinstance(block.get(key), str)]
     return calls, results
 
 

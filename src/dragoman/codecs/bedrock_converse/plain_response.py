@@ -66,7 +66,7 @@ def decode_plain_response(body: bytes) -> Completion | None:
         return None
     blocks, metrics = wire.output.message.content, wire.metrics
     finish = _DECODE_FINISH[wire.stop_reason]
-    if not blocks or not (bytes(wire.usage) + bytes(metrics)).isascii():
+    if not blocks or not (body.isascii() or (bytes(wire.usage) + bytes(metrics)).isascii()):
         return None
     content: Any = blocks[0].text
     if len(blocks) > 1 or content is UNSET:
@@ -118,16 +118,18 @@ def encode_plain_response(completion: Completion) -> bytes | None:
     if type(content) is str:
         blocks: list[WireValue] | None = [TextOut(content)]
     else:
-        blocks = _blocks(content)
+        blocks, called = _blocks(content)
         if blocks is None:
             return None
-        if word == "end_turn" and _calls(content):
+        if called and word == "end_turn":
             word = "tool_use"
     return encode_json(ResponseOut(AnswerOut(MessageOut("assistant", blocks)), word, encode_usage(usage), _NO_LATENCY))
 
 
-def _blocks(parts: tuple[AnyPart, ...]) -> list[WireValue] | None:
+def _blocks(parts: tuple[AnyPart, ...]) -> tuple[list[WireValue] | None, bool]:
+    """The blocks, and whether there are calls among them."""
     blocks: list[WireValue] = []
+    called = False
     for part in parts:
         if type(part) is Text:
             if (
@@ -136,7 +138,7 @@ def _blocks(parts: tuple[AnyPart, ...]) -> list[WireValue] | None:
                 or part.cache is not None
                 or (part.metadata is not None and FAMILY in part.metadata)
             ):
-                return None
+                return None, False
             blocks.append(TextOut(part.text))
         elif type(part) is ToolCall:
             held = arguments_held(part)
@@ -148,12 +150,9 @@ def _blocks(parts: tuple[AnyPart, ...]) -> list[WireValue] | None:
                 or part.incomplete
                 or (part.metadata is not None and FAMILY in part.metadata)
             ):
-                return None
+                return None, False
+            called = True
             blocks.append(UseOut(ToolUseOut(part.id, part.name, held)))
         else:
-            return None
-    return blocks
-
-
-def _calls(parts: tuple[AnyPart, ...]) -> bool:
-    return any(type(part) is ToolCall for part in parts)
+            return None, False
+    return blocks, called

@@ -114,13 +114,17 @@ def usage_of(wire: UsageWire, held: Raw) -> Usage:
 
 
 def encode_usage(usage: Usage) -> WireValue:
-    notes = own(usage.metadata)
-    if "~usage" in notes:
-        return notes["~usage"]
+    if usage.metadata is not None:
+        notes = own(usage.metadata)
+        if "~usage" in notes:
+            return notes["~usage"]
     # Strict clients add up: the total is the sum of the four, none of them below zero.
-    fresh, output = max(usage.uncached_input, 0), max(usage.output, 0)
-    total = fresh + output + (usage.cached or 0) + (usage.cache_written or 0)
-    return UsageWire(fresh, output, total, usage.cached, usage.cache_written)
+    cached, written = usage.cached, usage.cache_written
+    kept = (cached or 0) + (written or 0)
+    fresh, output = usage.input - kept, usage.output
+    if fresh < 0 or output < 0:
+        fresh, output = max(fresh, 0), max(output, 0)
+    return UsageWire(fresh, output, fresh + output + kept, cached, written)
 
 
 def report_usage(usage: Usage, log: LossLog, node: Any) -> None:
