@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.carriers import is_dummy, is_tagged
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
-from dragoman.codecs.gemini.results import has_reference, read_response
+from dragoman.codecs.gemini.results import decode_text_wrapper, has_reference, read_response
 from dragoman.codecs.gemini.tools import encode_tools, read_tools
 from dragoman.codecs.gemini.wire import (
     CallOut,
@@ -224,7 +224,14 @@ def _decode_results(parts: list[PlainPart], waiting: list[Any]) -> tuple[AnyPart
         if answer.name != name or (given != call_id and (given is not UNSET or not call.invented_id)):
             return None
         data = bytes(response)
-        if data[:3] in _ORDINARY_STARTS and data.isascii() and _DOLLAR not in data:
+        head = data[:11]
+        if head == b'{"output":"':
+            try:
+                results.append(ToolResult(call_id, name, "text", decode_text_wrapper(data).output))
+            except msgspec.DecodeError:
+                return None
+            continue
+        if head[:3] in _ORDINARY_STARTS and data.isascii() and _DOLLAR not in data:
             results.append(ToolResult(call_id, name, "data", response))
             continue
         if not is_object(data):

@@ -96,7 +96,7 @@ class _Text(Struct, frozen=True, forbid_unknown_fields=True):
     output: str
 
 
-_decode_text = msgspec.json.Decoder(_Text).decode
+decode_text_wrapper = msgspec.json.Decoder(_Text).decode
 
 
 class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,7 +117,7 @@ def read_response(response: Raw, data: bytes) -> tuple[ResultKind, Any]:
         return "data", response
     try:
         if _TEXT_WRAPPER.match(data) is not None:
-            return "text", _decode_text(data).output
+            return "text", decode_text_wrapper(data).output
         return _unwrapped(_decode_wrapped(response), response)
     except msgspec.DecodeError:
         return "data", response
