@@ -17,7 +17,7 @@ from dragoman.codecs.openai_responses.plain_request import (
     decode_plain_said,
 )
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.response import INVENTED_ID, NOTED, answer_object, encode_usage, usage_of
+from dragoman.codecs.openai_responses.response import INVENTED_ID, NOTED, answer_object, usage_of, usage_wire
 from dragoman.codecs.openai_responses.wire import OutputText, UsageWire
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import AnyPart, Completion, Finish, Message, Text, ToolCall
@@ -97,14 +97,15 @@ class CalledOut(Struct, frozen=True, gc=False, tag="function_call"):
     status: Raw
 
 
-_HERE = Raw(b"%b")
+_HERE, _COUNT = Raw(b"%b"), Raw(b"%d")
 
 
 def _template(status: str, reason: str | None) -> bytes:
-    """An answer that ended like this, without its id, its time, its model, its output and its usage."""
+    """An answer that ended like this, without its id, its times, its model, its output and its counts."""
     answer = answer_object(Completion(()), status, reason, [], None)
-    holes = dict.fromkeys(("id", "created_at", "model", "output", "usage"), _HERE)
-    return encode_json({**answer, **holes, "completed_at": _HERE if status == "completed" else None})
+    holes: dict[str, Any] = dict.fromkeys(("id", "model", "output"), _HERE)
+    holes["usage"] = usage_wire(_COUNT, _COUNT, _COUNT, _COUNT, _COUNT, _COUNT)
+    return encode_json({**answer, **holes, "created_at": _COUNT, "completed_at": _COUNT if reason is None else None})
 
 
 _WHOLE, _CUT = _template("completed", None), _template("incomplete", "max_output_tokens")
@@ -123,12 +124,20 @@ def encode_plain_response(completion: Completion) -> bytes | None:
     items = _items(messages[0], answer_id)
     if items is None:
         return None
-    created = encode_json(completion.created or 0)
-    identity, model = encode_json(answer_id), encode_json(completion.model or "")
-    told, counted = encode_json(items), encode_json(encode_usage(usage))
+    created, model, read, written = completion.created or 0, completion.model or "", usage.input, usage.output
+    cached, reasoned = usage.cached or 0, usage.reasoning or 0
+    counts = (
+        read,
+        min(read, cached),
+        usage.cache_written or 0,
+        written,
+        min(written, reasoned),
+        read + written,
+    )
+    told = (encode_json(model), encode_json(items))
     if finish.reason == "length":
-        return _CUT % (identity, created, model, told, counted)
-    return _WHOLE % (identity, created, created, model, told, counted)
+        return _CUT % (encode_json(answer_id), created, *told, *counts)
+    return _WHOLE % (encode_json(answer_id), created, created, *told, *counts)
 
 
 def _items(message: Message, seed: str) -> list[WireValue] | None:

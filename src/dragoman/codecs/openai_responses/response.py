@@ -139,17 +139,19 @@ def encode_usage(usage: Usage) -> WireValue:
     notes = own(usage.metadata)
     if "~usage" in notes:
         return notes["~usage"]
-    # A strict client expects the details, and both counts of the first.
-    return UsageWire(
+    return usage_wire(
         usage.input,
-        InputDetails(
-            min(usage.cached or 0, usage.input),
-            usage.cache_written or 0,
-        ),
+        min(usage.cached or 0, usage.input),
+        usage.cache_written or 0,
         usage.output,
-        OutputDetails(min(usage.reasoning or 0, usage.output)),
+        min(usage.reasoning or 0, usage.output),
         usage.input + usage.output,
     )
+
+
+def usage_wire(read: Any, cached: Any, cache_written: Any, written: Any, reasoning: Any, total: Any) -> UsageWire:
+    """A strict client expects the details, and both counts of the first."""
+    return UsageWire(read, InputDetails(cached, cache_written), written, OutputDetails(reasoning), total)
 
 
 def report_usage(usage: Usage, node: Value, log: LossLog) -> None:
