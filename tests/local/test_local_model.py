@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from msgspec import structs
 
 import dragoman
 from dragoman.drivers.base import Defaults
@@ -230,7 +231,7 @@ def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
         async with dragoman.connect(f"local/{file}") as driver:
             await driver.query("Hi")
 
-    with pytest.raises(dragoman.ProviderError, match=r"could not load .*broken.gguf"):
+    with pytest.raises(dragoman.NotConfigured, match=r"could not load .*broken.gguf"):
         asyncio.run(ask())
     assert [server.plan.name for server in SERVERS.running] == ["smollm2"]
 
@@ -244,3 +245,15 @@ def test_any_file_is_a_model(tmp_path: Path) -> None:
             return (await driver.query("Hi", max_output_tokens=2)).metadata.model
 
     assert asyncio.run(ask()) == "mine"
+
+
+def test_whether_a_template_has_a_place_for_tools_is_found_out() -> None:
+    """Where it has one, llama.cpp's own way with tools is taken."""
+    plain = structs.replace(plan_for("smollm2", {}), context=512)
+    aware = structs.replace(plain, template="{%- if tools %}{{- tools | tojson }}{%- endif %}" + plain.template)
+    for plan, knows in ((plain, False), (aware, True)):
+        server = SERVERS.join(plan)
+        try:
+            assert server.start().knows_tools is knows
+        finally:
+            SERVERS.leave(server)

@@ -12,8 +12,7 @@ from typing import IO
 
 import msgspec
 
-from dragoman.drivers.transport import failed
-from dragoman.errors import ProviderError
+from dragoman.errors import NotConfigured
 from dragoman.local.models import Plan
 from dragoman.local.serving import Order, Ready
 
@@ -84,10 +83,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.communicate()
 
 
-def _not_loaded(plan: Plan, log: IO[bytes]) -> ProviderError:
+def _not_loaded(plan: Plan, log: IO[bytes]) -> NotConfigured:
+    """No failure of a provider: those are tried again, and this would fail again."""
     log.seek(0)
     said = " ".join(log.read().decode("utf-8", "replace").split())[-_SHOWN:]
-    return failed("server", f"llama.cpp could not load {plan.path}: {said or 'it said nothing'}")
+    return NotConfigured(f"llama.cpp could not load {plan.path}: {said or 'it said nothing'}", missing=plan.path)
 
 
 class Servers:
