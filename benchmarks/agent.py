@@ -38,6 +38,12 @@ async def look(place: str, depth: int = 1) -> dict[str, Any]:
     return {"place": place, "depth": depth, "found": ["nothing"] * 5}
 
 
+@tool(name="look")
+def look_in_a_thread(place: str, depth: int = 1) -> dict[str, Any]:
+    """Look somewhere, without a coroutine."""
+    return {"place": place, "depth": depth, "found": ["nothing"] * 5}
+
+
 class Instant:
     """A model that calls the tool a given number of times, and keeps nothing."""
 
@@ -93,6 +99,8 @@ def measure(steps: int = STEPS) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         ways: dict[str, Callable[[Agent], Any]] = {"run": _run, "run_stream": _stream}
         rows = [Row(f"{name}, per step", _milliseconds(way, steps), "ms", LIMIT_MS) for name, way in ways.items()]
+        threaded = _milliseconds(_run, steps, tools=[look_in_a_thread])
+        rows.append(Row("run with a tool that is no coroutine, per step", threaded, "ms", LIMIT_MS))
         store = SessionStore(folder)
         rows.append(
             Row("run with a session, per step", _milliseconds(_run, steps, session=store.open("s")), "ms", LIMIT_MS)
@@ -105,7 +113,8 @@ def measure(steps: int = STEPS) -> list[Row]:
 
 
 def _agent(steps: int, **options: Any) -> Agent:
-    return Agent(Instant(steps), tools=[look], max_iterations=steps + 1, **{"compaction": None, **options})
+    chosen = {"tools": [look], "compaction": None, **options}
+    return Agent(Instant(steps), max_iterations=steps + 1, **chosen)
 
 
 async def _run(agent: Agent) -> None:

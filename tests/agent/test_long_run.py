@@ -7,5 +7,5 @@ from tests.support.promises import promise
 @promise("agent:flat")
 def test_a_thousand_steps_are_flat_in_memory_and_cheap_in_time() -> None:
     rows: list[Row] = measure()
-    assert len(rows) == 5
+    assert len(rows) == 6
     assert [row for row in rows if not row.is_kept] == []
