@@ -30,6 +30,8 @@ from dragoman.ir.values import compact_text
 
 _FOLDED = 8
 """Lines of a tool's output that are shown unless all are asked for."""
+# What a model or a tool says may hold codes that take over the terminal.
+_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 class Renderer(Protocol):
@@ -68,7 +70,13 @@ class JsonRenderer:
         yield
 
 
+def harmless(text: str) -> str:
+    """The text as it may be shown on a terminal."""
+    return text.translate(_CONTROLS)
+
+
 def folded(text: str, *, expand: bool) -> str:
+    text = harmless(text)
     lines = text.splitlines()
     if expand or len(lines) <= _FOLDED:
         return text
@@ -88,8 +96,8 @@ class PlainRenderer:
         self._screen = terminal_of(sys.stderr)
         self._usage: dict[str, Usage] = {}
         self._tell: Mapping[type, Callable[[Any], None]] = {
-            TextEvent: lambda event: self._line(event.content),
-            ReasoningEvent: lambda event: self._line(event.content, dim=True),
+            TextEvent: lambda event: self._line(harmless(event.content)),
+            ReasoningEvent: lambda event: self._line(harmless(event.content), dim=True),
             ToolCallEvent: self._call,
             ToolResultEvent: self._result,
             RetryEvent: lambda event: self._line(one_line(f"{event.reason}; again in {event.delay:.1f} s")),
@@ -111,7 +119,7 @@ class PlainRenderer:
         print(self._screen.paint(text, "dim" if dim else None), file=sys.stderr, flush=True)
 
     def _call(self, event: ToolCallEvent) -> None:
-        self._line(f"{self._screen.paint(f'-> {event.tool}', 'cyan')} {one_line(compact_text(event.args))}")
+        self._line(f"{self._screen.paint(f'-> {harmless(event.tool)}', 'cyan')} {one_line(compact_text(event.args))}")
 
     def _result(self, event: ToolResultEvent) -> None:
         text = folded(event.result, expand=self._expand).replace("\n", "\n   ")
@@ -124,7 +132,7 @@ class PlainRenderer:
         for model, usage in self._usage.items():
             self._line(usage_line(usage, model), dim=True)
         stream = stdout()
-        print(event.content, file=stream, flush=True)
+        print(harmless(event.content) if stream.isatty() else event.content, file=stream, flush=True)
 
 
 def _rich_renderer(*, expand: bool) -> RichRenderer | None:
@@ -150,11 +158,11 @@ class RichRenderer:
         self._results: dict[str, ToolResultEvent] = {}
         self._usage: dict[str, Usage] = {}
         self._tell: Mapping[type, Callable[[Any], None]] = {
-            TextEvent: lambda event: self._console.print(event.content, markup=False, highlight=False),
+            TextEvent: lambda event: self._console.print(harmless(event.content), markup=False, highlight=False),
             ReasoningEvent: lambda event: self._console.print(
-                event.content, style="dim italic", markup=False, highlight=False
+                harmless(event.content), style="dim italic", markup=False, highlight=False
             ),
-            StepStartEvent: lambda event: self._status.update(_plain(f"running {event.title}")),
+            StepStartEvent: lambda event: self._status.update(_plain(f"running {harmless(event.title)}")),
             ToolCallEvent: self._call,
             ToolResultEvent: lambda event: self._results.update({event.tool_call_id: event}),
             StepCompleteEvent: self._panel,
@@ -199,7 +207,7 @@ class RichRenderer:
                 "\n" + folded(result.result, expand=self._expand), style="red" if result.is_error else "default"
             )
         border = "red" if event.status == "error" else "green"
-        title = Text(call.display_name or call.tool)
+        title = Text(harmless(call.display_name or call.tool))
         self._console.print(Panel(body, title=title, subtitle=f"{event.duration_ms:.0f} ms", border_style=border))
         self._status.update("thinking")
 
@@ -213,7 +221,7 @@ class RichRenderer:
         for model, usage in self._usage.items():
             self._console.print(usage_line(usage, model), style="dim", markup=False, highlight=False)
         if self._answer.is_terminal:
-            self._answer.print(Markdown(event.content))
+            self._answer.print(Markdown(harmless(event.content)))
         else:
             print(event.content, file=stdout(), flush=True)
 
