@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -81,9 +81,13 @@ class RunningGateway:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._loop is not None and self._stop is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
+        self.stop()
         self._thread.join()
+
+    def stop(self) -> None:
+        if self._loop is not None and self._stop is not None:
+            with suppress(RuntimeError):  # it has ended already
+                self._loop.call_soon_threadsafe(self._stop.set)
 
     def _run(self) -> None:
         try:

@@ -25,6 +25,7 @@ from dragoman.gateway.relay import Failed, Flowing, Relay, Whole, loss_headers, 
 from dragoman.gateway.responses import Background, Keeping, Noted, Responses, UnknownResponse, input_items
 from dragoman.gateway.routing import NoSuchModel, Plan, Router
 from dragoman.gateway.server import Exchange, Gone
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.wires import WIRES
 from dragoman.gateway.wording import bad_request, no_model, no_path, not_read
 from dragoman.ir import Failure
@@ -47,7 +48,7 @@ class Gateway:
         self.catalogue = Catalogue(router)
         self.metrics = Metrics()
         self.relay = Relay()
-        self.streams = 0
+        self._retiring: set[asyncio.Future[None]] = set()
 
     @property
     def config(self) -> Config:
@@ -55,9 +56,24 @@ class Gateway:
 
     def replace(self, router: Router, access: Access) -> None:
         router.adopt(self.router)
+        kept = set(router.opened())
+        retired = [upstream for upstream in self.router.opened() if upstream not in kept]
+        self._retiring.add(asyncio.ensure_future(self._retire(retired)))
         self.router, self.access, self.catalogue = router, access, Catalogue(router)
 
+    async def _retire(self, upstreams: list[Upstream]) -> None:
+        """Connections are closed once the last stream over them has ended."""
+        try:
+            while any(upstream.in_flight for upstream in upstreams):  # noqa: ASYNC110 - seldom, and nobody waits
+                await asyncio.sleep(0.5)
+        finally:
+            for upstream in upstreams:
+                await upstream.channel.transport.close()
+
     async def close(self) -> None:
+        for task in self._retiring:
+            task.cancel()
+        await asyncio.gather(*self._retiring, return_exceptions=True)
         for upstream in self.router.opened():
             await upstream.channel.transport.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,13 +15,14 @@ from msgspec import Raw, Struct, structs
 import dragoman
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import codec
+from dragoman.codecs.tags import TAG
 from dragoman.drivers.providers import Target
 from dragoman.drivers.remote import Call, Channel
 from dragoman.drivers.transport import HttpRequest
 from dragoman.errors import DecodeError
 from dragoman.gateway.routing import Candidate, RouteSettings
 from dragoman.gateway.wires import Wire
-from dragoman.ir import Completion, CustomTool, Message, ReasoningSettings, Request, StreamStart
+from dragoman.ir import AnyPart, Completion, CustomTool, Message, ReasoningSettings, Request, StreamStart
 from dragoman.ir.values import encode_json
 from dragoman.losses import Loss
 from dragoman.streams import StreamTranslator
@@ -128,7 +130,8 @@ def prepare(question: Question, candidate: Candidate, settings: RouteSettings) -
     """Raises `DecodeError` for what the client sent and `EncodeError` for what this upstream cannot be told."""
     channel = candidate.upstream.channel
     same = _is_same(question, channel)
-    if same and not settings.changes_requests:
+    unchanged = same and not settings.changes_requests and not _carries(question.body)
+    if unchanged:
         encoded = _unchanged(question, candidate.model, channel)
     else:
         encoded = _translated(question, candidate.model, settings, channel)
@@ -140,7 +143,7 @@ def prepare(question: Question, candidate: Candidate, settings: RouteSettings) -
         keeps_raw=False,
         started=time.monotonic(),
     )
-    losses = () if same and not settings.changes_requests else encoded.losses
+    losses = () if unchanged else encoded.losses
     return Prepared(question=question, channel=channel, call=call, same=same, losses=losses)
 
 
@@ -150,6 +153,28 @@ _NOTHING = Request(None, ())
 def _is_same(question: Question, channel: Channel) -> bool:
     """A server that is stricter than the format's owner gets what its profile makes of a request."""
     return question.wire.format == channel.provider.format and not channel.codec.profile.legalises_own_family
+
+
+# What another family has signed travels through this one under such a tag, as it is or in base64.
+_TAGS = (TAG.encode(), b64encode(TAG.encode())[:14])
+
+
+def _carries(body: bytes) -> bool:
+    return any(tag in body for tag in _TAGS)
+
+
+def _without_foreign(request: Request, family: str) -> Request:
+    """What other families signed is not for this one: its own server would not know what to make of the tags."""
+    messages = []
+    for message in request.messages:
+        parts = tuple(_unsigned(part, family) for part in message.parts)
+        messages.append(structs.replace(message, parts=parts) if parts != message.parts else message)
+    return structs.replace(request, messages=tuple(messages), origin=None)
+
+
+def _unsigned(part: AnyPart, family: str) -> AnyPart:
+    signature = getattr(part, "signature", None)
+    return part if signature is None or signature.family == family else structs.replace(part, signature=None)
 
 
 # ── the same bytes ──
@@ -213,6 +238,8 @@ def _is(quoted: bytes, text: str) -> bool:
 
 def _translated(question: Question, model: str, settings: RouteSettings, channel: Channel) -> Encoded:
     request = structs.replace(question.decoded(), model=model)
+    if question.wire.format == channel.provider.format and _carries(question.body):
+        request = _without_foreign(request, channel.codec.profile.family)
     if settings.changes_requests:
         request = _with_settings(request, settings)
     if question.stream and channel.provider.stream_keys:

@@ -28,6 +28,8 @@ from dragoman.losses import Loss
 from dragoman.streams import StreamEncoder, StreamTranslator
 
 _RETRY = RetryPolicy(first_delay=0.25, longest_delay=4.0, longest_hint=10.0)
+_BAD_GATEWAY = 502
+"""What nobody upstream has told a status for."""
 _SHOWN_LOSSES = 5
 _LONGEST_HEADER = 2_000
 # Of an upstream's answer in the client's own format.
@@ -238,7 +240,10 @@ def _delay(attempt: int, error: ProviderError, candidates: Sequence[Candidate], 
 
 def _failed(error: ProviderError) -> Failed:
     raw = getattr(error, "raw_refusal", None)
-    return Failed(error.failure, raw if isinstance(raw, Refusal) else None)
+    failure = error.failure
+    if failure.status is None and failure.kind == "server":
+        failure = structs.replace(failure, status=_BAD_GATEWAY)
+    return Failed(failure, raw if isinstance(raw, Refusal) else None)
 
 
 def _with_body(error: ProviderError, prepared: Prepared) -> ProviderError:

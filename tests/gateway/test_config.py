@@ -1,0 +1,179 @@
+"""The configuration: what may stand there, where a mistake is, and how it changes while streams flow."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.gateway.config import ConfigError, read_config
+from dragoman.gateway.positions import position_of
+from dragoman.gateway.routing import NoSuchModel, Router
+from dragoman.gateway.serving import simulators_at
+from dragoman.sim.server import Simulator
+from tests.gateway.running import RunningGateway, configured, connected, send
+from tests.gateway.test_failures import chat, provider, stream_of
+from tests.support.promises import promise
+
+MISTAKES = [
+    ('[server]\nport = "x"\n', "2:1: server.port: expected `int`, got `str`"),
+    ("[server]\nhost = 1\n", "2:1: server.host: expected `str`, got `int`"),
+    ("[server]\n\n  prot = 1\n", "3:3: server.prot: there is no such setting"),
+    ("[server]\nport = 99999\n", "2:1: server.port: a port is a number from 0 to 65535"),
+    ("[serve]\n", "1:1: serve: there is no such setting"),
+    ("[server\n", "1:8: Expected ']' at the end of a table declaration"),
+    ('[providers.x]\nkind = "nope"\n', "2:1: providers.x.kind: no provider is called 'nope'"),
+    ("[providers.nope]\n", "1:1: providers.nope: no provider is called 'nope'"),
+    (
+        '[providers.a]\nkind = "openai"\n[providers.b]\nkind = "openai"\ntimeouts = { connect = "soon" }\n',
+        "5:14: providers.b.timeouts.connect: expected `float`, got `str`",
+    ),
+    ('[routes.a]\nto = "openai/x"\ndrop = ["color"]\n', "3:1: routes.a.drop: 'color' is no setting"),
+    ("[routes.a]\nstrict = true\n", "1:1: routes.a: to is missing"),
+    ('[routes.a]\nto = "gpt-5"\n', "1:1: routes.a: 'gpt-5' is neither provider/model nor a route"),
+    (
+        '[routes."a b"]\nto = ["openai/x", { model = "openai/y", weight = "much" }]\n',
+        "2:41: routes.a b.to.1.weight: expected `float`, got `str`",
+    ),
+    (
+        'routes = { a = { to = "openai/x", reasoning = "hard" } }\n',
+        "1:35: routes.a.reasoning: invalid enum value 'hard'",
+    ),
+]
+
+
+@promise("gateway:config-errors")
+@pytest.mark.parametrize(("text", "told"), MISTAKES)
+def test_a_mistake_is_told_where_it_is(text: str, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_config(text, "gateway.toml")
+    assert str(caught.value).startswith(f"gateway.toml:{told}")
+
+
+TOML = '''
+# [not] = "this"
+title = """ [server]
+port = 1 """
+[a."b.c"] # x
+k = [1, [2, 3], { z = 'q]' }, 2026-01-01 00:00:00, "]"]
+l.m = 1
+[[t]]
+n = 1
+[[t]]
+n = { o = { p = 2 } }
+'''
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        (("a", "b.c"), (5, 1)),
+        (("a", "b.c", "k", 1, 1), (6, 13)),
+        (("a", "b.c", "k", 2, "z"), (6, 19)),
+        (("a", "b.c", "k", 4), (6, 52)),
+        (("a", "b.c", "l", "m"), (7, 1)),
+        (("t", 1, "n", "o", "p"), (11, 13)),
+        (("server", "port"), (1, 1)),
+    ],
+)
+def test_places_in_toml(path: tuple[str | int, ...], place: tuple[int, int]) -> None:
+    assert position_of(TOML, path) == place
+
+
+# ── names ──
+
+
+def planned(text: str, model: str, format: str, environment: dict[str, str] | None = None) -> list[str]:
+    keys = (
+        {"OPENAI_API_KEY": "a", "ANTHROPIC_API_KEY": "b", "GEMINI_API_KEY": "c"} if environment is None else environment
+    )
+    plan = Router(read_config(text), keys).plan(model, format)
+    return [f"{one.upstream.name}/{one.model}" for one in plan.candidates]
+
+
+@promise("gateway:names", "gateway:no-config")
+@pytest.mark.parametrize(
+    ("model", "format", "told"),
+    [
+        ("anthropic/claude-sonnet-5", "openai-chat", "anthropic/claude-sonnet-5"),
+        ("claude-sonnet-5", "openai-chat", "anthropic/claude-sonnet-5"),
+        ("openai/gpt-5", "openai-responses", "openai/gpt-5"),
+        ("openai/gpt-5", "openai-chat", "openai-chat/gpt-5"),
+        ("openai/gpt-5", "anthropic-messages", "openai/gpt-5"),
+        ("gpt-5", "openai-chat", "openai-chat/gpt-5"),
+        ("gemini-3.6-flash", "anthropic-messages", "gemini/gemini-3.6-flash"),
+        ("models/gemini-3.6-flash", "gemini", "gemini/gemini-3.6-flash"),
+        ("google/gemini-3.6-flash", "openai-chat", "gemini/gemini-3.6-flash"),
+        ("llama3.2:latest", "openai-chat", "ollama/llama3.2:latest"),
+        ("unheard-of", "anthropic-messages", "anthropic/unheard-of"),
+    ],
+)
+def test_a_name_tells_who_answers(model: str, format: str, told: str) -> None:
+    assert planned("", model, format) == [told]
+
+
+@promise("gateway:names")
+def test_a_provider_without_a_key_says_what_is_missing() -> None:
+    with pytest.raises(NoSuchModel) as caught:
+        planned("", "anthropic/claude-sonnet-5", "openai-chat", {})
+    assert "ANTHROPIC_API_KEY" in caught.value.hint
+
+
+ROUTES = """
+[routes.fast]
+to = "gemini/gemini-3.6-flash"
+fallback = ["openai/gpt-5"]
+[routes."claude-*"]
+to = "fast"
+[routes.both]
+to = [{ model = "anthropic/a", weight = 0 }, "openai/b"]
+"""
+
+
+@promise("gateway:routes")
+def test_aliases_patterns_and_weights() -> None:
+    assert planned(ROUTES, "fast", "openai-chat") == ["gemini/gemini-3.6-flash", "openai-chat/gpt-5"]
+    assert planned(ROUTES, "claude-opus-5-5", "anthropic-messages") == ["gemini/gemini-3.6-flash", "openai/gpt-5"]
+    assert planned(ROUTES, "both", "gemini") == ["openai/b", "anthropic/a"]
+
+
+@promise("gateway:routes", "gateway:same-bytes")
+def test_settings_of_a_route_and_an_alias(dragoman_sim: Simulator) -> None:
+    text = provider("p", dragoman_sim.url, kind="openai-chat") + (
+        '[routes.alias]\nto = "p/gpt-5"\n'
+        '[routes.set]\nto = "p/gpt-5"\nmax_output_tokens = 64\nreasoning = "low"\ndrop = ["temperature", "stop"]\n'
+    )
+    raw = (
+        b'{ "metadata": {"model": "alias"},\n "model"  : "alias",\n "messages": [{"role":"user","content":"\\u00e9"}]}'
+    )
+    with RunningGateway(configured(text)) as gateway:
+        assert send(gateway.url, "/v1/chat/completions", raw).status == 200
+        assert dragoman_sim.requests[-1].body == raw.replace(b'"model"  : "alias"', b'"model"  : "gpt-5"')
+        got = send(
+            gateway.url, "/v1/chat/completions", chat("set", temperature=1, stop=["x"], max_completion_tokens=999)
+        )
+        assert got.status == 200, got.body
+    sent: Any = dragoman_sim.requests[-1].json
+    assert (sent["max_completion_tokens"], sent["reasoning_effort"]) == (64, "low")
+    assert not {"temperature", "stop"} & sent.keys()
+
+
+@promise("gateway:reload")
+def test_a_new_configuration_drops_no_stream(dragoman_simulator: Simulator) -> None:
+    slow = provider("p", dragoman_simulator.url, fault="drip=0.003")
+    with RunningGateway(configured(slow)) as gateway, connected(gateway.url) as sock:
+        sock.sendall(stream_of("p/claude-sonnet-5"))
+        received = sock.recv(1000)
+        with pytest.raises(ConfigError):
+            read_config("[server]\nport = true\n")
+        gateway.reload(provider("q", dragoman_simulator.url))
+        assert send(gateway.url, "/v1/chat/completions", chat("q/claude-sonnet-5")).status == 200
+        assert send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5")).status == 404
+        while not received.endswith(b"0\r\n\r\n"):
+            received += sock.recv(65536)
+    assert b"p#" not in received
+
+
+def test_simulators_stand_where_the_table_says(dragoman_simulator: Simulator) -> None:
+    for url in simulators_at(dragoman_simulator.url).values():
+        assert url.startswith(dragoman_simulator.url)
+    assert json.dumps(simulators_at("x"))

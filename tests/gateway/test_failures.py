@@ -1,0 +1,314 @@
+"""What each client is told when something goes wrong, and what is tried before that."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.gateway.serving import simulators_at
+from dragoman.sim.server import Simulator
+from tests.gateway.running import RunningGateway, configured, connected, send, until_closed
+from tests.gateway.test_pairs import path_of
+from tests.sim.test_sim_pairs import FORMATS, first
+from tests.sim.wire import DOORS
+from tests.support.promises import promise
+
+CHAT: Any = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+
+
+def chat(model: str, **more: Any) -> Any:
+    return {**CHAT, "model": model, **more}
+
+
+def provider(name: str, url: str, *, kind: str = "anthropic", fault: str = "", more: str = "") -> str:
+    base = simulators_at(url)[kind]
+    headers = f'headers = {{ "x-sim-fault" = "{fault}" }}\n' if fault else ""
+    return f'[providers.{name}]\nkind = "{kind}"\nbase_url = "{base}"\napi_key = "any-key"\n{headers}{more}\n'
+
+
+@contextmanager
+def routed(text: str) -> Iterator[RunningGateway]:
+    with RunningGateway(configured(text)) as gateway:
+        yield gateway
+
+
+# ── words ──
+
+
+@promise("gateway:own-words")
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_model_that_nobody_has(format: str) -> None:
+    """There is no key for any provider, and no simulator either."""
+    body = {**first(format), **({"model": "nobody"} if "model" in first(format) else {})}
+    with routed("") as gateway:
+        got = send(gateway.url, path_of(format, "nobody", streamed=False), body, DOORS[format].headers)
+    failure = dragoman.decode_error(got.body, format, status=got.status, headers=got.headers)
+    # Ollama needs no key, so it is asked, where it usually listens.
+    assert got.status in ({502, 404} if format == "ollama-chat" else {400, 404})
+    assert failure.kind in {"not_found", "invalid_request", "server"}
+    assert DOORS[format].message_of(got.json)
+
+
+@promise("gateway:own-words", "gateway:no-secrets")
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_refusal_of_the_upstream_in_the_clients_words(
+    dragoman_simulator: Simulator, format: str, target: str
+) -> None:
+    text = provider("p", dragoman_simulator.url, kind=target, fault="status=429; retry_after=120")
+    body = first(format)
+    asked = {**body, "model": "p/m"} if "model" in body else body
+    with routed(text) as gateway:
+        got = send(gateway.url, path_of(format, "p/m", streamed=False), asked, DOORS[format].headers)
+    assert got.status == 429, got.body
+    failure = dragoman.decode_error(got.body, format, status=got.status, headers=got.headers)
+    assert failure.kind == "rate_limit"
+    assert DOORS[format].message_of(got.json)
+
+
+@promise("gateway:same-bytes", "gateway:own-words")
+def test_a_refusal_in_the_clients_own_format_passes_as_it_is(gateway: RunningGateway, dragoman_sim: Simulator) -> None:
+    body = {"model": "claude-sonnet-5", "max_tokens": 0, "messages": []}
+    headers = DOORS["anthropic-messages"].headers
+    through = send(gateway.url, "/v1/messages", body, headers)
+    straight = send(dragoman_sim.url, "/v1/messages", body, headers)
+    assert (through.status, through.body) == (straight.status, straight.body)
+
+
+@promise("gateway:own-words-midstream")
+@pytest.mark.parametrize("fault", ["fail=8; status=529", "cut=8", "garbage=8"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_stream_that_breaks_says_so(dragoman_simulator: Simulator, format: str, fault: str) -> None:
+    source, name = ("openai-chat", "gpt-5") if format == "anthropic-messages" else ("anthropic", "claude-sonnet-5")
+    body = {**first(format), **DOORS[format].streams}
+    asked = {**body, "model": f"p/{name}"} if "model" in body else body
+    text = provider("p", dragoman_simulator.url, kind=source, fault=fault)
+    with routed(text) as gateway:
+        got = send(gateway.url, path_of(format, f"p/{name}", streamed=True), asked, DOORS[format].headers)
+        (record,) = gateway.requests(1)
+    assert got.status == 200, got.body
+    decoder = dragoman.StreamDecoder(format)
+    events = [*decoder.feed(got.body), *decoder.close()]
+    assert isinstance(events[-1], dragoman.ir.StreamFailed), events[-3:]
+    assert events[-1].failure.kind != "truncated", "the client was told, and did not have to find out by itself"
+    assert record["failure"]
+
+
+@promise("gateway:own-words-midstream")
+def test_a_broken_stream_of_the_same_format_says_so_too(dragoman_simulator: Simulator) -> None:
+    with routed(provider("p", dragoman_simulator.url, fault="cut=4")) as gateway:
+        body = {**first("anthropic-messages"), "model": "p/claude-sonnet-5", "stream": True}
+        got = send(gateway.url, "/v1/messages", body, DOORS["anthropic-messages"].headers)
+    assert b"event: error" in got.body
+
+
+# ── elsewhere ──
+
+
+@promise("gateway:fallback", "gateway:routes")
+@pytest.mark.parametrize("fault", ["status=500", "status=529", "cut=0", "fail=0; status=529", "status=401"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_before_the_first_byte_another_answers(dragoman_simulator: Simulator, fault: str, *, streamed: bool) -> None:
+    text = (
+        provider("bad", dragoman_simulator.url, fault=fault)
+        + provider("good", dragoman_simulator.url, kind="gemini")
+        + '[routes.mine]\nto = "bad/claude-sonnet-5"\nfallback = ["good/gemini-3.6-flash"]\n'
+    )
+    with routed(text) as gateway:
+        got = send(gateway.url, "/v1/chat/completions", chat("mine", stream=streamed))
+        (record,) = gateway.requests(1)
+    assert got.status == 200, got.body
+    assert (record["upstream"], record["attempts"]) == ("good", 2)
+
+
+@promise("gateway:fallback")
+def test_what_the_client_did_wrong_is_not_tried_elsewhere(dragoman_simulator: Simulator) -> None:
+    text = (
+        provider("bad", dragoman_simulator.url, fault="status=400")
+        + provider("good", dragoman_simulator.url)
+        + '[routes.mine]\nto = "bad/claude-sonnet-5"\nfallback = ["good/claude-sonnet-5"]\n'
+    )
+    with routed(text) as gateway:
+        got = send(gateway.url, "/v1/chat/completions", chat("mine"))
+        (record,) = gateway.requests(1)
+    assert (got.status, record["attempts"]) == (400, 1)
+
+
+@promise("gateway:fallback")
+def test_the_same_upstream_is_tried_again(dragoman_sim: Simulator) -> None:
+    dragoman_sim.play({"error": "overloaded"}, {"error": "server"}, {"text": "third time lucky"})
+    with routed(provider("p", dragoman_sim.url)) as gateway:
+        got = send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"))
+        (record,) = gateway.requests(1)
+    assert got.json["choices"][0]["message"]["content"] == "third time lucky"
+    assert record["attempts"] == 3
+
+
+@promise("gateway:breaker")
+def test_an_upstream_that_fails_is_left_alone_for_a_while(dragoman_sim: Simulator) -> None:
+    breaker = "breaker = { failures = 3, seconds = 0.5 }\n"
+    text = provider("p", dragoman_sim.url, more=breaker) + '[routes.mine]\nto = "p/claude-sonnet-5"\nattempts = 1\n'
+    dragoman_sim.play(*[{"error": "server"}] * 3, {"text": "well again"})
+    with routed(text) as gateway:
+        statuses = [send(gateway.url, "/v1/chat/completions", chat("mine")).status for _ in range(5)]
+        assert statuses == [500, 500, 500, 503, 503]
+        assert len(dragoman_sim.requests) == 3
+        assert 'dragoman_breaker_open{upstream="p"} 1' in send(gateway.url, "/metrics", method="GET").body.decode()
+        time.sleep(0.6)
+        assert send(gateway.url, "/v1/chat/completions", chat("mine")).status == 200
+
+
+@promise("gateway:routes")
+def test_several_keys_take_turns_and_a_tired_one_is_spared(dragoman_sim: Simulator) -> None:
+    base = simulators_at(dragoman_sim.url)["anthropic"]
+    text = f'[providers.p]\nkind = "anthropic"\nbase_url = "{base}"\napi_keys = ["key-one", "key-two"]\n'
+    with routed(text) as gateway:
+        for _ in range(4):
+            assert send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5")).status == 200
+        assert {line["upstream"] for line in gateway.requests(4)} == {"p#1", "p#2"}
+
+
+# ── slow, dead, gone ──
+
+
+class Upstream:
+    """A server that streams one piece after the other, when told to, and notices who goes away."""
+
+    def __init__(self) -> None:
+        self.go = threading.Semaphore(0)
+        self.gone = threading.Event()
+        self.asked = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_: object) -> None:
+                return
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["content-length"]))
+                outer.asked.set()
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.send_header("transfer-encoding", "chunked")
+                self.end_headers()
+                try:
+                    outer.pieces(self)
+                except OSError:
+                    outer.gone.set()
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def pieces(self, handler: BaseHTTPRequestHandler) -> None:
+        number = 0
+        while True:
+            self.go.acquire()
+            chunk = {"id": "c", "choices": [{"index": 0, "delta": {"content": f"piece {number} "}}]}
+            data = f"data: {json.dumps(chunk)}\n\n".encode()
+            handler.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+            handler.wfile.flush()
+            number += 1
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    one = Upstream()
+    yield one
+    one.server.shutdown()
+    one.server.server_close()
+
+
+def stream_of(model: str) -> bytes:
+    body = json.dumps({"model": model, "max_tokens": 9, "stream": True, "messages": CHAT["messages"]}).encode()
+    return b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+
+
+@promise("gateway:no-delay", "gateway:disconnect")
+@pytest.mark.parametrize("kind", ["openai-chat"])
+def test_each_piece_leaves_as_it_comes_and_who_leaves_is_noticed(upstream: Upstream, kind: str) -> None:
+    text = f'[providers.p]\nkind = "{kind}"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
+    with routed(text) as gateway, connected(gateway.url) as sock:
+        sock.sendall(stream_of("p/m"))
+        for number in range(3):
+            upstream.go.release()
+            received = b""
+            while f"piece {number}".encode() not in received:
+                received += sock.recv(65536)
+        sock.close()
+        deadline = time.monotonic() + 2
+        while not upstream.gone.is_set() and time.monotonic() < deadline:
+            upstream.go.release()
+            time.sleep(0.01)
+        assert upstream.gone.is_set()
+        assert gateway.requests(1)[0]["failure"] == "cancelled"
+
+
+@promise("gateway:timeouts")
+def test_a_dead_upstream_costs_its_own_requests_their_time_only(
+    upstream: Upstream, dragoman_simulator: Simulator
+) -> None:
+    text = (
+        f'[providers.dead]\nkind = "openai-chat"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
+        "timeouts = { first_byte = 0.4 }\n"
+        + provider("p", dragoman_simulator.url)
+        + '[routes.dead]\nto = "dead/m"\nattempts = 1\n'
+    )
+    with routed(text) as gateway, connected(gateway.url) as sock:
+        sock.sendall(stream_of("dead"))
+        upstream.asked.wait(2)
+        started = time.monotonic()
+        assert send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5")).status == 200
+        assert time.monotonic() - started < 0.35
+        head = sock.recv(65536)
+        assert b" 504 " in head.split(b"\r\n")[0]
+        assert b'"type":"error"' in head
+
+
+@promise("gateway:shutdown")
+def test_streams_end_before_the_gateway_does(dragoman_simulator: Simulator) -> None:
+    gateway = RunningGateway(configured(provider("p", dragoman_simulator.url, fault="drip=0.002")))
+    with gateway, connected(gateway.url) as sock:
+        sock.sendall(stream_of("p/claude-sonnet-5"))
+        received = sock.recv(4096)
+        gateway.stop()
+        received += until_closed(sock)
+    assert received.endswith(b"0\r\n\r\n")
+
+
+@promise("gateway:usage", "gateway:log", "gateway:metrics")
+def test_what_is_counted_and_told(gateway: RunningGateway) -> None:
+    send(gateway.url, "/v1/messages", {**first("anthropic-messages")}, DOORS["anthropic-messages"].headers)
+    (record,) = gateway.requests(1)
+    assert record["tokens"]["input"] > 0
+    assert "Paris" not in json.dumps(record), "bodies are not logged"
+    text = send(gateway.url, "/metrics", method="GET").body.decode()
+    for name in ("requests_total", "tokens_total", "first_byte_seconds_bucket", "request_seconds_sum", "in_flight"):
+        assert f"dragoman_{name}" in text
+
+
+@promise("gateway:losses")
+def test_losses_are_told_and_a_strict_route_refuses(dragoman_simulator: Simulator) -> None:
+    text = (
+        provider("p", dragoman_simulator.url)
+        + '[routes.loose]\nto = "p/claude-sonnet-4-6"\n[routes.strict]\nto = "p/claude-sonnet-4-6"\nstrict = true\n'
+    )
+    with routed(text) as gateway:
+        loose = send(gateway.url, "/v1/chat/completions", chat("loose", seed=1, max_completion_tokens=50))
+        strict = send(gateway.url, "/v1/chat/completions", chat("strict", seed=1, max_completion_tokens=50))
+        fine = send(gateway.url, "/v1/chat/completions", chat("strict", max_completion_tokens=50))
+        record = gateway.requests(3)[0]
+    assert loose.status == 200
+    assert "$.seed" in loose.headers["x-dragoman-lost"]
+    assert any("$.seed" in loss for loss in record["losses"])
+    assert (strict.status, fine.status) == (400, 200), fine.body
+    assert strict.json["error"]["param"] == "seed"

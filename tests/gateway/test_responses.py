@@ -1,0 +1,108 @@
+"""The state of the Responses API, kept for upstreams that have none."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from dragoman.sim.server import Simulator
+from tests.gateway.running import RunningGateway
+from tests.support.promises import promise
+
+MODEL = "as-anthropic-messages/claude-sonnet-5"
+NATIVE = "as-openai-responses/gpt-5"
+
+
+@pytest.fixture(scope="module")
+def client(shared_gateway: RunningGateway) -> Iterator[OpenAI]:
+    with OpenAI(base_url=f"{shared_gateway.url}/v1", api_key="any", max_retries=0) as sdk:
+        yield sdk
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
+def test_a_response_is_kept_listed_followed_and_deleted(client: OpenAI, dragoman_sim: Simulator) -> None:
+    first = client.responses.create(model=MODEL, input="My name is Ada.", metadata={"a": "b"})
+    second = client.responses.create(
+        model=MODEL, input="Who am I?", previous_response_id=first.id, instructions="Be brief"
+    )
+    sent: Any = dragoman_sim.requests[-1].json
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user"]
+    assert second.previous_response_id == first.id
+    fetched = client.responses.retrieve(first.id)
+    assert fetched.output_text == first.output_text
+    assert (fetched.metadata, fetched.store) == ({"a": "b"}, True)  # type: ignore[attr-defined]
+    items: Any = client.responses.input_items.list(second.id).data
+    assert [item.content[0].text for item in items if getattr(item, "role", "") == "user"] == [
+        "Who am I?",
+        "My name is Ada.",
+    ]
+    client.responses.delete(first.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(first.id)
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.responses.create(model=MODEL, input="x", previous_response_id=first.id)
+    assert caught.value.code == "previous_response_not_found"
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
+def test_what_should_not_be_stored_is_not(client: OpenAI) -> None:
+    response = client.responses.create(model=MODEL, input="Hello", store=False)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(response.id)
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
+def test_a_streamed_response_is_kept(client: OpenAI) -> None:
+    with client.responses.stream(model=MODEL, input="Hello") as stream:
+        final = stream.get_final_response()
+    assert client.responses.retrieve(final.id).output_text == final.output_text
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
+def test_an_upstream_with_a_state_keeps_its_own(client: OpenAI, dragoman_sim: Simulator) -> None:
+    first = client.responses.create(model=NATIVE, input="My name is Ada.")
+    client.responses.create(model=NATIVE, input="Who am I?", previous_response_id=first.id)
+    assert dragoman_sim.requests[-1].json["previous_response_id"] == first.id
+    assert client.responses.retrieve(first.id).id == first.id
+    assert dragoman_sim.requests[-1].method == "GET"
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
+def test_a_conversation_may_move_to_another_family(client: OpenAI, dragoman_sim: Simulator) -> None:
+    first = client.responses.create(model=MODEL, input="My name is Ada.")
+    moved = client.responses.create(model=NATIVE, input="Who am I?", previous_response_id=first.id)
+    assert "Ada" in dragoman_sim.requests[-1].body.decode()
+    again = client.responses.create(model="as-gemini/gemini-3.6-flash", input="And?", previous_response_id=moved.id)
+    assert again.output_text
+
+
+@promise("gateway:responses-background")
+@pytest.mark.usefixtures("gateway")
+def test_in_the_background(client: OpenAI) -> None:
+    promised = client.responses.create(model=MODEL, input="Hello", background=True)
+    assert promised.status == "in_progress"
+    end = time.monotonic() + 5
+    while (response := client.responses.retrieve(promised.id)).status == "in_progress":
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert (response.status, bool(response.output_text)) == ("completed", True)
+
+
+@promise("gateway:responses-background")
+@pytest.mark.usefixtures("gateway")
+def test_cancelled(client: OpenAI, dragoman_sim: Simulator) -> None:
+    dragoman_sim.play({"text": "late", "delay": 5})
+    promised = client.responses.create(model=MODEL, input="Hello", background=True)
+    assert client.responses.cancel(promised.id).status == "cancelled"
+    assert client.responses.retrieve(promised.id).status == "cancelled"
+    other = client.responses.create(model=MODEL, input="Hello")
+    with pytest.raises(openai.BadRequestError):
+        client.responses.cancel(other.id)

@@ -1,0 +1,230 @@
+"""The vendors' own SDKs through the gateway to providers of all families: a tool loop, streamed and not."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import boto3  # type: ignore[import-untyped]
+import ollama
+import pytest
+from anthropic import Anthropic
+from botocore.config import Config  # type: ignore[import-untyped]
+from google.genai import Client, types
+from openai import OpenAI
+
+from tests.gateway.running import RunningGateway
+from tests.sim.test_sim_pairs import FORMATS, MODELS, QUESTION, TOLD, WEATHER
+from tests.sim.wire import SCHEMA
+from tests.support.promises import promise
+
+FUNCTION: Any = {"name": "get_weather", "description": "Weather of a city", "parameters": SCHEMA}
+ONCE = Config(retries={"total_max_attempts": 1})
+TOOL: Any = {"type": "function", "function": FUNCTION}
+
+
+@pytest.fixture(scope="module")
+def clients(shared_gateway: RunningGateway) -> Iterator[dict[str, Any]]:
+    """Made once: that takes some of them longer than all they are asked for here."""
+    url = shared_gateway.url
+    keys = {"aws_access_key_id": "any", "aws_secret_access_key": "any", "region_name": "us-east-1"}
+    local = ollama.Client(host=url)
+    with (
+        OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0) as openai,
+        Anthropic(base_url=url, api_key="any", max_retries=0) as anthropic,
+        Client(api_key="any", http_options=types.HttpOptions(base_url=url)) as google,
+        closing(boto3.client("bedrock-runtime", endpoint_url=url, config=ONCE, **keys)) as amazon,
+        closing(local._client),  # noqa: SLF001 - the client has no other way to let go of its connections
+    ):
+        yield {
+            "openai-chat": openai,
+            "openai-responses": openai,
+            "anthropic-messages": anthropic,
+            "gemini": google,
+            "ollama-chat": local,
+            "bedrock-converse": amazon,
+        }
+
+
+def _chat(client: Any, model: str, *, streamed: bool) -> str:
+    history: list[Any] = [{"role": "user", "content": QUESTION}]
+
+    def ask() -> Any:
+        if not streamed:
+            return client.chat.completions.create(model=model, messages=history, tools=[TOOL]).choices[0].message
+        with client.chat.completions.stream(model=model, messages=history, tools=[TOOL]) as stream:
+            return stream.get_final_completion().choices[0].message
+
+    message = ask()
+    history.append(message.to_dict())
+    for call in message.tool_calls:
+        city = json.loads(call.function.arguments)["city"]
+        history.append({"role": "tool", "tool_call_id": call.id, "content": WEATHER[city]})
+    return str(ask().content)
+
+
+def _responses(client: Any, model: str, *, streamed: bool) -> str:
+    """Chained: whatever the upstream keeps, the conversation goes on by the id of the last response."""
+
+    def ask(**more: Any) -> Any:
+        tools: Any = [{"type": "function", "strict": False, **FUNCTION}]
+        if not streamed:
+            return client.responses.create(model=model, tools=tools, **more)
+        with client.responses.stream(model=model, tools=tools, **more) as stream:
+            return stream.get_final_response()
+
+    first = ask(input=QUESTION)
+    outputs = [
+        {
+            "type": "function_call_output",
+            "call_id": item.call_id,
+            "output": WEATHER[json.loads(item.arguments)["city"]],
+        }
+        for item in first.output
+        if item.type == "function_call"
+    ]
+    return str(ask(input=outputs, previous_response_id=first.id).output_text)
+
+
+def _messages(client: Any, model: str, *, streamed: bool) -> str:
+    history: list[Any] = [{"role": "user", "content": QUESTION}]
+    tools: Any = [{"name": "get_weather", "description": "Weather of a city", "input_schema": SCHEMA}]
+
+    def ask() -> Any:
+        if not streamed:
+            return client.messages.create(model=model, max_tokens=2000, messages=history, tools=tools)
+        with client.messages.stream(model=model, max_tokens=2000, messages=history, tools=tools) as stream:
+            return stream.get_final_message()
+
+    message = ask()
+    results = [
+        {"type": "tool_result", "tool_use_id": block.id, "content": WEATHER[block.input["city"]]}
+        for block in message.content
+        if block.type == "tool_use"
+    ]
+    content = [block.model_dump(exclude_none=True, exclude={"parsed_output"}) for block in message.content]
+    history.extend([{"role": "assistant", "content": content}, {"role": "user", "content": results}])
+    return "".join(block.text for block in ask().content if block.type == "text")
+
+
+def _gemini(client: Any, model: str, *, streamed: bool) -> str:
+    declaration = types.FunctionDeclaration(name="get_weather", parameters_json_schema=SCHEMA)
+    tools: Any = [types.Tool(function_declarations=[declaration])]
+    by_hand = types.AutomaticFunctionCallingConfig(disable=True)
+    config = types.GenerateContentConfig(tools=tools, automatic_function_calling=by_hand)
+    history: list[Any] = [types.Content(role="user", parts=[types.Part(text=QUESTION)])]
+
+    def ask() -> Any:
+        if not streamed:
+            answer = client.models.generate_content(model=model, contents=history, config=config)
+            return (answer.candidates or [])[0].content
+        chunks = client.models.generate_content_stream(model=model, contents=history, config=config)
+        contents = [chunk.candidates[0].content for chunk in chunks if chunk.candidates]
+        parts = [part for content in contents if content for part in content.parts or []]
+        return types.Content(role="model", parts=parts)
+
+    content = ask()
+    results = [
+        types.Part(
+            function_response=types.FunctionResponse(
+                id=call.id, name=call.name, response={"output": WEATHER[call.args["city"]]}
+            )
+        )
+        for call in (part.function_call for part in content.parts)
+        if call
+    ]
+    history.extend([content, types.Content(role="user", parts=results)])
+    return "".join(part.text or "" for part in ask().parts if not part.thought)
+
+
+def _ollama(client: Any, model: str, *, streamed: bool) -> str:
+    history: list[Any] = [{"role": "user", "content": QUESTION}]
+
+    def ask() -> dict[str, Any]:
+        if not streamed:
+            answer = client.chat(model=model, messages=history, tools=[TOOL])
+            return dict(answer.message.model_dump(exclude_none=True))
+        whole: dict[str, Any] = {"role": "assistant", "content": "", "thinking": "", "tool_calls": []}
+        for line in client.chat(model=model, messages=history, tools=[TOOL], stream=True):
+            said = line.message.model_dump(exclude_none=True)
+            for name in ("content", "thinking", "tool_calls"):
+                whole[name] += said.get(name) or type(whole[name])()
+        return whole
+
+    message = ask()
+    history.append(message)
+    for call in message["tool_calls"]:
+        city = call["function"]["arguments"]["city"]
+        history.append({"role": "tool", "tool_name": "get_weather", "content": WEATHER[city]})
+    return str(ask()["content"])
+
+
+def _converse(client: Any, model: str, *, streamed: bool) -> str:
+    spec = {"name": "get_weather", "description": "Weather", "inputSchema": {"json": SCHEMA}}
+    tools: Any = {"tools": [{"toolSpec": spec}]}
+    history: list[Any] = [{"role": "user", "content": [{"text": QUESTION}]}]
+
+    def ask() -> Any:
+        if not streamed:
+            return client.converse(modelId=model, messages=history, toolConfig=tools)["output"]["message"]
+        stream = client.converse_stream(modelId=model, messages=history, toolConfig=tools)["stream"]
+        return _gathered(stream)
+
+    message = ask()
+    history.append(message)
+    uses = [block["toolUse"] for block in message["content"] if "toolUse" in block]
+    results = [
+        {"toolResult": {"toolUseId": use["toolUseId"], "content": [{"text": WEATHER[use["input"]["city"]]}]}}
+        for use in uses
+    ]
+    history.append({"role": "user", "content": results})
+    return "".join(block.get("text", "") for block in ask()["content"])
+
+
+def _gathered(stream: Any) -> Any:
+    blocks: dict[int, Any] = {}
+    for event in stream:
+        if "contentBlockStart" in event:
+            start = event["contentBlockStart"]
+            blocks[start["contentBlockIndex"]] = {"toolUse": {**start["start"]["toolUse"], "input": ""}}
+        elif "contentBlockDelta" in event:
+            _extend(blocks, event["contentBlockDelta"])
+    for block in blocks.values():
+        if "toolUse" in block:
+            block["toolUse"]["input"] = json.loads(block["toolUse"]["input"] or "{}")
+    return {"role": "assistant", "content": [blocks[index] for index in sorted(blocks)]}
+
+
+def _extend(blocks: dict[int, Any], event: Any) -> None:
+    index, delta = event["contentBlockIndex"], event["delta"]
+    if "toolUse" in delta:
+        blocks[index]["toolUse"]["input"] += delta["toolUse"]["input"]
+    elif "text" in delta:
+        blocks.setdefault(index, {"text": ""})["text"] += delta["text"]
+    elif "reasoningContent" in delta:
+        thought = blocks.setdefault(index, {"reasoningContent": {"reasoningText": {"text": ""}}})["reasoningContent"]
+        for name, value in delta["reasoningContent"].items():
+            if name == "redactedContent":
+                thought.pop("reasoningText", None)
+                thought[name] = thought.get(name, b"") + value
+            else:
+                thought["reasoningText"][name] = thought["reasoningText"].get(name, "") + value
+
+
+LOOPS: dict[str, Callable[..., str]] = {
+    "openai-chat": _chat,
+    "openai-responses": _responses,
+    "anthropic-messages": _messages,
+    "gemini": _gemini,
+    "ollama-chat": _ollama,
+    "bedrock-converse": _converse,
+}
+
+
+@promise("gateway:sdks", "gateway:responses-state")
+@pytest.mark.parametrize("target", FORMATS)
+@pytest.mark.parametrize("sdk", LOOPS)
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.usefixtures("gateway")
+def test_a_tool_loop(clients: dict[str, Any], sdk: str, target: str, *, streamed: bool) -> None:
+    assert LOOPS[sdk](clients[sdk], f"as-{target}/{MODELS[target]}", streamed=streamed) == TOLD
