@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from dragoman.cli import (
     ask,
+    chat,
     convert,
     demo,
     doctor,
@@ -38,6 +39,7 @@ COMMANDS: dict[str, ModuleType] = {
     "fidelity": fidelity,
     "ask": ask,
     "run": run,
+    "chat": chat,
     "serve": serve,
     "keys": keys,
     "usage": usage,

@@ -47,14 +47,14 @@ async def _run(arguments: argparse.Namespace) -> int:
         if not prompt and not (session and session.messages and sys.stdin is not None and sys.stdin.isatty()):
             prompt = _read_stdin()
         renderer = stack.enter_context(renderer_of(as_json=arguments.json, expand=arguments.expand))
-        servers = await stack.enter_async_context(McpServers(_servers(arguments.mcp)))
+        servers = await stack.enter_async_context(McpServers(mcp_servers(arguments.mcp)))
         agent = Agent(
             connect(_model(arguments.model), **options_of(arguments, tells_retries=False)),
             tools=[*own, *servers.tools(taken=[one.name for one in own])],
             system_prompt=arguments.system,
             max_iterations=arguments.max_turns,
             tool_timeout=arguments.tool_timeout,
-            permissions=_APPROVALS[arguments.approve],
+            permissions=APPROVALS[arguments.approve],
             ask=_asker(renderer),
             output_cache=cache,
             session=session,
@@ -116,7 +116,7 @@ def _session(name: str | None, stack: AsyncExitStack) -> tuple[Session | None, O
     return store.open(name), OutputCache(outputs)
 
 
-def _servers(paths: list[Path]) -> dict[str, Any]:
+def mcp_servers(paths: list[Path]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in paths:
         try:
@@ -132,7 +132,7 @@ def _servers(paths: list[Path]) -> dict[str, Any]:
 
 # ── approval ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-_APPROVALS: dict[str, Hook] = {
+APPROVALS: dict[str, Hook] = {
     "ask": Rules(),
     "all": Rules(otherwise="allow"),
     "none": Rules(otherwise="deny"),

@@ -1,0 +1,53 @@
+"""The chat without keys: four simulated models on this machine, and tools for them to call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dragoman.agent import Tool, tool
+from dragoman.chat.participants import DEFAULTS, Participant, participant
+
+_WEATHER = {"paris": "18 °C, light rain", "tokyo": "25 °C, clear", "oslo": "7 °C, snow showers"}
+_BASES = {"openai": "/v1"}
+
+
+@tool(read_only=True)
+def get_weather(city: str) -> str:
+    """Current weather of a city.
+
+    Args:
+        city: Name of the city.
+
+    """
+    return f"{city}: {_WEATHER.get(city.casefold(), '20 °C, fair')}"
+
+
+@tool
+def save_note(text: str) -> str:
+    """Save a note for the user.
+
+    Args:
+        text: What to remember.
+
+    """
+    return f"saved: {text}"
+
+
+TOOLS: tuple[Tool, ...] = (get_weather, save_note)
+
+
+@contextmanager
+def simulated_models() -> Iterator[list[Participant]]:
+    """Gemini, ChatGPT, Claude and a model of Ollama's, as `dragoman sim` plays them."""
+    from dragoman.sim.server import Simulator  # noqa: PLC0415 - needs an extra
+
+    with Simulator() as simulator:
+        yield [
+            participant(
+                name,
+                model,
+                options={"base_url": simulator.url + _BASES.get(model.partition("/")[0], ""), "api_key": "demo"},
+            )
+            for name, model in DEFAULTS.items()
+        ]

@@ -1,0 +1,104 @@
+"""What is typed: with history and completion, over several lines where wanted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+_MORE = "\\"
+_BLOCK = '"""'
+
+
+def is_typed() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+class Typing:
+    """Reads messages. A line that ends in a backslash goes on; three quotes begin and end a block."""
+
+    def __init__(self, words: Callable[[], Iterable[str]], history: Path | None = None) -> None:
+        self._words = words
+        self._history = history
+        self._readline: Any = None
+        if is_typed():
+            self._prepare()
+
+    def _prepare(self) -> None:
+        try:
+            self._readline = import_module("readline")
+        except ImportError:  # Windows
+            return
+        self._readline.set_completer_delims(" \t\n")
+        self._readline.set_completer(self._complete)
+        self._readline.parse_and_bind("tab: complete")
+        self._readline.parse_and_bind("set enable-bracketed-paste on")
+        if self._history is not None and self._history.exists():
+            try:
+                self._readline.read_history_file(self._history)
+            except OSError:
+                self._history = None
+
+    def _complete(self, text: str, state: int) -> str | None:
+        """Mentions and commands stand at the start of a line; arguments of commands after them."""
+        line = str(self._readline.get_line_buffer())
+        fitting = completions(line, text, self._words())
+        return fitting[state] if state < len(fitting) else None
+
+    def read(self, prompt: str) -> str | None:
+        """The next message; None at the end."""
+        line = self._line(prompt)
+        if line is None:
+            return None
+        if line.strip().startswith(_BLOCK):
+            return self._block(line.strip().removeprefix(_BLOCK))
+        lines = [line]
+        while lines[-1].endswith(_MORE):
+            lines[-1] = lines[-1].removesuffix(_MORE)
+            more = self._line("… ")
+            if more is None:
+                break
+            lines.append(more)
+        return "\n".join(lines)
+
+    def _block(self, first: str) -> str:
+        lines = [first] if first else []
+        while not (lines and lines[-1].rstrip().endswith(_BLOCK)):
+            more = self._line("… ")
+            if more is None:
+                return "\n".join(lines)
+            lines.append(more)
+        lines[-1] = lines[-1].rstrip().removesuffix(_BLOCK)
+        return "\n".join(lines).rstrip("\n")
+
+    def _line(self, prompt: str) -> str | None:
+        if is_typed():
+            try:
+                return input(prompt)
+            except EOFError:
+                return None
+        line = sys.stdin.readline() if sys.stdin is not None else ""
+        return line.removesuffix("\n") if line else None
+
+    def close(self) -> None:
+        if self._readline is not None and self._history is not None:
+            try:
+                self._history.parent.mkdir(parents=True, exist_ok=True)
+                self._readline.set_history_length(1000)
+                self._readline.write_history_file(self._history)
+            except OSError:
+                return
+
+
+def completions(line: str, text: str, words: Iterable[str]) -> list[str]:
+    """Whole phrases that the line so far begins, cut to the word that is being typed.
+
+    >>> completions("/history l", "l", ["/history list", "/history load", "/help"])
+    ['list ', 'load ']
+    """
+    start = len(line) - len(text)
+    fitting = [word for word in words if word.startswith(line) and word != line]
+    ends = dict.fromkeys(word[start:].split(" ")[0] + " " for word in fitting)
+    return sorted(ends)

@@ -1,0 +1,136 @@
+"""The work behind `dragoman chat`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+
+from dragoman.agent import Tool
+from dragoman.agent.mcp import McpServers
+from dragoman.agent.permissions import Hook
+from dragoman.chat.demo import TOOLS, simulated_models
+from dragoman.chat.entries import Conversation, now
+from dragoman.chat.participants import Participant, configured, participant
+from dragoman.chat.service import ChatService, Options
+from dragoman.chat.stores import ConversationStore, default_folder, user_from
+from dragoman.chat.stores.files import read_file
+from dragoman.chat.stores.opening import open_store
+from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, system_reason
+from dragoman.cli.running import APPROVALS, load_tools, mcp_servers
+from dragoman.cli.terminal import stdout
+from dragoman.errors import DragomanError
+
+
+def chat(arguments: argparse.Namespace) -> int:
+    _no_legacy_settings()
+    try:
+        with ExitStack() as stack:
+            models = _models(arguments, stack)
+            return _web(arguments, models) if arguments.web else _terminal(arguments, models)
+    except (DragomanError, LookupError, ValueError) as error:
+        raise CommandError(str(error)) from None
+    except ImportError as error:
+        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[all]'") from None
+
+
+def _no_legacy_settings() -> None:
+    """Variables of the earlier program that would be missed are named once."""
+    if os.environ.get("MULTI_LLM_CHAT_MCP_ENABLED"):
+        print("dragoman: MULTI_LLM_CHAT_MCP_ENABLED has no effect; use --mcp mcp.json", file=sys.stderr)
+
+
+def _models(arguments: argparse.Namespace, stack: ExitStack) -> list[Participant]:
+    if arguments.demo:
+        return stack.enter_context(simulated_models())
+    return [participant(name, model) for name, model in configured(arguments.model).items()]
+
+
+def _tools(arguments: argparse.Namespace) -> list[Tool]:
+    own = [one for name in arguments.tools for one in load_tools(name)]
+    return [*TOOLS, *own] if arguments.demo else own
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    return Options(share=arguments.share, default=tuple(name.lstrip("@") for name in arguments.default))
+
+
+def _approval(arguments: argparse.Namespace) -> Hook:
+    return APPROVALS[arguments.approve]
+
+
+def _store(arguments: argparse.Namespace) -> tuple[ConversationStore, Path]:
+    """The store, and the folder for drafts, which are this machine's own."""
+    user = arguments.user or user_from()
+    try:
+        store = open_store(arguments.store, user)
+        folder = getattr(store, "folder", None) or default_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"cannot keep conversations in {error.filename}: {system_reason(error)}") from None
+    return store, folder
+
+
+def _conversation(arguments: argparse.Namespace, store: ConversationStore) -> Conversation:
+    if not arguments.load:
+        return Conversation(created=now(), system_prompt=arguments.system or "")
+    path = Path(arguments.load)
+    return read_file(path) if path.suffix == ".json" and path.is_file() else store.load(arguments.load)
+
+
+def _terminal(arguments: argparse.Namespace, models: list[Participant]) -> int:
+    from dragoman.chat.terminal.app import TerminalChat
+    from dragoman.chat.terminal.screens import screen_of
+
+    store, folder = _store(arguments)
+    conversation = _conversation(arguments, store)
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        tools = _tools(arguments)
+        servers = runner.run(stack.enter_async_context(McpServers(mcp_servers(arguments.mcp))))
+        service = ChatService(
+            models,
+            conversation=conversation,
+            tools=[*tools, *servers.tools(taken=[one.name for one in tools])],
+            permissions=_approval(arguments),
+            options=_options(arguments),
+        )
+        screen = screen_of(stdout())
+        screen.entries(conversation.entries)
+        try:
+            whole = TerminalChat(service, store, screen, folder).run(runner)
+        finally:
+            runner.run(service.close())
+            runner.run(stack.aclose())
+    return OK if whole or sys.stdin.isatty() else STREAM_FAILED
+
+
+def _web(arguments: argparse.Namespace, models: list[Participant]) -> int:
+    from dragoman.chat.web.serving import serve_forever
+
+    store, folder = _store(arguments)
+    return asyncio.run(
+        serve_forever(
+            models,
+            store,
+            folder,
+            tools=_tools(arguments),
+            servers=mcp_servers(arguments.mcp),
+            permissions=_approval(arguments),
+            options=_options(arguments),
+            address=(arguments.host, arguments.port),
+            password=_password(arguments.password_file),
+        )
+    )
+
+
+def _password(path: Path | None) -> str | None:
+    if path is None:
+        return os.environ.get("DRAGOMAN_CHAT_PASSWORD")
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise CommandError(f"cannot read {path}: {system_reason(error)}") from None
