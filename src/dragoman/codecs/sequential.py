@@ -1,0 +1,354 @@
+"""Streams that tell one block at a time: what starts while an earlier part is open waits for it.
+
+How a block is spelled, and what stands around all of them, is the codec's; which one is open, what waits, and where a
+signature travels that has no field, is the same for all such formats.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments
+from dragoman.codecs.reading import WireValue
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Citation,
+    Completion,
+    Failure,
+    Finished,
+    Message,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Refusal,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import encode_json
+from dragoman.losses import LossLog
+
+_CUSTOM_HEAD, _CUSTOM_TAIL = '{"input":"', '"}'
+_RUNNING: frozenset[type[AnyPart]] = frozenset({Text, Refusal, Reasoning})
+
+
+class Parts(Protocol):
+    """The codec's encoder of parts that are known whole."""
+
+    def encode_part(self, part: AnyPart, role: str) -> list[WireValue]: ...
+
+
+class Carriers(Protocol):
+    """The codec's blocks for a signature that has no field."""
+
+    def tagged_signature(self, part: AnyPart, signature: Signature, /) -> WireValue: ...
+    def trailing_signature(self, signature: Signature, /) -> WireValue: ...
+
+
+class Outgoing:
+    """One part on its way out."""
+
+    __slots__ = ("block", "end", "head", "index", "odd", "part", "pieces", "tail", "waiting")
+
+    def __init__(self, index: int, part: AnyPart) -> None:
+        self.index = index
+        self.part: Any = part
+        self.block = -1  # until its block starts
+        self.head = self.tail = b""
+        """The bytes around each of its fragments."""
+        self.pieces: list[str] | None = []
+        """Argument text that is not yet known to be an object; None once it is, and flows."""
+        self.odd = False
+        self.waiting: list[PartDelta] = []
+        """What came while an earlier part was open."""
+        self.end: PartEnd | None = None
+
+
+class SequentialEncoder(ABC):
+    """Events in, bytes out that a strict client of such a format accepts."""
+
+    def __init__(self, log: LossLog, family: str, parts: Parts, carriers: Carriers) -> None:
+        self._log = log
+        self._family = family
+        self._parts_out = parts
+        self._carriers = carriers
+        self._begun = False
+        self._native = False
+        self._usage: Usage | None = None
+        self._parts: dict[int, Outgoing] = {}
+        self._queue: deque[Outgoing] = deque()
+        self._next_block = 0
+        self._seen: list[AnyPart] = []
+        self._closing = False
+        # The part that flows: its next fragment needs no second look.
+        self._flowing = -1
+        self._head = self._tail = b""
+
+    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+        out: list[bytes] = []
+        for event in events:
+            if type(event) is PartDelta:
+                if event.citation is None:
+                    out.append(self.fragment(event.index, event.text))
+                else:
+                    out += self._on_delta(event)
+            else:
+                out += _HANDLERS[type(event)](self, event)
+        return b"".join(out)
+
+    @abstractmethod
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part. Of the one that flows it stands between `_head` and `_tail`; others ask `_on_delta`."""
+
+    def close(self) -> bytes:
+        return b""
+
+    # ── how the codec spells it ──
+
+    @abstractmethod
+    def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
+        """What comes before all blocks. The notes are those of this family, None if the answer is of another."""
+
+    @abstractmethod
+    def _ending(self, event: Finished, completion: Completion) -> list[bytes]:
+        """What comes behind all blocks. The completion names the parts that were told, for the log."""
+
+    @abstractmethod
+    def _failure(self, failure: Failure) -> bytes: ...
+
+    @abstractmethod
+    def _open(self, part: Outgoing) -> list[bytes]:
+        """A call starts at once. Text and thoughts start with their first fragment: they may be empty and signed."""
+
+    @abstractmethod
+    def _start_call(self, part: Outgoing) -> bytes: ...
+
+    @abstractmethod
+    def _start_flow(self, part: Outgoing) -> list[bytes]: ...
+
+    @abstractmethod
+    def _piece(self, part: Outgoing, text: str) -> bytes:
+        """A fragment in the block of this part."""
+
+    @abstractmethod
+    def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]: ...
+
+    @abstractmethod
+    def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
+        """The signature of a thought, in the block of its text."""
+
+    @abstractmethod
+    def _tell_empty(self, part: Outgoing) -> list[bytes]:
+        """All of a block without text."""
+
+    @abstractmethod
+    def _spell(self, block: WireValue) -> list[bytes]:
+        """A block that is known whole, told as a client of a stream expects it."""
+
+    @abstractmethod
+    def _stop(self, block: int) -> bytes: ...
+
+    # ── the message ──
+
+    def _on_start(self, event: StreamStart) -> list[bytes]:
+        if self._begun:
+            return []
+        self._begun = True
+        notes = None if event.metadata is None else event.metadata.get(self._family)
+        self._native = notes is not None
+        return [self._opening(event, notes)]
+
+    def _begin(self) -> list[bytes]:
+        return [] if self._begun else self._on_start(StreamStart())
+
+    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
+        self._usage = event.usage
+        return []
+
+    def _on_finished(self, event: Finished) -> list[bytes]:
+        out = self._begin()
+        for finish in event.others:
+            self._log.drop(finish or event, "", "a further candidate", "one answer is streamed")
+        self._closing = True
+        for part in self._queue:
+            part.end = part.end or PartEnd(part.index)
+        out += self._advance()
+        return out + self._ending(event, Completion((Message("assistant", tuple(self._seen)),)))
+
+    def _on_failed(self, event: StreamFailed) -> list[bytes]:
+        """What is open stays open: nothing after this says that it was whole."""
+        return [self._failure(event.failure)]
+
+    # ── one block after the other ──
+
+    def _on_part_start(self, event: PartStart) -> list[bytes]:
+        out = self._begin()
+        if event.candidate:
+            self._log.drop(event.part, "", "a further candidate", "one answer is streamed")
+            return out
+        part = self._parts[event.index] = Outgoing(event.index, event.part)
+        self._queue.append(part)
+        return out + self._open(part) if len(self._queue) == 1 else out
+
+    def _on_delta(self, event: PartDelta) -> list[bytes]:
+        part = self._parts.get(event.index)
+        if part is None:
+            return []
+        if part is not self._queue[0]:
+            part.waiting.append(event)
+            return []
+        return self._deliver(part, event)
+
+    def _on_part_end(self, event: PartEnd) -> list[bytes]:
+        part = self._parts.pop(event.index, None)
+        if part is None:
+            return []
+        part.end = event
+        return self._advance()
+
+    def _advance(self) -> list[bytes]:
+        """Closes what has ended, as far as order allows, and opens the next."""
+        out: list[bytes] = []
+        while self._queue:
+            part = self._queue[0]
+            # Cut: if the stream failed, its block is left open, so the next event decides.
+            if part.end is None or (part.end.incomplete and not self._closing):
+                break
+            out += self._shut(part, part.end)
+            self._queue.popleft()
+            self._flowing = -1
+            if self._queue:
+                out += self._open_waiting(self._queue[0])
+        return out
+
+    def _open_waiting(self, part: Outgoing) -> list[bytes]:
+        if part.end is not None and part.end.signature is not None and isinstance(part.part, Text | ToolCall):
+            part.part = replace(part.part, signature=part.end.signature)
+        out = self._open(part)
+        text = "".join([delta.text for delta in part.waiting])
+        for delta in part.waiting:
+            if delta.citation is not None:
+                out += self._deliver(part, delta)
+        return out + self._deliver(part, PartDelta(part.index, text)) if text else out
+
+    def _deliver(self, part: Outgoing, delta: PartDelta) -> list[bytes]:
+        if delta.citation is not None:
+            return self._cite(part, delta.citation)
+        if not delta.text:
+            return []
+        if isinstance(part.part, ToolCall):
+            return self._arguments(part, delta.text)
+        return self._flow(part, delta.text) if type(part.part) in _RUNNING else []
+
+    def _flow(self, part: Outgoing, text: str) -> list[bytes]:
+        out = [] if part.block >= 0 else self._start_flow(part)
+        self._flowing, self._head, self._tail = part.index, part.head, part.tail
+        out.append(self._piece(part, text))
+        return out
+
+    def _number(self) -> int:
+        """The number of a block that starts now."""
+        number = self._next_block
+        self._next_block += 1
+        return number
+
+    # ── calls ──
+
+    def _open_call(self, part: Outgoing) -> list[bytes]:
+        call: ToolCall = part.part
+        out = self._spell_signature(call, call.signature)
+        out.append(self._start_call(part))
+        if call.custom:
+            out.append(self._piece(part, _CUSTOM_HEAD))
+        if call.parsed or call.arguments_text is not None:
+            text = call.arguments_text if call.custom else arguments_as_text(call)
+            return out + self._arguments(part, text) if text else out
+        return out
+
+    def _arguments(self, part: Outgoing, text: str) -> list[bytes]:
+        """Fragments of an object flow. What begins as anything else is held: `input` is an object, whatever comes."""
+        if part.part.custom:
+            return [self._piece(part, encode_json(text)[1:-1].decode())]
+        if part.pieces is None:
+            return self._flow(part, text)
+        part.pieces.append(text)
+        if part.odd:
+            return []
+        start = text.lstrip()
+        if start[:1] == "{":
+            text, part.pieces = "".join(part.pieces), None
+            return self._flow(part, text)
+        part.odd = bool(start)
+        return []
+
+    def _end_arguments(self, part: Outgoing) -> list[bytes]:
+        if part.part.custom:
+            return [self._piece(part, _CUSTOM_TAIL)]
+        if part.pieces is None or (part.end is not None and part.end.incomplete and not part.odd):
+            return []
+        text = "".join(part.pieces)
+        call = replace(part.part, arguments=read_arguments(text), arguments_text=text)
+        return [self._piece(part, bytes(arguments_as_object(call)).decode())]
+
+    # ── ends ──
+
+    def _shut(self, part: Outgoing, end: PartEnd) -> list[bytes]:
+        content = part.part
+        self._seen.append(
+            replace(content, incomplete=True) if end.incomplete and type(content) is ToolCall else content
+        )
+        if isinstance(content, Reasoning):
+            return self._shut_reasoning(part, end)
+        if isinstance(content, ToolCall):
+            return self._end_arguments(part) + self._stop_signed(part, end)
+        if isinstance(content, Text | Refusal):
+            if part.block >= 0:
+                return self._stop_signed(part, end)
+            signature = end.signature or getattr(content, "signature", None)
+            return self._tell_empty(part) if signature is None else self._spell_signature(Text(""), signature)
+        return self._spell_all(content)
+
+    def _stop_signed(self, part: Outgoing, end: PartEnd) -> list[bytes]:
+        """A signature that came last travels in a block of its own, behind the one it belongs to."""
+        out = [self._stop(part.block)]
+        if end.signature is None or end.incomplete or end.signature == part.part.signature:
+            return out
+        return out + self._spell(self._carriers.trailing_signature(end.signature))
+
+    def _shut_reasoning(self, part: Outgoing, end: PartEnd) -> list[bytes]:
+        content: Reasoning = part.part
+        metadata = content.metadata if end.metadata is None else (content.metadata or {}) | end.metadata
+        whole = replace(content, text="", signature=end.signature or content.signature, metadata=metadata)
+        if part.block < 0:
+            return self._spell_all(whole)
+        # A signature over a text that was cut would be refused.
+        return [*([] if end.incomplete else self._sign(part, whole)), self._stop(part.block)]
+
+    def _spell_signature(self, part: AnyPart, signature: Signature | None) -> list[bytes]:
+        """A signature that is known already travels before its part, as it does without a stream."""
+        return [] if signature is None else self._spell(self._carriers.tagged_signature(part, signature))
+
+    def _spell_all(self, part: AnyPart) -> list[bytes]:
+        return [piece for block in self._parts_out.encode_part(part, "assistant") for piece in self._spell(block)]
+
+
+_HANDLERS: dict[type[AnyEvent], Callable[[SequentialEncoder, Any], list[bytes]]] = {
+    StreamStart: SequentialEncoder._on_start,  # noqa: SLF001
+    PartStart: SequentialEncoder._on_part_start,  # noqa: SLF001
+    PartEnd: SequentialEncoder._on_part_end,  # noqa: SLF001
+    UsageUpdate: SequentialEncoder._on_usage,  # noqa: SLF001
+    Finished: SequentialEncoder._on_finished,  # noqa: SLF001
+    StreamFailed: SequentialEncoder._on_failed,  # noqa: SLF001
+}
