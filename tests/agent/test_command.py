@@ -16,6 +16,7 @@ import pytest
 from dragoman.agent import SessionStore
 from dragoman.agent.healing import is_whole
 from dragoman.cli.problems import CommandError
+from dragoman.cli.rendering import PlainRenderer, renderer_of
 from dragoman.cli.running import load_tools
 from dragoman.sim.server import Simulator
 from tests.cli.command import COMMAND, environment
@@ -230,6 +231,14 @@ def test_panels_for_people_who_watch(folder: Path, dragoman_sim: Simulator) -> N
     assert "look" in terminal.seen
     assert "… 12 more lines" in terminal.seen
     assert "Let me see [bold]." in terminal.seen
+
+
+@promise("agent:command")
+def test_plain_lines_where_rich_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with renderer_of(as_json=False, expand=False) as renderer:
+        assert isinstance(renderer, PlainRenderer)
 
 
 @promise("agent:command-end", "agent:cancel")

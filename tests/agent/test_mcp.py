@@ -14,6 +14,7 @@ from dragoman.agent import Agent, Rules
 from dragoman.agent.mcp import HttpServer, McpFailed, McpServers, StdioServer, output_of, read_servers, tool_names
 from dragoman.agent.tools import NAME
 from dragoman.drivers import Scripted, ScriptedDriver
+from dragoman.errors import NotConfigured
 from dragoman.ir import Audio, Document, Image, Text
 from tests.support.agents import CLOCK, Story, final, result, results_in, run, step, story_of, types
 from tests.support.promises import promise
@@ -149,6 +150,20 @@ def test_a_server_that_cannot_be_reached_is_told_at_once(address: Any, words: st
                 pass
         left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         assert left == []
+
+    run(session())
+
+
+@promise("agent:mcp-failures")
+def test_without_the_sdk_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+
+    async def session() -> None:
+        async with McpServers({}) as none:  # no servers, no need
+            assert none.tools() == []
+        with pytest.raises(NotConfigured, match=r"pip install 'dragoman\[mcp\]'"):
+            async with McpServers({"tests": STDIO}):
+                pass
 
     run(session())
 
