@@ -30,6 +30,8 @@ from dragoman.streams import StreamEncoder, StreamTranslator
 _RETRY = RetryPolicy(first_delay=0.25, longest_delay=4.0, longest_hint=10.0)
 _BAD_GATEWAY = 502
 """What nobody upstream has told a status for."""
+_OF_HTTP = frozenset({405, 408, 415, 431})
+"""Statuses that no format has words for."""
 _SHOWN_LOSSES = 5
 _LONGEST_HEADER = 2_000
 # Of an upstream's answer in the client's own format.
@@ -303,6 +305,8 @@ def loss_headers(losses: Sequence[Loss]) -> dict[str, str]:
 def refuse(exchange: Exchange, failure: Failure, format: str, headers: Mapping[str, str]) -> int:
     """An error in the client's own words."""
     encoded = told(failure, format)
+    if failure.status in _OF_HTTP:
+        encoded = structs.replace(encoded, status=failure.status)
     with suppress(KeyError):
         headers = {**headers, "www-authenticate": {401: "Bearer"}[encoded.status]}
     exchange.send(encoded.status, {"content-type": "application/json", **encoded.headers, **headers}, encoded.content)

@@ -33,6 +33,15 @@ _VENDORS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 )
 
 
+# Some APIs name the model in the path. Nothing in a name may lead elsewhere, or end the path.
+_NAME = re.compile(r"[!$&-\[\]^_`a-z{|}~]{1,300}")
+_ELSEWHERE = frozenset({"", ".", ".."})
+
+
+def is_name(model: str) -> bool:
+    return _NAME.fullmatch(model) is not None and "?" not in model and _ELSEWHERE.isdisjoint(model.split("/"))
+
+
 class Candidate(Struct, frozen=True):
     """One upstream and the name that the model has there."""
 
@@ -174,6 +183,8 @@ class Router:
         problem: NoSuchModel | None = None
         for target in targets:
             provider, _, model = target.partition("/")
+            if not is_name(model):
+                raise NoSuchModel(model)
             try:
                 upstreams = self._upstreams(provider, format)
             except NotConfigured as error:

@@ -1,0 +1,335 @@
+"""Bad input, keys, limits: the right status, nothing else harmed, nothing told that should not be."""
+
+import gzip
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.gateway.access import Access, Grant, digest_of
+from dragoman.gateway.config import Config, ConfigError
+from dragoman.gateway.http11 import BadRequest, Chunks, parse_head
+from dragoman.gateway.ledger import SqliteLedger
+from dragoman.gateway.server import ServerLimits
+from dragoman.gateway.serving import check_exposure, simulators_at
+from dragoman.sim.server import Simulator
+from tests.gateway.running import RunningGateway, configured, connected, every_format, send, simulated, until_closed
+from tests.gateway.test_failures import chat, provider
+from tests.gateway.test_pairs import path_of
+from tests.sim.test_sim_pairs import FORMATS, MODELS, first
+from tests.sim.wire import DOORS
+from tests.support.promises import promise
+
+GOOD = b'{"model": "as-anthropic-messages/claude-sonnet-5", "messages": [{"role": "user", "content": "Hello"}]}'
+
+
+def raw(head: bytes, body: bytes = b"") -> bytes:
+    return head.replace(b"\n", b"\r\n") + b"\r\n\r\n" + body
+
+
+@pytest.fixture(scope="module")
+def small(dragoman_simulator: Simulator) -> Iterator[RunningGateway]:
+    """With limits that a test can reach."""
+    limits = ServerLimits(body=100_000, head_seconds=0.3, body_seconds=0.3, idle_seconds=5)
+    setting = simulated(dragoman_simulator.url, every_format(dragoman_simulator.url))
+    with RunningGateway(setting, limits) as gateway:
+        yield gateway
+
+
+def status_of(gateway: RunningGateway, request: bytes) -> int:
+    with connected(gateway.url) as sock:
+        sock.sendall(request)
+        answer = sock.recv(65536)
+    return int(answer.split(b" ", 2)[1])
+
+
+LENGTH = b"content-length: %d" % len(GOOD)
+START = b"POST /v1/chat/completions HTTP/1.1\nhost: x\n"
+HEADS = {
+    "fine": (200, START + LENGTH),
+    "doubled user agent": (200, START + b"user-agent: a\nuser-agent: b\n" + LENGTH),
+    "two lengths": (400, START + LENGTH + b"\n" + LENGTH),
+    "length and chunks": (400, START + LENGTH + b"\ntransfer-encoding: chunked"),
+    "other coding": (501, START + b"transfer-encoding: gzip, chunked"),
+    "signed length": (400, START + b"content-length: +5"),
+    "space before colon": (400, START + b"x : y\n" + LENGTH),
+    "folded line": (400, START + b"x: y\n z\n" + LENGTH),
+    "no host": (400, b"POST /v1/chat/completions HTTP/1.1\n" + LENGTH),
+    "two keys": (400, START + b"x-api-key: a\nx-api-key: b\n" + LENGTH),
+    "no HTTP": (400, b"HELLO"),
+    "HTTP/2": (400, b"POST / HTTP/2.0\nhost: x"),
+    "long head": (431, START + b"x: " + b"y" * 70_000),
+    "many headers": (431, START + b"\n".join(b"x%d: y" % n for n in range(300))),
+    "null in a header": (400, START + b"x: \0\n" + LENGTH),
+}
+
+
+@promise("gateway:bad-input")
+@pytest.mark.parametrize("name", HEADS)
+def test_heads(small: RunningGateway, name: str) -> None:
+    status, head = HEADS[name]
+    assert status_of(small, raw(head, GOOD)) == status
+
+
+def test_a_bare_line_feed_is_no_line_end(small: RunningGateway) -> None:
+    assert status_of(small, b"POST / HTTP/1.1\nhost: x\r\n\r\n") == 400
+
+
+BODIES: dict[str, tuple[int, bytes]] = {
+    "no JSON": (400, b"{"),
+    "no object": (400, b"[1]"),
+    "nothing": (400, b""),
+    "invalid UTF-8": (400, b'{"model": "\xff\xfe", "messages": []}'),
+    "deep": (400, b'{"model":"as-gemini/m","messages":' + b"[" * 40_000 + b"]" * 40_000 + b"}"),
+    "wrong type": (400, b'{"model": 5}'),
+    "no model": (400, b'{"messages": []}'),
+    "half a surrogate": (400, b'{"model":"as-gemini/m","messages":[{"role":"user","content":"\\ud800"}]}'),
+    "too large": (413, b'{"model": "' + b"x" * 200_000 + b'"}'),
+}
+
+
+@promise("gateway:bad-input", "gateway:own-words")
+@pytest.mark.parametrize("format", ["openai-chat", "anthropic-messages", "ollama-chat"])
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies(small: RunningGateway, name: str, format: str) -> None:
+    status, body = BODIES[name]
+    got = send(small.url, DOORS[format].path, body, DOORS[format].headers)
+    assert got.status == status, got.body
+    assert DOORS[format].message_of(got.json)
+    assert send(small.url, "/v1/chat/completions", GOOD).status == 200
+
+
+@promise("gateway:bad-input")
+def test_content_types_and_codings(small: RunningGateway) -> None:
+    def status(body: bytes, **headers: str) -> int:
+        told = {name.replace("_", "-"): value for name, value in headers.items()}
+        return send(small.url, "/v1/chat/completions", body, told).status
+
+    assert status(GOOD, content_type="text/plain") == 415
+    assert status(GOOD, content_type="application/json; charset=utf-8") == 200
+    assert status(gzip.compress(GOOD), content_encoding="gzip") == 200
+    assert status(GOOD, content_encoding="gzip") == 400
+    assert status(GOOD, content_encoding="br") == 415
+    assert status(gzip.compress(b" " * (65 << 20)), content_encoding="gzip") == 413
+
+
+@promise("gateway:bad-input")
+@pytest.mark.parametrize("part", [START, raw(START + b"content-length: 900", b"{")], ids=["head", "body"])
+def test_who_drips_is_not_waited_for(small: RunningGateway, part: bytes) -> None:
+    with connected(small.url) as sock:
+        sock.sendall(part)
+        answer = until_closed(sock)
+    assert b" 408 " in answer.split(b"\r\n")[0]
+
+
+@promise("gateway:bad-input")
+def test_chunks_pipelines_and_continue(small: RunningGateway) -> None:
+    chunks = b"5\r\n" + GOOD[:5] + b"\r\n%x;a=b\r\n" % (len(GOOD) - 5) + GOOD[5:] + b"\r\n0\r\nx: y\r\n\r\n"
+    first_request = raw(START + b"transfer-encoding: chunked", chunks)
+    second = raw(START + LENGTH + b"\nconnection: close", GOOD)
+    with connected(small.url) as sock:
+        for byte in first_request:
+            sock.sendall(bytes([byte]))
+        sock.sendall(second)
+        answers = until_closed(sock)
+    assert answers.count(b"HTTP/1.1 200 OK") == 2
+    with connected(small.url) as sock:
+        sock.sendall(raw(START + LENGTH + b"\nexpect: 100-continue"))
+        assert sock.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        sock.sendall(GOOD)
+        assert sock.recv(15) == b"HTTP/1.1 200 OK"
+    with connected(small.url) as sock:
+        sock.sendall(raw(START + b"content-length: 99999999\nexpect: 100-continue"))
+        assert b" 413 " in sock.recv(100)
+
+
+@pytest.mark.parametrize("body", [b"x\r\n", b"5\r\nabcdefg", b"-1\r\n", b"1" * 300, b"FFFFFFFFF\r\n"])
+def test_chunks_that_are_none(body: bytes) -> None:
+    with pytest.raises(BadRequest):
+        Chunks().feed(body)
+
+
+def test_an_absolute_address_is_a_path() -> None:
+    head = parse_head(b"GET http://x.example/v1/models?a=b#c HTTP/1.1\r\nhost: x")
+    assert (head.path, head.query) == ("/v1/models", "a=b")
+
+
+PLAIN = "arn:aws:bedrock:us-east-1::model@x_y.z-1"
+
+
+@promise("gateway:no-ssrf")
+@pytest.mark.parametrize(
+    "name", [PLAIN, "../../_sim/requests", "x@evil.example/", "http://evil.example", "a?b#c", "%2e%2e/x", "a\r\nb: c"]
+)
+@pytest.mark.parametrize("target", ["gemini", "bedrock-converse"])
+def test_a_name_changes_no_address(gateway: RunningGateway, dragoman_sim: Simulator, target: str, name: str) -> None:
+    got = send(gateway.url, "/v1/chat/completions", chat(f"as-{target}/{name}"))
+    if name == PLAIN:
+        assert dragoman_sim.requests[-1].path.startswith(("/v1beta/models/arn", "/model/arn"))
+    else:
+        assert (got.status, dragoman_sim.requests) == (404, [])
+
+
+# ── keys ──
+
+KEYED: dict[str, Any] = {
+    "openai-chat": {"authorization": "Bearer sesame-key"},
+    "openai-responses": {"authorization": "Bearer sesame-key"},
+    "anthropic-messages": {"x-api-key": "sesame-key", "anthropic-version": "2026-10-21"},
+    "gemini": {"x-goog-api-key": "sesame-key"},
+    "vertex": {"authorization": "Bearer sesame-key"},
+    "ollama-chat": {"authorization": "Bearer sesame-key"},
+    "bedrock-converse": {"authorization": "Bearer sesame-key"},
+}
+
+
+@pytest.fixture(scope="module")
+def locked(dragoman_simulator: Simulator) -> Iterator[RunningGateway]:
+    text = f'[server]\nkeys = ["sha256:{digest_of("sesame-key")}"]\n'
+    setting = configured(text)
+    with RunningGateway(simulated(dragoman_simulator.url, setting.config)) as gateway:
+        yield gateway
+
+
+@promise("gateway:auth-styles", "gateway:keys", "gateway:own-words")
+@pytest.mark.parametrize("format", FORMATS)
+def test_each_client_shows_its_key_in_its_own_way(locked: RunningGateway, format: str) -> None:
+    path, body = path_of(format, MODELS[format], streamed=False), first(format)
+    assert send(locked.url, path, body, KEYED[format]).status == 200
+    wrong = {name: value.replace("sesame", "other") for name, value in KEYED[format].items()}
+    for headers in (wrong, {}):
+        got = send(locked.url, path, body, headers)
+        failure = dragoman.decode_error(got.body, format, status=got.status, headers=got.headers)
+        assert got.status in {400, 401, 403}
+        assert failure.kind in {"authentication", "permission", "invalid_request"}
+        assert "key" not in KEYED or "sesame" not in got.body.decode()
+    if format == "gemini":
+        assert send(locked.url, f"{path}?key=sesame-key", body).status == 200
+
+
+@promise("gateway:loopback")
+def test_it_listens_elsewhere_only_with_keys() -> None:
+    check_exposure("127.0.0.1", Access((), {}))
+    check_exposure("::1", Access((), {}))
+    check_exposure("0.0.0.0", Access(("a-key",), {}))  # noqa: S104
+    for host in ("0.0.0.0", "::", "192.168.1.5", "example.com"):  # noqa: S104
+        with pytest.raises(ConfigError):
+            check_exposure(host, Access((), {}))
+    assert Config().server.host == "127.0.0.1"
+
+
+@promise("gateway:no-secrets")
+def test_keys_are_told_to_nobody(dragoman_simulator: Simulator) -> None:
+    text = '[server]\nkeys = ["client-secret-key"]\n' + provider(
+        "p", dragoman_simulator.url, fault="status=401; message=bad key any-key"
+    ).replace('"any-key"', '"upstream-secret-key"').replace("any-key", "upstream-secret-key")
+    with RunningGateway(configured(text)) as gateway:
+        headers = {"authorization": "Bearer client-secret-key"}
+        told = [
+            send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"), headers),
+            send(gateway.url, "/v1/messages", {**first("anthropic-messages"), "model": "p/m"}, headers),
+            send(gateway.url, "/metrics", headers=headers, method="GET"),
+            send(gateway.url, "/health", method="GET"),
+        ]
+        log = json.dumps(gateway.log.lines)
+    everything = log + "".join(got.body.decode() + str(got.headers) for got in told)
+    assert "secret-key" not in everything
+
+
+@promise("gateway:keys", "gateway:limits")
+def test_virtual_keys(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+    file = tmp_path / "gateway.db"
+    ledger = SqliteLedger(str(file))
+    ledger.create(Grant(name="ada", digest=digest_of("k-ada"), models=("anthropic/*",)))
+    ledger.create(Grant(name="old", digest=digest_of("k-old"), expires=time.time() - 1))
+    ledger.create(Grant(name="slow", digest=digest_of("k-slow"), requests_per_minute=2))
+    ledger.create(Grant(name="poor", digest=digest_of("k-poor"), budget=0.000001))
+    text = f'[server]\ndatabase = "{file}"\n[prices."claude-sonnet-5"]\ninput = 3\noutput = 15\n'
+    with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
+
+        def status(key: str, model: str = "anthropic/claude-sonnet-5") -> int:
+            headers = {"authorization": f"Bearer {key}"}
+            return send(gateway.url, "/v1/chat/completions", chat(model), headers).status
+
+        assert (status("k-ada"), status("k-ada", "gemini/gemini-3.6-flash")) == (200, 404)
+        assert (status("k-old"), status("k-nobody")) == (401, 401)
+        assert [status("k-slow") for _ in range(3)] == [200, 200, 429]
+        assert status("k-poor") == 200
+        gateway.requests(8)
+        assert status("k-poor") == 402
+        ledger.revoke("ada")
+        time.sleep(2.1)
+        assert status("k-ada") == 401
+    rows = {row.key: row for row in ledger.usage() if row.key and row.upstream}
+    assert rows["slow"].requests == 2
+    assert rows["poor"].cost > 0
+    assert b"k-ada" not in file.read_bytes()
+    ledger.close()
+
+
+# ── doors ──
+
+LISTS = {"/v1/models": ("data", "id"), "/v1beta/models": ("models", "name"), "/api/tags": ("models", "name")}
+
+
+@promise("gateway:doors")
+def test_models_are_listed_in_each_shape(gateway: RunningGateway) -> None:
+    for path, (items, name) in LISTS.items():
+        entries = send(gateway.url, path, method="GET").json[items]
+        assert any("as-anthropic-messages/claude-sonnet-5" in entry[name] for entry in entries), path
+    anthropic = send(gateway.url, "/v1/models", headers=DOORS["anthropic-messages"].headers, method="GET").json
+    assert anthropic["data"][0]["type"] == "model"
+    shown = send(gateway.url, "/api/show", {"model": "as-gemini/gemini-3.6-flash"}).json
+    assert "tools" in shown["capabilities"]
+    assert send(gateway.url, "/api/version", method="GET").json["version"]
+    assert send(gateway.url, "/health", method="GET").json["status"] == "ok"
+    assert send(gateway.url, "/", method="HEAD").status == 200
+    assert send(gateway.url, "/nowhere").status == 404
+    assert send(gateway.url, "/v1/messages", method="GET").status == 405
+
+
+@promise("gateway:doors")
+@pytest.mark.parametrize(
+    ("path", "format"),
+    [
+        ("/openai/deployments/as-gemini%2Fgemini-3.6-flash/chat/completions?api-version=1", "openai-chat"),
+        ("/v1/projects/p/locations/l/publishers/anthropic/models/as-gemini%2Fgemini-3.6-flash:rawPredict", "anthropic"),
+        ("/v1/projects/p/locations/l/publishers/anthropic/models/claude-sonnet-5:rawPredict", "anthropic"),
+        ("/v1beta1/publishers/google/models/as-anthropic-messages%2Fclaude-sonnet-5:generateContent", "vertex"),
+        ("/v1/models/as-anthropic-messages%2Fclaude-sonnet-5:generateContent", "gemini"),
+        ("/v1beta/models/as-anthropic-messages/claude-sonnet-5:generateContent", "gemini"),
+    ],
+)
+def test_other_paths(gateway: RunningGateway, path: str, format: str) -> None:
+    body = first("anthropic-messages" if format == "anthropic" else format)
+    body.pop("model", None)
+    if format == "anthropic":
+        body["anthropic_version"] = "vertex-2023-10-16"
+    got = send(gateway.url, path, body)
+    assert got.status == 200, got.body
+
+
+@promise("gateway:count-tokens")
+def test_tokens_are_counted_or_estimated(gateway: RunningGateway, dragoman_sim: Simulator) -> None:
+    body = {"model": "claude-sonnet-5", "messages": [{"role": "user", "content": "How many tokens are these?"}]}
+    headers = DOORS["anthropic-messages"].headers
+    exact = send(gateway.url, "/v1/messages/count_tokens", body, headers)
+    assert exact.json == send(dragoman_sim.url, "/v1/messages/count_tokens", body, headers).json
+    other = send(gateway.url, "/v1/messages/count_tokens", {**body, "model": "gemini/m"}, headers)
+    assert other.headers["x-dragoman-estimated"] == "true"
+    assert 5 <= other.json["input_tokens"] <= 30
+    contents = {"contents": [{"role": "user", "parts": [{"text": "How many tokens are these?"}]}]}
+    for model in ("gemini-3.6-flash", "as-anthropic-messages%2Fm"):
+        assert send(gateway.url, f"/v1beta/models/{model}:countTokens", contents).json["totalTokens"] > 4
+
+
+def test_a_half_open_connection_is_let_go(small: RunningGateway) -> None:
+    with connected(small.url) as sock:
+        sock.shutdown(socket.SHUT_WR)
+        assert until_closed(sock) == b""
+    assert simulators_at("")
