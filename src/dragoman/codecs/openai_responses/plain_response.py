@@ -110,6 +110,8 @@ def _template(status: str, reason: str | None) -> bytes:
 
 _WHOLE, _CUT = _template("completed", None), _template("incomplete", "max_output_tokens")
 _FINISHES = frozenset({"stop", "length", "tool_calls"})
+_INVENTED = invent_id(INVENTED_ID, 0)[:-1]
+"""How the ids of items begin in an answer that has none of its own."""
 
 
 def encode_plain_response(completion: Completion) -> bytes | None:
@@ -120,8 +122,9 @@ def encode_plain_response(completion: Completion) -> bytes | None:
         return None
     if usage.metadata is not None and FAMILY in usage.metadata:
         return None
-    answer_id = completion.id or INVENTED_ID
-    items = _items(messages[0], answer_id)
+    answer_id = completion.id
+    invented = _INVENTED if not answer_id else invent_id(answer_id, 0)[:-1]
+    items = _items(messages[0], invented)
     if items is None:
         return None
     created, model, read, written = completion.created or 0, completion.model or "", usage.input, usage.output
@@ -136,19 +139,18 @@ def encode_plain_response(completion: Completion) -> bytes | None:
     )
     told = (encode_json(model), encode_json(items))
     if finish.reason == "length":
-        return _CUT % (encode_json(answer_id), created, *told, *counts)
-    return _WHOLE % (encode_json(answer_id), created, created, *told, *counts)
+        return _CUT % (encode_json(answer_id or INVENTED_ID), created, *told, *counts)
+    return _WHOLE % (encode_json(answer_id or INVENTED_ID), created, created, *told, *counts)
 
 
-def _items(message: Message, seed: str) -> list[WireValue] | None:
-    """A text, then calls, each an item with an id of its own."""
+def _items(message: Message, invented: str) -> list[WireValue] | None:
+    """A text, then calls, each an item with an id of its own, which begins like this and ends with its place."""
     content: Any = content_held(message)
     if message.name is not None or (message.metadata is not None and FAMILY in message.metadata):
         return None
     if type(content) is str:
         content = (Text(content),)
     items: list[WireValue] = []
-    invented = invent_id(seed, 0)[:-1]
     for part in content:
         if type(part) is ToolCall:
             if part.custom or part.incomplete or part.signature is not None:
