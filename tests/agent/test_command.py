@@ -222,7 +222,6 @@ def test_somebody_is_asked(folder: Path, dragoman_sim: Simulator, answer: str, c
 
 @promise("agent:command")
 def test_panels_for_people_who_watch(folder: Path, dragoman_sim: Simulator) -> None:
-    pytest.importorskip("rich", reason="the extra cli is not installed")
     dragoman_sim.play(calls(LOOK, text="Let me see [bold]."), {"text": "Nothing there."})
     terminal = Terminal(arguments_of(dragoman_sim, "Look"), folder)
     terminal.until("tokens in")
@@ -292,7 +291,6 @@ def test_exit_codes(folder: Path, dragoman_sim: Simulator) -> None:
 
 @promise("agent:command", "agent:mcp-json")
 def test_tools_of_an_mcp_server(folder: Path, dragoman_sim: Simulator) -> None:
-    pytest.importorskip("mcp", reason="the extra mcp is not installed")
     entry = {"command": sys.executable, "args": [str(SERVER)]}
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"tests": entry}}))
     dragoman_sim.play(calls(("add", {"a": 2, "b": 3})), {"text": "Five."})

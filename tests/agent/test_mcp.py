@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import mcp_types
 import pytest
 
 from dragoman.agent import Agent, Rules
@@ -19,7 +20,6 @@ from dragoman.ir import Audio, Document, Image, Text
 from tests.support.agents import CLOCK, Story, final, result, results_in, run, step, story_of, types
 from tests.support.promises import promise
 
-mcp_types = pytest.importorskip("mcp_types", reason="the extra mcp is not installed")
 SERVER = Path(__file__).parent / "fixtures" / "mcp_server.py"
 STDIO = StdioServer(command=sys.executable, args=[str(SERVER)], env={"MCP_TEST": "yes"})
 

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import pytest
+import jsonschema  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.agent.validation import problems_of
 from tests.support.promises import promise
-
-jsonschema = pytest.importorskip("jsonschema", reason="it comes with the extra mcp")
 
 LEAVES = st.sampled_from([None, True, False, -1, 0, 1, 2, 0.5, 1.0, "", "a", "ab", "b1"])
 VALUES = st.recursive(
