@@ -76,7 +76,7 @@ _EXPECTED = re.compile(r"^Expected (?P<expected>.*), got (?P<got>.*)$", re.DOTAL
 class WireReader(Generic[W]):
     """Decodes one wire type.
 
-    `aliases` maps other spellings of a key to the one the structs use; `lone_elements` takes an object for a list of one.
+    `aliases` maps other spellings of a key to the one the structs use; `lone_elements` takes an object for a list.
     """
 
     def __init__(
