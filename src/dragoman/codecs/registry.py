@@ -70,7 +70,7 @@ class Codec(Struct, frozen=True):
 
 
 def formats(kind: Literal["wire", "compatible", "record"] | None = "wire") -> tuple[str, ...]:
-    """Names of the formats that APIs speak; of servers that speak one of them their own way; of records; or (None) all."""
+    """Names of the formats that APIs speak, of servers that speak one their own way, of records, or (None) of all."""
     kinds = {"wire": _FORMATS, "compatible": _COMPATIBLE, "record": _RECORDS}
     return tuple(kinds[kind]) if kind is not None else tuple(name for names in kinds.values() for name in names)
 
