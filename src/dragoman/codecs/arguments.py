@@ -14,6 +14,7 @@ _LINE_BREAK, _BACKSLASH = b"\n\\"
 
 UNPARSED_KEY = "unparsed_arguments"
 """Object formats carry argument text that is no JSON object as {"unparsed_arguments": text}; it comes back as text."""
+_WRAPPER = f'{{"{UNPARSED_KEY}":'
 
 
 def read_arguments(text: str) -> Raw | UnsetType:
@@ -63,3 +64,12 @@ def unwrap_arguments(held: Raw) -> tuple[Raw | UnsetType, str | None]:
         if len(value) == 1 and isinstance(value[UNPARSED_KEY], str):
             return UNSET, value[UNPARSED_KEY]
     return held, None
+
+
+def unwrap_fragment(text: str) -> str:
+    """Undo it in a stream, where the wrapper comes whole, in the first fragment of its call."""
+    if text.startswith(_WRAPPER):
+        held = exact_json(text)
+        inner = None if held is None else unwrap_arguments(held)[1]
+        return text if inner is None else inner
+    return text

@@ -5,9 +5,17 @@ dragoman:1:<kind>:<family>:<id>:<data>. Who carries what under which kind is the
 
 from __future__ import annotations
 
+from msgspec import Raw
+
 from dragoman.ir import Signature
+from dragoman.ir.notes import Extra
 
 TAG = "dragoman:1:"
+
+SIGNED: Extra = {"~tagged": Raw(b"true")}
+"""On a part whose signature came in a tagged block: it goes back the same way."""
+SIGNED_AFTER: Extra = {"~tagged": Raw(b'"after"')}
+"""The same, where the block stood behind its part."""
 
 
 def is_tagged(text: object) -> bool:

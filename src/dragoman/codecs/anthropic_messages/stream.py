@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages import carriers
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import decode_error
 from dragoman.codecs.anthropic_messages.messages import decode_call, named
-from dragoman.codecs.anthropic_messages.parts import decode_citation, decode_part, decode_text, own
+from dragoman.codecs.anthropic_messages.parts import decode_citation, decode_part, decode_text
 from dragoman.codecs.anthropic_messages.response import decode_finish, decode_usage
 from dragoman.codecs.anthropic_messages.stream_encoding import EventEncoder
 from dragoman.codecs.anthropic_messages.stream_wire import (
@@ -48,7 +48,8 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_arguments
+from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_fragment
+from dragoman.codecs.blocks import BlockDecoder, HeldEnd, Incoming
 from dragoman.codecs.framing import Limits, NamedEvents, ServerSentEvents
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.templates import Fragment, Templates
@@ -58,16 +59,12 @@ from dragoman.ir import (
     AnyPart,
     Failure,
     Finish,
-    Finished,
     Opaque,
     PartDelta,
     PartEnd,
-    PartStart,
     Reasoning,
     Signature,
-    StreamFailed,
     StreamStart,
-    Text,
     UsageUpdate,
 )
 from dragoman.ir.notes import Extra
@@ -117,20 +114,16 @@ MOVES: dict[tuple[str, str], str] = {
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Incoming:
-    """One block while its pieces come in."""
-
-    __slots__ = ("changes", "cited", "kind", "part_index", "pieces", "raw", "signature", "wire")
+class _Incoming(Incoming):
+    __slots__ = ("changes", "kind", "raw", "signature", "wire")
 
     def __init__(self, wire: Any, raw: Raw) -> None:
+        super().__init__()
         self.wire = wire
         self.raw = raw
         self.kind: type[Any] = type(wire)
-        self.part_index = -1  # until its part starts
-        self.pieces: list[str] = []
         self.changes: dict[str, list[str] | Raw] = {}
         self.signature: Any = getattr(wire, "signature", None)
-        self.cited = False
 
     @property
     def begun(self) -> bool:
@@ -145,27 +138,15 @@ class _Incoming:
         )
 
 
-class PayloadDecoder:
+class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     """Payloads of one stream in, events out."""
 
     def __init__(self) -> None:
-        self._events: list[AnyEvent] = []
-        self._next_index = 0
-        self._state = BEFORE
+        super().__init__(SOURCE, FAMILY, MOVES, BEFORE)
         self._message_id: str | None = None
         self._ending = Ending()
-        self._late: Extra = {}
         self._usage: dict[str, Raw] | None = None
-        self._blocks: dict[int, _Incoming] = {}
-        self._stopped: set[int] = set()
-        self._calls: list[AnyPart] = []
-        self._names: dict[str, str] = {}
-        self._held: _HeldEnd | None = None
-        self._carrier: ThinkingBlock | None = None  # a tagged block with the signature of the part that follows it
-        # The block that flows: its next fragment needs no second look.
-        self._flowing = -1
         self._flow_kind: type[Any] = Ping
-        self._flow_part = -1
         self.templates = Templates(self._look)
 
     @staticmethod
@@ -237,16 +218,6 @@ class PayloadDecoder:
             self._break_off(Failure("truncated", "the stream ended without message_stop"))
         return self._take()
 
-    def _take(self) -> list[AnyEvent]:
-        events, self._events = self._events, []
-        return events
-
-    def _move(self, event: str, *, about: str = "") -> None:
-        state = MOVES.get((self._state, event))
-        if state is None:
-            raise IllegalEvent(event=event + about, state=self._state, source=SOURCE)
-        self._state = state
-
     # ── the message ──
 
     def _on_message_start(self, event: MessageStart, payload: bytes) -> None:  # noqa: ARG002
@@ -298,21 +269,12 @@ class PayloadDecoder:
     def _on_message_stop(self, event: MessageStop, payload: bytes) -> None:  # noqa: ARG002
         self._move("message_stop")
         self._end_blocks()
-        self._events.append(Finished(self._finish(), metadata={FAMILY: self._late} if self._late else None))
+        self._tell_finish()
 
     def _finish(self) -> Finish:
         ending = self._ending
         finish = decode_finish(ending.stop_reason, self._calls, ending.stop_sequence, ending.stop_details)
         return finish or Finish("unknown")
-
-    def _end_blocks(self) -> None:
-        """The answer is complete. What was never stopped ends here; a last call under `max_tokens` was cut."""
-        for index in list(self._blocks):
-            self._end_block(index)
-        self._put_carrier_back()
-        held = self._held
-        cut = held is not None and held.is_call and held.end.index == self._next_index - 1
-        self._release(incomplete=cut and self._finish().reason == "length")
 
     def _on_ping(self, event: Ping, payload: bytes) -> None:
         """Says nothing."""
@@ -320,16 +282,6 @@ class PayloadDecoder:
     def _on_error(self, event: ErrorEvent | None, payload: bytes) -> None:  # noqa: ARG002
         self._move("error")
         self._break_off(decode_error(payload))
-
-    def _break_off(self, failure: Failure) -> None:
-        self._flowing = -1
-        # Whether a held call was cut would have been told by the stop reason: it is not offered either.
-        self._release(incomplete=self._held is not None and self._held.is_call)
-        for block in self._blocks.values():
-            if block.part_index >= 0:
-                self._events.append(PartEnd(block.part_index, incomplete=True))
-        self._blocks.clear()
-        self._events.append(StreamFailed(failure))
 
     # ── blocks ──
 
@@ -400,30 +352,13 @@ class PayloadDecoder:
             said = f"content_block_stop of unknown block {event.index}"
             raise IllegalEvent(event=said, state=self._state, source=SOURCE)
 
-    def _end_block(self, index: int) -> None:
-        if self._flowing == index:
-            self._flowing = -1
-        self._stopped.add(index)
-        block = self._blocks.pop(index)
+    def _end(self, block: _Incoming) -> None:
         _END_BLOCK.get(block.kind, PayloadDecoder._end_whole)(self, block)
 
     # ── parts ──
 
-    def _start(self, part: AnyPart) -> int:
-        index = self._next_index
-        self._next_index = index + 1
-        self._events.append(PartStart(index, part))
-        return index
-
-    def _whole(self, part: AnyPart) -> None:
-        """A part that is told at once. The end carries the signature, except of what is nothing else."""
-        self._release()
-        self._put_carrier_back()
-        if isinstance(part, Text | Reasoning) and not (isinstance(part, Reasoning) and part.redacted):
-            index = self._start(replace(part, signature=None))
-            self._events.append(PartEnd(index, part.signature))
-        else:
-            self._events.append(PartEnd(self._start(part)))
+    def _part_of(self, carrier: ThinkingBlock) -> AnyPart:
+        return decode_part(carrier)
 
     def _flow(self, index: int, block: _Incoming, delta: Any) -> None:
         """A fragment. The first one starts the part of a text or a thought: a tagged block turns out to be neither."""
@@ -434,7 +369,7 @@ class PayloadDecoder:
             self._start_part(block)
         if block.kind is ToolUseBlock and not block.pieces:
             block.pieces.append(text)
-            text = _unwrapped(text)
+            text = unwrap_fragment(text)
         self._events.append(PartDelta(block.part_index, text))
         self._flowing, self._flow_kind, self._flow_part = index, type(delta), block.part_index
 
@@ -474,16 +409,16 @@ class PayloadDecoder:
         if signature is not None:
             notes |= carriers.TAGGED[FAMILY]
         end = PartEnd(block.part_index, signature, metadata={FAMILY: notes} if notes else None)
-        self._hold(_HeldEnd(end, may_sign=not empty and signature is None))
+        self._hold(HeldEnd(end, may_sign=not empty and signature is None))
 
     def _end_call(self, block: _Incoming) -> None:
         if not block.pieces:
             # No fragment: then what stood at the start is the input, and nothing at all means no arguments.
             held = block.wire.input
             text = "" if held is UNSET else bytes(held).decode()
-            text = "{}" if text in _PLACEHOLDERS else _unwrapped(text)
+            text = "{}" if text in _PLACEHOLDERS else unwrap_fragment(text)
             self._events.append(PartDelta(block.part_index, text))
-        self._hold(_HeldEnd(PartEnd(block.part_index), may_sign=block.signature is None, is_call=True))
+        self._hold(HeldEnd(PartEnd(block.part_index), may_sign=block.signature is None, is_call=True))
 
     def _end_thinking(self, block: _Incoming) -> None:
         flowed = block.part_index >= 0
@@ -493,10 +428,8 @@ class PayloadDecoder:
             part: Any = decode_part(wire) if tagged is None else tagged
             self._events.append(PartEnd(block.part_index, part.signature, metadata=part.metadata))
         elif isinstance(tagged, Signature):
-            self._release()
-            self._put_carrier_back()
-            self._carrier = wire
-        elif not self._sign_held(wire):
+            self._keep_carrier(wire)
+        elif not self._sign_held(carriers.read_trailing(wire)):
             self._whole(decode_part(wire) if tagged is None else tagged)
 
     def _end_whole(self, block: _Incoming) -> None:
@@ -507,42 +440,6 @@ class PayloadDecoder:
             self._whole(Opaque(FAMILY, "tool_result", block.raw))
         else:
             self._whole(named(decode_part(wire), self._names))
-
-    # ── what waits for the next event ──
-
-    def _hold(self, held: _HeldEnd) -> None:
-        self._release()
-        self._held = held
-
-    def _release(self, *, incomplete: bool = False) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            self._events.append(replace(held.end, incomplete=True) if incomplete else held.end)
-
-    def _sign_held(self, wire: ThinkingBlock) -> bool:
-        """A tagged block that follows the part whose signature it carries."""
-        signature = carriers.read_trailing(wire)
-        held = self._held
-        if signature is None or held is None or not held.may_sign or self._carrier is not None:
-            return False
-        notes = own(held.end.metadata) | carriers.TAGGED_AFTER[FAMILY]
-        self._events.append(replace(held.end, signature=signature, metadata={FAMILY: notes}))
-        self._held = None
-        return True
-
-    def _put_carrier_back(self) -> None:
-        """No part followed that could be signed: then the tagged block is a block as any."""
-        carrier, self._carrier = self._carrier, None
-        if carrier is not None:
-            self._whole(decode_part(carrier))
-
-
-class _HeldEnd(Struct, frozen=True, gc=False):
-    """The end of a text or a call, until it is known whether it is signed or cut."""
-
-    end: PartEnd
-    may_sign: bool
-    is_call: bool = False
 
 
 _FLOWING: dict[type[Any], type[Any]] = {TextBlock: TextDelta, ThinkingBlock: ThinkingDelta, ToolUseBlock: InputDelta}
@@ -567,20 +464,10 @@ _DELTA_KEYS = {
     for kind in (TextDelta, InputDelta, ThinkingDelta, SignatureDelta, CitationDelta)
 }
 _PLACEHOLDERS = {"", "{}", '""', "null"}
-_WRAPPER = f'{{"{UNPARSED_KEY}":'
 
 
 def _not_an_event(error: Exception) -> DecodeError:
     return DecodeError(path="$", expected="an event", got=str(error), source=SOURCE)
-
-
-def _unwrapped(text: str) -> str:
-    """Argument text that is no JSON object crosses in a wrapper, whole in its first fragment."""
-    if text.startswith(_WRAPPER):
-        held = exact_json(text)
-        inner = None if held is None else unwrap_arguments(held)[1]
-        return text if inner is None else inner
-    return text
 
 
 def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:

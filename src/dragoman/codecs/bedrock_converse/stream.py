@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
-from msgspec.structs import replace
+from msgspec import UNSET, Raw
 
-from dragoman.codecs.arguments import UNPARSED_KEY, unwrap_arguments
+from dragoman.codecs.arguments import UNPARSED_KEY, unwrap_fragment
 from dragoman.codecs.bedrock_converse import carriers
 from dragoman.codecs.bedrock_converse.errors import ERROR_TYPE, decode_error
 from dragoman.codecs.bedrock_converse.event_encoder import EventEncoder
 from dragoman.codecs.bedrock_converse.frames import CALL, REASONING, TEXT, Fragments
 from dragoman.codecs.bedrock_converse.messages import SERVER_CALL, TYPED, decode_blocks
-from dragoman.codecs.bedrock_converse.parts import decode_citation, decode_part, own
+from dragoman.codecs.bedrock_converse.parts import decode_citation, decode_part
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.response import FURTHER, decode_finish, decode_usage, is_modelled
 from dragoman.codecs.bedrock_converse.stream_wire import (
@@ -31,6 +30,7 @@ from dragoman.codecs.bedrock_converse.stream_wire import (
     WireEvent,
 )
 from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, ReasoningText
+from dragoman.codecs.blocks import BlockDecoder, HeldEnd, Incoming
 from dragoman.codecs.framing import AwsEventStream, Limits
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireReader
@@ -41,13 +41,10 @@ from dragoman.ir import (
     AnyPart,
     Failure,
     Finish,
-    Finished,
     PartDelta,
     PartEnd,
-    PartStart,
     Reasoning,
     Signature,
-    StreamFailed,
     StreamStart,
     Text,
     ToolCall,
@@ -92,51 +89,27 @@ _FAULTS = ("exception", "error", "failure", "fault")
 _WHOLE = "whole"
 
 
-class _Incoming:
-    """One block while its pieces come in."""
-
-    __slots__ = ("cited", "entries", "kind", "part_index", "pieces", "signature", "told")
+class _Incoming(Incoming):
+    __slots__ = ("entries", "kind", "signature", "told")
 
     def __init__(self, kind: str) -> None:
+        super().__init__()
         self.kind = kind
-        self.part_index = -1  # until its part starts
-        self.pieces: list[str] = []
         self.entries: dict[str, Any] = {}
         """Of a block that is told whole: what stood at its start, and what its deltas added."""
         self.signature = ""
         self.told = False
         """Whether it has text."""
-        self.cited = False
 
 
-class _HeldEnd(Struct, frozen=True, gc=False):
-    """The end of a text or a call, until it is known whether it is signed or cut."""
-
-    end: PartEnd
-    may_sign: bool
-    is_call: bool = False
-
-
-class PayloadDecoder:
+class PayloadDecoder(BlockDecoder[_Incoming, Block]):
     """Payloads of one stream in, events out."""
 
     def __init__(self) -> None:
-        self._events: list[AnyEvent] = []
-        self._next_index = 0
-        self._state = BEFORE
+        super().__init__(SOURCE, FAMILY, MOVES, BEFORE)
         self._begun = False
         self._stop = MessageStop()
-        self._late: Extra = {}
-        self._blocks: dict[int, _Incoming] = {}
-        self._stopped: set[int] = set()
-        self._calls: list[AnyPart] = []
-        self._names: dict[str, str] = {}
-        self._held: _HeldEnd | None = None
-        self._carrier: Block | None = None  # a tagged block with the signature of the part that follows it
-        # The block that flows: its next fragment needs no second look.
-        self._flowing = -1
         self._flow_kind = ""
-        self._flow_part = -1
         self.templates = Templates()
         self.templates.framed = self._fragments = Fragments()
 
@@ -190,21 +163,11 @@ class PayloadDecoder:
     def close(self) -> list[AnyEvent]:
         """End of bytes. An answer whose stop reason came is whole, even when its metadata did not come."""
         if self._state is STOPPED:
-            self._finish()
+            self._tell_finish()
         elif self._state is not ENDED:
             self._break_off(Failure("truncated", "the stream ended without messageStop"))
         self._state = ENDED
         return self._take()
-
-    def _take(self) -> list[AnyEvent]:
-        events, self._events = self._events, []
-        return events
-
-    def _move(self, event: str, *, about: str = "") -> None:
-        state = MOVES.get((self._state, event))
-        if state is None:
-            raise IllegalEvent(event=event + about, state=self._state, source=SOURCE)
-        self._state = state
 
     # ── the message ──
 
@@ -230,24 +193,12 @@ class PayloadDecoder:
             self._events.append(UsageUpdate(decode_usage(said["usage"])))
         self._late.update({key: held for key, held in said.items() if key not in {"usage", _PADDING}})
         if self._state is ENDED:
-            self._finish()
+            self._tell_finish()
 
-    def _finish(self) -> None:
-        self._events.append(Finished(self._ending(), metadata={FAMILY: self._late} if self._late else None))
-
-    def _ending(self) -> Finish:
+    def _finish(self) -> Finish:
         stop = self._stop
         finish = decode_finish(stop.stop_reason, tuple(self._calls), stop.additional_model_response_fields)
         return finish or Finish("unknown")
-
-    def _end_blocks(self) -> None:
-        """The answer is complete. What was never stopped ends here; a last call under `max_tokens` was cut."""
-        for index in list(self._blocks):
-            self._end_block(index)
-        self._put_carrier_back()
-        held = self._held
-        cut = held is not None and held.is_call and held.end.index == self._next_index - 1
-        self._release(incomplete=cut and self._ending().reason == "length")
 
     def _on_other(self, payload: bytes) -> None:
         """An exception, or an event of tomorrow, which says nothing to us."""
@@ -256,16 +207,6 @@ class PayloadDecoder:
             if known or (bytes(held)[:1] == b"{" and "message" in _entries(held)):
                 self._move("exception")
                 self._break_off(decode_error(bytes(held), None, {ERROR_TYPE: name}))
-
-    def _break_off(self, failure: Failure) -> None:
-        self._stop_flow()
-        # Whether a held call was cut would have been told by the stop reason: it is not offered either.
-        self._release(incomplete=self._held is not None and self._held.is_call)
-        for block in self._blocks.values():
-            if block.part_index >= 0:
-                self._events.append(PartEnd(block.part_index, incomplete=True))
-        self._blocks.clear()
-        self._events.append(StreamFailed(failure))
 
     # ── blocks ──
 
@@ -376,7 +317,7 @@ class PayloadDecoder:
             return
         if not block.told:
             block.told = True
-            text = _unwrapped(text)
+            text = unwrap_fragment(text)
         self._flow(index, block, text)
 
     def _flow(self, index: int, block: _Incoming, text: str) -> None:
@@ -385,7 +326,7 @@ class PayloadDecoder:
         self._fragments.flow(index, block.part_index, block.kind)
 
     def _stop_flow(self) -> None:
-        self._flowing = -1
+        super()._stop_flow()
         self._fragments.clear()
 
     def _on_block_stop(self, event: BlockStop) -> None:
@@ -395,20 +336,13 @@ class PayloadDecoder:
         if index in self._blocks:
             self._end_block(index)
 
-    def _end_block(self, index: int) -> None:
-        if self._flowing == index:
-            self._stop_flow()
-        self._stopped.add(index)
-        block = self._blocks.pop(index)
+    def _end(self, block: _Incoming) -> None:
         _ENDS[block.kind](self, block)
 
     # ── parts ──
 
-    def _start(self, part: AnyPart) -> int:
-        index = self._next_index
-        self._next_index = index + 1
-        self._events.append(PartStart(index, part))
-        return index
+    def _part_of(self, carrier: Block) -> AnyPart:
+        return decode_part(carrier)
 
     def _start_text(self, block: _Incoming) -> None:
         self._release()
@@ -429,13 +363,13 @@ class PayloadDecoder:
         if block.cited and not block.told:
             notes["~content"] = Raw(b'"absent"')
         end = PartEnd(block.part_index, signature, metadata={FAMILY: notes} if notes else None)
-        self._hold(_HeldEnd(end, may_sign=not empty and signature is None))
+        self._hold(HeldEnd(end, may_sign=not empty and signature is None))
 
     def _end_call(self, block: _Incoming) -> None:
         if not block.told:
             # Empty input streams as nothing or "": it means no arguments.
             self._events.append(PartDelta(block.part_index, "{}"))
-        self._hold(_HeldEnd(PartEnd(block.part_index), may_sign=not block.signature, is_call=True))
+        self._hold(HeldEnd(PartEnd(block.part_index), may_sign=not block.signature, is_call=True))
 
     def _end_reasoning(self, block: _Incoming) -> None:
         flowed = block.part_index >= 0
@@ -448,55 +382,14 @@ class PayloadDecoder:
             part: Any = decode_part(whole) if not isinstance(tagged, Reasoning) else tagged
             self._events.append(PartEnd(block.part_index, part.signature, metadata=part.metadata))
         elif isinstance(tagged, Signature):
-            self._release()
-            self._put_carrier_back()
-            self._carrier = whole
-        elif not self._sign_held(whole):
+            self._keep_carrier(whole)
+        elif not self._sign_held(_trailing(whole)):
             self._whole(decode_part(whole) if tagged is None else tagged)
 
     def _end_whole(self, block: _Incoming) -> None:
         parts = decode_blocks([_blocks.read(_rebuilt(block))], self._names, "assistant")
         for part in parts:
             self._whole(part)
-
-    def _whole(self, part: AnyPart) -> None:
-        """A part that is told at once. The end carries the signature, except of what is nothing else."""
-        self._release()
-        self._put_carrier_back()
-        if isinstance(part, Text | Reasoning) and not (isinstance(part, Reasoning) and part.redacted):
-            index = self._start(replace(part, signature=None))
-            self._events.append(PartEnd(index, part.signature))
-        else:
-            self._events.append(PartEnd(self._start(part)))
-
-    # ── what waits for the next event ──
-
-    def _hold(self, held: _HeldEnd) -> None:
-        self._release()
-        self._held = held
-
-    def _release(self, *, incomplete: bool = False) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            self._events.append(replace(held.end, incomplete=True) if incomplete else held.end)
-
-    def _sign_held(self, whole: Block) -> bool:
-        """A tagged block that follows the part whose signature it carries."""
-        content: Any = whole.reasoning_content
-        signature = None if content.reasoning_text is UNSET else carriers.read_trailing(content.reasoning_text)
-        held = self._held
-        if signature is None or held is None or not held.may_sign or self._carrier is not None:
-            return False
-        notes = own(held.end.metadata) | carriers.TAGGED_AFTER[FAMILY]
-        self._events.append(replace(held.end, signature=signature, metadata={FAMILY: notes}))
-        self._held = None
-        return True
-
-    def _put_carrier_back(self) -> None:
-        """No part followed that could be signed: then the tagged block is a block as any."""
-        carrier, self._carrier = self._carrier, None
-        if carrier is not None:
-            self._whole(decode_part(carrier))
 
 
 _items = msgspec.json.Decoder(list[Raw]).decode
@@ -511,7 +404,6 @@ _ENDS: dict[str, Any] = {
     CALL: PayloadDecoder._end_call,  # noqa: SLF001
     _WHOLE: PayloadDecoder._end_whole,  # noqa: SLF001
 }
-_WRAPPER = f'{{"{UNPARSED_KEY}":'
 
 
 def _kind_of(delta: Delta) -> str:
@@ -529,13 +421,9 @@ def _tagged(block: Block) -> Reasoning | Text | Signature | None:
     return carriers.read_tagged(content.reasoning_text)
 
 
-def _unwrapped(text: str) -> str:
-    """Argument text that is no JSON object crosses in a wrapper, whole in its first fragment."""
-    if text.startswith(_WRAPPER):
-        held = exact_json(text)
-        inner = None if held is None else unwrap_arguments(held)[1]
-        return text if inner is None else inner
-    return text
+def _trailing(block: Block) -> Signature | None:
+    content: Any = block.reasoning_content
+    return None if content.reasoning_text is UNSET else carriers.read_trailing(content.reasoning_text)
 
 
 def _rebuilt(block: _Incoming) -> bytes:

@@ -1,0 +1,183 @@
+"""Reading streams of numbered blocks, each with deltas and a stop of its own.
+
+The end of a text or a call is held back for a moment: the next block may still carry its signature, and only the stop
+reason tells whether a last call was cut. A tagged block in front of a part is held back too, until that part begins.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dragoman.codecs.tags import SIGNED_AFTER
+from dragoman.errors import IllegalEvent
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Failure,
+    Finish,
+    Finished,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Signature,
+    StreamFailed,
+    Text,
+)
+from dragoman.ir.notes import Extra
+
+
+class Incoming:
+    """One block while its pieces come in."""
+
+    __slots__ = ("cited", "part_index", "pieces")
+
+    def __init__(self) -> None:
+        self.part_index = -1  # until its part starts
+        self.pieces: list[str] = []
+        self.cited = False
+
+
+class HeldEnd(Struct, frozen=True, gc=False):
+    """The end of a text or a call, until it is known whether it is signed or cut."""
+
+    end: PartEnd
+    may_sign: bool
+    is_call: bool = False
+
+
+Block = TypeVar("Block", bound=Incoming)
+Carrier = TypeVar("Carrier")
+
+
+class BlockDecoder(ABC, Generic[Block, Carrier]):
+    """The blocks and parts of one stream; what its events say is the codec's."""
+
+    def __init__(self, source: str, family: str, moves: Mapping[tuple[str, str], str], state: str) -> None:
+        self._source = source
+        self._family = family
+        self._moves = moves
+        self._state = state
+        self._events: list[AnyEvent] = []
+        self._next_index = 0
+        self._late: Extra = {}
+        self._blocks: dict[int, Block] = {}
+        self._stopped: set[int] = set()
+        self._calls: list[AnyPart] = []
+        self._names: dict[str, str] = {}
+        self._held: HeldEnd | None = None
+        self._carrier: Carrier | None = None  # a tagged block with the signature of the part that follows it
+        # The block that flows: its next fragment needs no second look.
+        self._flowing = -1
+        self._flow_part = -1
+
+    # ── how the codec reads it ──
+
+    @abstractmethod
+    def _finish(self) -> Finish:
+        """How the answer ends, as far as it was told."""
+
+    @abstractmethod
+    def _end(self, block: Block) -> None:
+        """The block is complete: what there still is to say of it."""
+
+    @abstractmethod
+    def _part_of(self, carrier: Carrier) -> AnyPart:
+        """The tagged block as a block like any."""
+
+    # ── the message ──
+
+    def _take(self) -> list[AnyEvent]:
+        events, self._events = self._events, []
+        return events
+
+    def _move(self, event: str, *, about: str = "") -> None:
+        state = self._moves.get((self._state, event))
+        if state is None:
+            raise IllegalEvent(event=event + about, state=self._state, source=self._source)
+        self._state = state
+
+    def _tell_finish(self) -> None:
+        self._events.append(Finished(self._finish(), metadata={self._family: self._late} if self._late else None))
+
+    def _end_blocks(self) -> None:
+        """The answer is complete. What was never stopped ends here; a last call under `max_tokens` was cut."""
+        for index in list(self._blocks):
+            self._end_block(index)
+        self._put_carrier_back()
+        held = self._held
+        cut = held is not None and held.is_call and held.end.index == self._next_index - 1
+        self._release(incomplete=cut and self._finish().reason == "length")
+
+    def _break_off(self, failure: Failure) -> None:
+        self._stop_flow()
+        # Whether a held call was cut would have been told by the stop reason: it is not offered either.
+        self._release(incomplete=self._held is not None and self._held.is_call)
+        for block in self._blocks.values():
+            if block.part_index >= 0:
+                self._events.append(PartEnd(block.part_index, incomplete=True))
+        self._blocks.clear()
+        self._events.append(StreamFailed(failure))
+
+    # ── blocks and their parts ──
+
+    def _stop_flow(self) -> None:
+        self._flowing = -1
+
+    def _end_block(self, index: int) -> None:
+        if self._flowing == index:
+            self._stop_flow()
+        self._stopped.add(index)
+        self._end(self._blocks.pop(index))
+
+    def _start(self, part: AnyPart) -> int:
+        index = self._next_index
+        self._next_index = index + 1
+        self._events.append(PartStart(index, part))
+        return index
+
+    def _whole(self, part: AnyPart) -> None:
+        """A part that is told at once. The end carries the signature, except of what is nothing else."""
+        self._release()
+        self._put_carrier_back()
+        if isinstance(part, Text | Reasoning) and not (isinstance(part, Reasoning) and part.redacted):
+            index = self._start(replace(part, signature=None))
+            self._events.append(PartEnd(index, part.signature))
+        else:
+            self._events.append(PartEnd(self._start(part)))
+
+    # ── what waits for the next event ──
+
+    def _hold(self, held: HeldEnd) -> None:
+        self._release()
+        self._held = held
+
+    def _release(self, *, incomplete: bool = False) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self._events.append(replace(held.end, incomplete=True) if incomplete else held.end)
+
+    def _sign_held(self, signature: Signature | None) -> bool:
+        """The signature from a tagged block that follows its part, if it does; None if it is no such block."""
+        held = self._held
+        if signature is None or held is None or not held.may_sign or self._carrier is not None:
+            return False
+        notes = (held.end.metadata or {}).get(self._family, {}) | SIGNED_AFTER
+        self._events.append(replace(held.end, signature=signature, metadata={self._family: notes}))
+        self._held = None
+        return True
+
+    def _keep_carrier(self, carrier: Carrier) -> None:
+        self._release()
+        self._put_carrier_back()
+        self._carrier = carrier
+
+    def _put_carrier_back(self) -> None:
+        """No part followed that could be signed: then the tagged block is a block as any."""
+        carrier, self._carrier = self._carrier, None
+        if carrier is not None:
+            self._whole(self._part_of(carrier))
