@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
@@ -80,7 +80,9 @@ class Gateway:
     async def __call__(self, exchange: Exchange) -> None:
         door = find_door(exchange.head)
         started = time.perf_counter()
-        record = Record(id=f"req_{uuid.uuid4().hex}", client=door.format, operation=door.operation, started=started)
+        record = Record(
+            id=f"req_{secrets.token_hex(16)}", client=door.format, operation=door.operation, started=started
+        )
         self.metrics.in_flight += 1
         try:
             await self._serve(door, exchange, record)

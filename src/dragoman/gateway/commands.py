@@ -38,6 +38,8 @@ from dragoman.gateway.serving import (
 )
 
 _DAY = 86_400.0
+_BREATH = 0.2
+"""Seconds before a worker that died is replaced, so that one that cannot start does not keep the machine busy."""
 
 
 class ServeOptions(Struct, frozen=True, kw_only=True):
@@ -97,26 +99,33 @@ def _serve(options: ServeOptions, config: Config) -> int:
 
 
 def _with_workers(options: ServeOptions, config: Config, listening: socket.socket) -> int:
-    """Forked before any event loop is there; signals that reach us reach them."""
-    children = []
-    for number in range(options.workers):
+    """Forked before any event loop is there; signals that reach us reach them; one that dies is replaced."""
+    children: set[int] = set()
+    ending = False
+
+    def start(*, speaks: bool) -> None:
         child = os.fork()
         if child == 0:
-            asyncio.run(_work(options, config, listening, speaks=number == 0))
+            asyncio.run(_work(options, config, listening, speaks=speaks))
             os._exit(0)
-        children.append(child)
+        children.add(child)
 
     def pass_on(number: int, _frame: object) -> None:
+        nonlocal ending
+        ending = ending or number != signal.SIGHUP
         for child in children:
-            try:
-                os.kill(child, number)
-            except ProcessLookupError:
-                continue
+            os.kill(child, number)
 
+    for number in range(options.workers):
+        start(speaks=number == 0)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
-    for child in children:
-        os.waitpid(child, 0)
+    while children:
+        child, status = os.wait()
+        children.discard(child)
+        if not ending and status:
+            time.sleep(_BREATH)
+            start(speaks=False)
     return 0
 
 

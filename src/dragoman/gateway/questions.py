@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import secrets
 import time
-import uuid
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -123,7 +123,7 @@ def _own_time(created: int | None, wire: Wire) -> int | None:
 
 
 def _own_id(id: str | None, wire: Wire) -> str | None:
-    return id if wire.id_prefix is None else wire.id_prefix + uuid.uuid4().hex
+    return id if wire.id_prefix is None else wire.id_prefix + secrets.token_hex(16)
 
 
 def prepare(question: Question, candidate: Candidate, settings: RouteSettings) -> Prepared:

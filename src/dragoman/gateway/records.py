@@ -64,10 +64,14 @@ def cost_of(usage: Usage, price: Price) -> float:
 class Log:
     """Lines of JSON. A log that cannot be written is no reason to refuse anybody."""
 
+    silent = False
+
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
 
     def request(self, record: Record) -> None:
+        if self.silent:
+            return
         usage = record.usage
         line = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -106,6 +110,8 @@ class Log:
 
 
 class Silence(Log):
+    silent = True
+
     def write(self, line: Mapping[str, object]) -> None:
         """Nobody is told."""
 

@@ -6,6 +6,7 @@ Until the first byte has gone to the client everything may be tried again elsewh
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -34,6 +35,7 @@ _OF_HTTP = frozenset({405, 408, 415, 431})
 """Statuses that no format has words for."""
 _SHOWN_LOSSES = 5
 _LONGEST_HEADER = 2_000
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\xff]+")
 # Of an upstream's answer in the client's own format.
 _PASSED_BACK = (
     "content-type",
@@ -177,10 +179,10 @@ class Relay:
             while data := await response.chunk():
                 out = feed(data)
                 if out:
-                    write(out)
+                    crowded = write(out)
                     if heard is not None:
                         heard(out)
-                    if exchange.crowded:
+                    if crowded:
                         await exchange.drain()
         except ProviderError as error:
             _break_off(flowing, exchange, error.failure)
@@ -298,7 +300,7 @@ def loss_headers(losses: Sequence[Loss]) -> dict[str, str]:
         return {}
     shown = "; ".join(" ".join(str(loss).split()) for loss in losses[:_SHOWN_LOSSES])
     more = f"; and {len(losses) - _SHOWN_LOSSES} more" if len(losses) > _SHOWN_LOSSES else ""
-    clean = "".join(character if character.isprintable() else " " for character in shown + more)
+    clean = _UNPRINTABLE.sub(" ", shown + more)
     return {"x-dragoman-losses": str(len(losses)), "x-dragoman-lost": clean[:_LONGEST_HEADER]}
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
-import uuid
 from collections import OrderedDict
 from collections.abc import Coroutine, Mapping
 from typing import Any
@@ -132,7 +132,7 @@ class Background:
     """A response that is promised before it is there."""
 
     def __init__(self, keeping: Keeping, model: str) -> None:
-        self.id = f"resp_{uuid.uuid4().hex}"
+        self.id = f"resp_{secrets.token_hex(16)}"
         self._keeping = keeping
         self._promised = {"id": self.id, "object": "response", "created_at": int(time.time()), "model": model}
         self.promise = self._told("in_progress")

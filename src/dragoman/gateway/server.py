@@ -45,7 +45,7 @@ class Gone(Exception):
 class Exchange:
     """One request and the way back. `problem` stands for what was wrong with its body, which is then not here."""
 
-    __slots__ = ("_connection", "_ended", "_head_only", "body", "head", "keep", "problem", "started")
+    __slots__ = ("_chunks", "_connection", "_ended", "_head_only", "body", "head", "keep", "problem", "started")
 
     def __init__(self, connection: Connection, head: Head, body: bytes, problem: BadRequest | None) -> None:
         self._connection = connection
@@ -53,6 +53,7 @@ class Exchange:
         self.body = body
         self.problem = problem
         self.keep = head.keep_alive
+        self._chunks = head.chunks
         self.started = False
         self._ended = False
         self._head_only = head.method == "HEAD"
@@ -73,14 +74,12 @@ class Exchange:
             self.keep = False
             self._connection.put(self._opening(status, headers, b"") + first)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes) -> bool:
+        """Whether the client reads more slowly than we write: wait with `drain`."""
+        connection = self._connection
         if data:
-            self._connection.put(b"%x\r\n%b\r\n" % (len(data), data) if self.head.chunks else data)
-
-    @property
-    def crowded(self) -> bool:
-        """The client reads more slowly than we write: wait with `drain`."""
-        return self._connection.paused
+            connection.put(b"%x\r\n%b\r\n" % (len(data), data) if self._chunks else data)
+        return connection.paused
 
     async def drain(self) -> None:
         await self._connection.writable()

@@ -1,0 +1,130 @@
+"""The commands as people run them: real processes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dragoman.drivers.providers import PROVIDERS
+from dragoman.gateway.recipes import RECIPES
+from tests.cli.command import COMMAND, environment, run
+from tests.gateway.running import connected, send
+from tests.gateway.test_failures import chat, stream_of
+from tests.support.promises import promise
+
+_KEYS = {
+    name for provider in PROVIDERS.values() for name in (*provider.key_environment, *provider.base_url_environment)
+}
+
+
+@contextmanager
+def served(*arguments: str, cwd: Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    clean = {name: value for name, value in environment().items() if name not in _KEYS}
+    process = subprocess.Popen(  # noqa: S603
+        [*COMMAND, "serve", "--port", "0", *arguments], stderr=subprocess.PIPE, text=True, cwd=cwd, env=clean
+    )
+    assert process.stderr is not None
+    try:
+        greeting = process.stderr.readline()
+        found = re.match(r"(http://127\.0\.0\.1:\d+) ", greeting)
+        assert found, greeting
+        yield found[1], process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(20)
+        process.stderr.close()
+
+
+@promise("gateway:command", "gateway:no-config", "gateway:shutdown", "gateway:reload")
+def test_a_first_run_answers_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text('[routes.mine]\nto = "anthropic/claude-sonnet-5"\n')
+    with served(cwd=tmp_path) as (url, process):
+        assert send(url, "/v1/chat/completions", chat("mine")).status == 200
+        assert send(
+            url, "/v1/messages", {"model": "openai/gpt-5", "max_tokens": 99, "messages": chat("")["messages"]}
+        ).json
+        with connected(url) as sock:
+            sock.sendall(stream_of("gemini/gemini-3.6-flash"))
+            assert sock.recv(15) == b"HTTP/1.1 200 OK"
+        file.write_text("[routes.mine]\nto = 5\n")
+        process.send_signal(signal.SIGHUP)
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        refused = next(line for line in lines if "reload_refused" in line)
+        assert "dragoman.toml:2:1: routes.mine.to" in json.loads(refused)["error"]
+        assert send(url, "/v1/chat/completions", chat("mine")).status == 200
+        file.write_text('[routes.other]\nto = "anthropic/claude-sonnet-5"\n')
+        process.send_signal(signal.SIGHUP)
+        assert next(line for line in lines if '"reloaded"' in line)
+        assert send(url, "/v1/chat/completions", chat("other")).status == 200
+        process.terminate()
+        assert process.wait(20) == 0
+
+
+@promise("gateway:command")
+def test_several_processes_share_a_port_and_what_is_kept(tmp_path: Path) -> None:
+    with served("--workers", "2", "--quiet", cwd=tmp_path) as (url, process):
+        body = {"model": "anthropic/claude-sonnet-5", "input": "Hello"}
+        first = [send(url, "/v1/responses", body).json["id"] for _ in range(6)]
+        assert all(send(url, f"/v1/responses/{id}", method="GET").status == 200 for id in first for _ in range(2))
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert len(children) == 2
+        os.kill(int(children[0]), signal.SIGKILL)
+        time.sleep(0.1)
+        assert send(url, f"/v1/responses/{first[0]}", method="GET").status == 200
+        end = time.monotonic() + 5
+        while len(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()) < 2:
+            assert time.monotonic() < end, "nobody took the place of the one that died"
+            time.sleep(0.05)
+
+
+@promise("gateway:command", "gateway:keys")
+def test_keys_and_usage(tmp_path: Path) -> None:
+    database = ("--database", "gateway.db")
+    key = run("keys", "create", "ada", *database, "--models", "anthropic/*", cwd=tmp_path).stdout.decode().strip()
+    assert key.startswith("dgm-")
+    assert run("keys", "create", "ada", *database, cwd=tmp_path).returncode == 2
+    (tmp_path / "dragoman.toml").write_text('[server]\ndatabase = "gateway.db"\n')
+    with served("--quiet", cwd=tmp_path) as (url, _):
+        headers = {"authorization": f"Bearer {key}"}
+        assert send(url, "/v1/chat/completions", chat("anthropic/claude-sonnet-5"), headers).status == 200
+        assert send(url, "/v1/chat/completions", chat("anthropic/claude-sonnet-5")).status == 401
+    assert b"all models" not in run("keys", "list", cwd=tmp_path).stdout
+    assert b"revoked" in run("keys", "revoke", "ada", cwd=tmp_path).stdout
+    (row,) = [json.loads(line) for line in run("usage", "--json", cwd=tmp_path).stdout.splitlines() if b'"ada"' in line]
+    assert (row["requests"], row["model"]) == (1, "claude-sonnet-5")
+    assert b"claude-sonnet-5" in run("usage", cwd=tmp_path).stdout
+
+
+@promise("gateway:command", "gateway:loopback")
+def test_mistakes_end_it_with_one_line(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[server]\nprot = 1\n")
+    told = run("serve", "--config", str(bad))
+    assert (told.returncode, told.stderr.decode()) == (
+        2,
+        f"dragoman: {bad}:2:1: server.prot: there is no such setting\n",
+    )
+    assert b"refusing to listen on 0.0.0.0 without keys" in run("serve", "--host", "0.0.0.0", cwd=tmp_path).stderr  # noqa: S104
+    assert run("serve", "--config", str(tmp_path / "none.toml")).returncode == 2
+    good = tmp_path / "good.toml"
+    good.write_text('[routes.a]\nto = "openai/x"\n')
+    assert b"1 routes, no mistakes" in run("serve", "--config", str(good), "--check").stdout
+
+
+@promise("gateway:command")
+@pytest.mark.parametrize("client", RECIPES)
+def test_recipes_name_address_and_model(client: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from dragoman.cli.main import main  # noqa: PLC0415
+
+    assert main(["serve", "--print-env", client, "--model", "gemini/m"]) == 0
+    assert "127.0.0.1:8787" in capsys.readouterr().out
