@@ -7,6 +7,7 @@ belongs to, how an answer ended, when it was said.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
@@ -27,6 +28,9 @@ Status: TypeAlias = Literal["ok", "error", "refused", "empty", "stopped", "cut",
 """How an answer ended: cut by the token limit, stopped by the user, interrupted because the program died."""
 OTHERS = frozenset({"user", "tool", "system"})
 """Roles that are no models."""
+
+
+_MENTIONS = re.compile(r"^(?:@[A-Za-z0-9_.-]+[,:]?\s*)+(?=\S)")
 
 
 def new_id() -> str:
@@ -82,7 +86,7 @@ class Conversation(Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """The name, or the first words."""
         said = next((entry.text for entry in self.entries if entry.role == "user" and entry.text), "")
-        return self.name or " ".join(said.split())[:60] or "New conversation"
+        return self.name or _MENTIONS.sub("", " ".join(said.split()))[:60].strip() or "New conversation"
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -56,17 +56,15 @@ class TerminalChat:
         with self._service.watched(self._on_event):
             while not self._leaving:
                 try:
-                    text = self._typing.read(PROMPT)
-                except KeyboardInterrupt:
+                    self._next(runner)
+                except KeyboardInterrupt:  # whenever it comes: it never ends the program
                     self._screen.line("")
-                    continue
-                if text is None:
-                    break
-                self._take(text.strip(), runner)
         self._end()
         return not self._failed
 
-    def _take(self, text: str, runner: asyncio.Runner) -> None:
+    def _next(self, runner: asyncio.Runner) -> None:
+        typed = self._typing.read(PROMPT)
+        text = "exit" if typed is None else typed.strip()
         if text in {"exit", "quit"}:
             self._leaving = True
         elif text.startswith("/"):

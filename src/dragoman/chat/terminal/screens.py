@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol, TextIO
@@ -171,7 +171,7 @@ class RichScreen:
     def __init__(self, stream: TextIO) -> None:
         self._console: Any = import_module("rich.console").Console(file=stream, highlight=False)
         self._live: Any = None
-        self._drawn = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._ended: dict[str, Sequence[Entry]] = {}
         self._order: list[str] = []
 
@@ -187,11 +187,12 @@ class RichScreen:
                 self._order.append(one.id)
         if not running:
             self._finish()
-        elif time.monotonic() - self._drawn > _REFRESH:
-            self._draw(running)
+        elif self._timer is None:
+            # Drawn a little later, so that pieces that come together are drawn once, and the last is never left out.
+            self._timer = asyncio.get_running_loop().call_later(_REFRESH, self._draw, running)
 
     def _draw(self, running: Sequence[LiveAnswer]) -> None:
-        self._drawn = time.monotonic()
+        self._timer = None
         if self._live is None:
             self._live = import_module("rich.live").Live(
                 console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop"
@@ -268,6 +269,9 @@ class RichScreen:
         self._console.print(clean(text), style=style, markup=False)
 
     def pause(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -120,7 +120,7 @@ function take(snapshot) {
   showGauges(snapshot.gauges);
   showTarget();
   busy();
-  timeline.scrollTop = timeline.scrollHeight;
+  requestAnimationFrame(() => toEnd());
   refreshList();
 }
 
@@ -176,7 +176,15 @@ const nearEnd = () => $("timeline").scrollHeight - $("timeline").scrollTop - $("
 function keepEnd(work) {
   const follows = nearEnd();
   work();
-  if (follows) requestAnimationFrame(() => ($("timeline").scrollTop = $("timeline").scrollHeight));
+  if (follows) toEnd();
+}
+
+// What is not seen has no exact height yet, so the end moves while one goes there.
+function toEnd(frames = 30) {
+  const timeline = $("timeline");
+  const before = timeline.scrollTop;
+  timeline.scrollTop = timeline.scrollHeight;
+  if (frames > 0 && timeline.scrollTop !== before) requestAnimationFrame(() => toEnd(frames - 1));
 }
 
 function said({ entry }, page) {
@@ -301,7 +309,7 @@ const submit = attempt(async () => {
   showFiles();
   grow();
   showTarget();
-  $("timeline").scrollTop = $("timeline").scrollHeight;
+  toEnd();
 });
 
 const permit = attempt((id, answer) => call("POST", here(`/permissions/${encodeURIComponent(id)}`), answer));

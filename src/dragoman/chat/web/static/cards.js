@@ -159,13 +159,13 @@ export class Card {
     const button = (label, kind, answer) => element("button", { type: "button", class: kind, onclick: () => permit(question.id, answer) }, label);
     const box = element(
       "div",
-      { class: "ask", role: "group", "aria-label": "Permission", "data-question": question.id },
+      { class: "ask", role: "alert", "aria-label": "Permission", "data-question": question.id },
       element("p", {}, element("b", {}, this.model), " wants to run ", element("code", {}, question.tool), " with"),
       element("pre", {}, JSON.stringify(question.arguments, null, 2)),
       element("div", { class: "row" }, button("Allow", "primary", { allow: true }), button("Always allow", "", { allow: true, always: true }), button("Deny", "danger", { allow: false })),
     );
+    // Not focused: whoever is typing must not allow something by accident. Screen readers are told.
     this.body.append(box);
-    box.querySelector("button").focus();
   }
 
   settled(id) {

@@ -1,0 +1,295 @@
+"""The page in a real browser, against simulated providers."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from dragoman.chat.demo import TOOLS, simulated_models
+from dragoman.chat.entries import Conversation, read_entries
+from dragoman.chat.participants import Participant
+from dragoman.chat.stores import FileStore
+from dragoman.chat.web.rooms import Furnishing, Rooms
+from dragoman.chat.web.serving import serving_page
+from dragoman.drivers import Scripted
+from dragoman.ir import Failure
+from tests.support.browser import Page, browser, new_page
+from tests.support.chats import model
+from tests.support.promises import promise
+
+PICTURES = os.environ.get("DRAGOMAN_SCREENSHOTS")
+"""A folder to put pictures into, for people to look at, and for the documentation."""
+CLICK = "[...document.querySelectorAll('{}')].find((one) => one.textContent.startsWith('{}')).click()"
+DONE = "document.querySelectorAll('.answer:not(.busy)').length === {}"
+Work = Callable[[Page, str], Coroutine[Any, Any, None]]
+
+
+def with_browser(work: Work, folder: Path, *models: Participant) -> None:
+    async def run() -> None:
+        store = FileStore(folder)
+        rooms = Rooms(models, store, store.folder, furnishing=Furnishing(tools=TOOLS))
+        async with asyncio.timeout(60), serving_page(rooms) as url, browser() as socket:
+            page = await new_page(socket)
+            await page.open(url)
+            await page.until("document.querySelector('.empty button')")
+            await work(page, url)
+            assert page.problems == []
+
+    asyncio.run(run())
+
+
+async def picture(page: Page, name: str) -> None:
+    if PICTURES is not None:
+        await asyncio.sleep(0.3)
+        await page.screenshot(Path(PICTURES) / f"{name}.png")
+
+
+@promise("chat:web-browser", "chat:demo", "chat:web-resume")
+def test_four_models_call_a_tool_side_by_side_and_a_reload_shows_the_same(tmp_path: Path) -> None:
+    async def work(page: Page, url: str) -> None:
+        del url
+        await page.say("@all What is the weather in Paris?")
+        await page.until(DONE.format(4))
+        tops = await page.js("[...document.querySelectorAll('.answer')].map((one) => one.getBoundingClientRect().top)")
+        assert len(set(tops)) == 1
+        tools = (
+            "[...document.querySelectorAll('.tool')].map((one) => one.dataset.tool + one.textContent.includes('18 °C'))"
+        )
+        assert await page.js(tools) == ["get_weathertrue"] * 4
+        names = "[...document.querySelectorAll('.answer')].map((one) => one.dataset.model)"
+        assert await page.js(names) == ["gemini", "chatgpt", "claude", "ollama"]
+        await page.js("document.querySelectorAll('.tool').forEach((one) => (one.open = true))")
+        await picture(page, "chat-columns")
+        before = await page.js("document.getElementById('timeline').innerText.replaceAll(/ \\(\\d.*?\\)/g, '')")
+        await page.command("Page.reload")
+        await page.until(DONE.format(4))
+        await page.js("document.querySelectorAll('.tool').forEach((one) => (one.open = true))")
+        after = await page.js("document.getElementById('timeline').innerText")
+        assert after.split() == before.split()
+
+    with simulated_models() as models:
+        with_browser(work, tmp_path, *models)
+
+
+@promise("chat:web-browser", "chat:permissions", "chat:web-resume")
+def test_a_permission_is_asked_survives_a_reload_and_is_given(tmp_path: Path) -> None:
+    async def work(page: Page, url: str) -> None:
+        del url
+        await page.say("@gemini note it")
+        await page.until("document.querySelector('.ask')")
+        assert await page.js("document.activeElement.closest('.ask') === null")
+        await picture(page, "chat-permission")
+        await page.command("Page.reload")
+        await page.until("document.querySelector('.ask')")
+        assert "First." in await page.js("document.querySelector('.answer.busy').innerText")
+        await page.js("document.querySelector('.ask button').click()")
+        await page.until(DONE.format(1))
+        assert "Noted." in await page.js("document.querySelector('.answer').innerText")
+        assert await page.js("document.querySelector('.ask') === null")
+
+    call = Scripted(text="First.", calls=[("save_note", {"text": "x"})])
+    with_browser(work, tmp_path, model("gemini", [call, "Noted."]))
+
+
+@promise("chat:web-browser", "chat:stop", "chat:failures-stored")
+def test_errors_are_shown_and_answers_stopped_by_key(tmp_path: Path) -> None:
+    async def work(page: Page, url: str) -> None:
+        del url
+        await page.say("@all go")
+        await page.until("document.querySelectorAll('.problem').length === 2")
+        shown = await page.js("document.getElementById('timeline').innerText")
+        for words in ("Half an answer", "Failed: ", "out of order", "No answer"):
+            assert words in shown
+        await page.press("Escape", 27)
+        await page.until("document.querySelectorAll('.problem').length === 3")
+        assert "Stopped" in await page.js("document.querySelector('[data-model=slow]').innerText")
+        await picture(page, "chat-errors")
+        await page.js(CLICK.format("[data-model=bad] .foot button", "Retry"))
+        await page.until("document.querySelector('[data-model=bad].replaced')")
+        await page.until("document.getElementById('timeline').innerText.includes('Whole now.')")
+
+    broken = Scripted(text="Half an answer", failure=Failure("server", "out of order"))
+    models = (
+        model("bad", [broken, "Whole now."]),
+        model("mute", [Scripted()]),
+        model("slow", [Scripted(text="x", delay=50)]),
+    )
+    with_browser(work, tmp_path, *models)
+
+
+ATTACK = """<script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">
+[click](javascript:window.hacked=3) **<b onclick=alert(1)>bold</b>**
+
+```html
+<svg onload="window.hacked = 4">
+```
+| a | b |
+|---|---|
+| <iframe src="javascript:window.hacked=5"> | c |
+"""
+
+
+@promise("chat:web-safe", "chat:web-browser")
+def test_what_a_model_says_is_never_executed(tmp_path: Path) -> None:
+    async def work(page: Page, url: str) -> None:
+        del url
+        await page.say("@gemini " + ATTACK)
+        await page.until(DONE.format(1))
+        await asyncio.sleep(0.3)
+        assert await page.js("window.hacked === undefined")
+        inside = "document.querySelectorAll('#timeline script, #timeline img, #timeline iframe, #timeline svg').length"
+        assert await page.js(inside) == 0
+        assert await page.js("document.querySelectorAll('#timeline a').length") == 0
+        assert await page.js("document.querySelectorAll('.answer table, .answer pre').length") == 2
+        assert (
+            await page.js("[...document.querySelectorAll('#timeline *')].some((n) => n.onclick || n.onerror)") is False
+        )
+
+    with_browser(work, tmp_path, model("gemini", [ATTACK]))
+
+
+@promise("chat:web-fluid")
+def test_a_thousand_messages_stay_fluid(tmp_path: Path) -> None:
+    turns = [
+        one
+        for number in range(500)
+        for one in (
+            {"role": "user", "content": f"@gemini question {number}"},
+            {"role": "gemini", "content": f"**Answer** {number}\n\n- one\n- two\n\n```py\nx = {number}\n```"},
+        )
+    ]
+    FileStore(tmp_path).save(Conversation(name="long", id="long", entries=read_entries(turns)))
+
+    async def work(page: Page, url: str) -> None:
+        await page.js("performance.mark('begin')")
+        await page.open(f"{url}/#long")
+        await page.command("Page.reload")
+        await page.until(DONE.format(500))
+        at_end = "(t => t.scrollHeight - t.scrollTop - t.clientHeight < 200)(document.getElementById('timeline'))"
+        await page.until(at_end)
+        await page.say("@gemini and now?")
+        await page.until("document.getElementById('timeline').innerText.includes('quick')")
+        frames = """new Promise((done) => {
+            let count = 0; const start = performance.now();
+            const step = () => { count += 1; document.getElementById('timeline').scrollTop -= 500;
+                if (performance.now() - start > 1000) done(count); else requestAnimationFrame(step); };
+            requestAnimationFrame(step); })"""
+        assert await page.js(frames) >= 15
+
+    with_browser(work, tmp_path, model("gemini", ["quick " * 50]))
+
+
+@promise("chat:web-accessible")
+def test_every_control_has_a_name_and_everything_works_by_keyboard_on_a_phone_in_the_dark(tmp_path: Path) -> None:
+    async def work(page: Page, url: str) -> None:
+        del url
+        await page.js("document.getElementById('text').focus()")
+        await page.type("@ge")
+        await page.until("!document.getElementById('mentions').hidden")
+        await page.press("Tab", 9)
+        assert await page.js("document.getElementById('text').value") == "@gemini "
+        await page.type("hello")
+        await page.press("Enter", 13, text="\r")
+        await page.until(DONE.format(1))
+        nameless = """[...document.querySelectorAll('button, input, textarea, select, a')].filter((one) =>
+            !(one.textContent.trim() || one.ariaLabel || one.labels?.length)).map((one) => one.outerHTML)"""
+        assert await page.js(nameless) == []
+        assert await page.js("document.querySelectorAll('main, nav, h1').length") == 3
+        for theme in ("light", "dark"):
+            await page.js(f"document.documentElement.dataset.theme = '{theme}'")
+            assert await page.js(CONTRAST) == []
+        await page.size(390, 800, phone=True)
+        await page.until("getComputedStyle(document.getElementById('menu')).display !== 'none'")
+        assert await page.js("document.documentElement.scrollWidth <= 390")
+        await picture(page, "chat-phone")
+
+    with_browser(work, tmp_path, model("gemini", ["A *fine* answer with `code`."]))
+
+
+CONTRAST = """(() => {
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const rgb = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = rgb(getComputedStyle(node).backgroundColor);
+      if (colour[3] > 250) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const bad = [];
+  for (const node of document.querySelectorAll('button:not(:disabled), p, span, h1, code, label')) {
+    const faded = getComputedStyle(node.closest('.foot') ?? node).opacity !== '1';
+    if (!node.textContent.trim() || node.closest('[hidden], .sr') || faded) continue;
+    const [more, less] = [light(rgb(getComputedStyle(node).color)), light(ground(node))].sort((x, y) => y - x);
+    if ((more + 0.05) / (less + 0.05) < 4.5) bad.push(node.outerHTML.slice(0, 80));
+  }
+  return bad;
+})()"""
+
+
+@promise("chat:web-browser", "chat:show-as", "chat:export")
+def test_dialogs_show_formats_models_and_ask_before_deleting(tmp_path: Path) -> None:
+    async def work(page: Page, url: str) -> None:
+        del url
+        await page.say("@gemini hello")
+        await page.until(DONE.format(1))
+        await page.js(CLICK.format(".answer .foot button", "Show as…"))
+        await page.until("document.querySelector('#dialog pre').textContent.includes('Hi.')")
+        await page.js("document.querySelector('#dialog select').value = 'anthropic-messages'")
+        await page.js("document.querySelector('#dialog select').dispatchEvent(new Event('change'))")
+        await page.until("document.querySelector('#dialog pre').textContent.includes('assistant')")
+        await picture(page, "chat-show-as")
+        await page.press("Escape", 27)
+        await page.js("document.getElementById('models').click()")
+        await page.until("document.querySelector('#dialog').innerText.includes('save_note')")
+        await page.press("Escape", 27)
+        await page.js("document.getElementById('delete').click()")
+        await page.until("document.querySelector('#dialog').innerText.includes('cannot be brought back')")
+        await page.press("Escape", 27)
+        assert len(FileStore(tmp_path).list()) == 1
+        await page.js("document.getElementById('delete').click()")
+        await page.js(CLICK.format("#dialog button", "Delete"))
+        await page.until("document.querySelector('.empty')")
+        assert FileStore(tmp_path).list() == []
+
+    with_browser(work, tmp_path, model("gemini", ["Hi."]))
+
+
+@promise("chat:web-browser", "chat:legacy")
+def test_an_old_file_is_imported_and_edited_into_a_branch(tmp_path: Path) -> None:
+    old = [
+        {"role": "user", "content": "@gemini weather?"},
+        {"role": "gemini", "content": [{"type": "tool_call", "name": "weather", "arguments": {"city": "Oslo"}}]},
+        {"role": "tool", "name": "weather", "content": "snow"},
+        {"role": "gemini", "content": "It snows."},
+    ]
+
+    async def work(page: Page, url: str) -> None:
+        del url
+        document = json.dumps({"display_name": "Old talk", "turns": old})
+        await page.js(
+            f"""(input => {{
+            const data = new DataTransfer();
+            data.items.add(new File([{json.dumps(document)}], "old.json"));
+            input.files = data.files;
+            input.dispatchEvent(new Event("change")); }})(document.getElementById("import-file"))"""
+        )
+        await page.until("document.querySelector('.tool')")
+        assert "snow" in await page.js("document.querySelector('.tool').textContent")
+        await page.js(CLICK.format(".mine button", "Edit"))
+        await page.until("document.querySelector('#dialog textarea')")
+        await page.js("document.querySelector('#dialog textarea').value = '@gemini and Rome?'")
+        await page.js(CLICK.format("#dialog button", "OK"))
+        await page.until("document.getElementById('timeline').innerText.includes('Sunny there.')")
+        assert {row.name for row in FileStore(tmp_path).list()} == {"Old talk", "Old talk (branch)"}
+
+    with_browser(work, tmp_path, model("gemini", ["Sunny there."]))

@@ -1,0 +1,216 @@
+"""`dragoman chat` in a real terminal and through a pipe."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.chat.stores import FileStore
+from dragoman.chat.terminal.app import COMMANDS
+from dragoman.chat.terminal.inputs import completions
+from dragoman.chat.terminal.screens import clean
+from dragoman.sim.server import Simulator
+from tests.support.promises import promise
+from tests.support.terminals import ROOT, Program, terminal
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {"CHAT_HISTORY_DIR": str(tmp_path), "CHAT_HISTORY_USER_ID": "me"}
+
+
+def piped(text: str, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    known = {**os.environ, **environment, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-m", "dragoman", "chat", *arguments]
+    return subprocess.run(command, input=text, env=known, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+
+
+def ready(program: Program) -> None:
+    program.wait("/help tells more")
+    program.wait("> ")
+
+
+# ── piped ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SESSION = """\
+@all What is the weather in Paris?
+this is a memo
+/system Be brief.
+/model
+/model default claude
+/share on
+/tools
+/tokens
+/copy 0
+/history save Paris talk
+/history list
+/history search weather
+/export openai-chat
+/reset
+/history load Paris talk
+/history rename Paris again
+/history new
+/history delete Paris again
+/history list
+/help
+/exit
+"""
+
+
+@promise("chat:terminal", "chat:terminal-commands", "chat:demo")
+def test_a_whole_session_through_a_pipe(environment: dict[str, str]) -> None:
+    done = piped(SESSION, environment, "--demo")
+    assert (done.returncode, done.stderr) == (0, "")
+    out = done.stdout
+    assert out.count('-> get_weather {"city":"Paris"}') == 8  # four models, and once more when it is loaded
+    assert out.count("<- get_weather Paris: 18 °C, light rain") == 8
+    for words in (
+        "(a memo: stored, and sent to nobody)",
+        "Be brief.",
+        "without a mention: @claude",
+        "shared between models: yes",
+        "save_note               asks",
+        "of 200,000 tokens",
+        "saved as 'Paris talk'",
+        '"messages"',
+        "(nothing)",
+    ):
+        assert words in out, words
+    for command in COMMANDS.values():
+        assert command.usage in out
+
+
+@promise("chat:terminal")
+def test_errors_are_always_visible_and_decide_the_exit_code(environment: dict[str, str]) -> None:
+    keyless = {**environment, "ANTHROPIC_API_KEY": ""}
+    done = piped("@claude hello\n", keyless, "-m", "claude")
+    assert done.returncode == 4
+    assert "[claude: error]" in done.stdout
+    assert "ANTHROPIC_API_KEY" in done.stdout
+    with Simulator() as simulator:
+        simulator.play({"error": "invalid", "message": "this model is out of order"})
+        there = {**environment, "ANTHROPIC_API_KEY": "x", "ANTHROPIC_BASE_URL": simulator.url}
+        done = piped("@claude hello\n", there, "-m", "claude")
+    assert "this model is out of order" in done.stdout
+    assert done.returncode == 4
+
+
+@promise("chat:terminal-commands")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("/nonsense", "no command"),
+        ("/history load nothing", "no conversation called"),
+        ("/history nonsense", "one of list"),
+        ("/history save", "under which name"),
+        ("/copy 9", "there are 0 answers"),
+        ("/export nonsense", "no format"),
+        ("/retry", "no answer to ask for again"),
+        ("/model x", "@claude"),
+    ],
+)
+def test_a_mistake_is_told_and_nothing_ends(text: str, words: str, environment: dict[str, str]) -> None:
+    out = piped(f"{text}\n/tools\n", environment, "-m", "claude").stdout
+    assert words in out
+    assert "no tools" in out
+
+
+@promise("chat:terminal", "chat:legacy")
+def test_an_old_file_is_shown_with_its_tools_in_their_place(environment: dict[str, str], tmp_path: Path) -> None:
+    old = tmp_path / "old.json"
+    turns = [
+        {"role": "user", "content": "weather?"},
+        {
+            "role": "gemini",
+            "content": [
+                {"type": "text", "content": "Before."},
+                {"type": "tool_call", "content": {"name": "weather", "arguments": {"city": "Oslo"}}},
+                {"type": "text", "content": "After."},
+            ],
+        },
+        {"role": "tool", "content": [{"type": "tool_result", "name": "weather", "content": "snow"}]},
+    ]
+    old.write_text(json.dumps({"display_name": "Old", "turns": turns}))
+    out = piped("", environment, "-m", "claude", "--load", str(old)).stdout
+    places = [out.index(words) for words in ("weather?", "Before.", "-> weather", "After.", "<- weather snow")]
+    assert places == sorted(places)
+
+
+# ── typed ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@promise("chat:terminal", "chat:terminal-columns", "chat:terminal-input")
+def test_answers_stand_side_by_side_in_a_wide_terminal(environment: dict[str, str]) -> None:
+    with terminal(["chat", "--demo"], environment, columns=180) as program:
+        ready(program)
+        program.type("@al\t")  # completed
+        program.wait("@all ")
+        program.type("weather in \\\nParis?\n")  # two lines
+        shown = program.wait("> ")
+        program.wait("says: Paris")
+        line = next(line for line in shown.splitlines() if "gemini" in line and "ollama" in line)
+        assert line.index("gemini") < line.index("chatgpt") < line.index("claude") < line.index("ollama")
+        program.type("/history save wide\n")
+        program.wait("saved as 'wide'")
+        program.type("/exit\n")
+        assert program.ended() == 0
+    entries = FileStore(environment["CHAT_HISTORY_DIR"], "me").load("wide").entries
+    assert entries[0].text == "@all weather in \nParis?"
+
+
+@promise("chat:terminal-interrupt", "chat:stop")
+def test_ctrl_c_stops_the_answer_and_not_the_program(environment: dict[str, str]) -> None:
+    with Simulator() as simulator:
+        simulator.play({"text": "one two three four five six " * 40, "chunk": 4, "stall": 20})
+        there = {**environment, "ANTHROPIC_API_KEY": "x", "ANTHROPIC_BASE_URL": simulator.url}
+        with terminal(["chat", "-m", "claude"], there) as program:
+            ready(program)
+            program.type("@claude count\n")
+            program.wait("one two")
+            program.type("\x03")
+            program.wait("stopped")
+            program.wait("> ")
+            program.type("@claude 6 * 7\n")
+            program.wait("42")
+            program.type("/tokens\n")
+            program.wait("of 200,000 tokens")
+            program.type("half a line\x03")  # at the prompt it only clears the line
+            program.wait("\n> ")
+            program.type("/exit\n")
+            program.wait("offered the next time")
+            assert program.ended() == 0
+
+
+@promise("chat:terminal-draft", "chat:permissions")
+def test_a_killed_program_offers_its_draft_and_tools_are_asked_about(environment: dict[str, str]) -> None:
+    with terminal(["chat", "--demo"], environment) as program:
+        ready(program)
+        program.type("@claude please save a note: milk\n")
+        program.wait("[y]es, [n]o, [a]lways?")
+        program.type("y\n")
+        program.wait("saved: ")
+        program.wait("> ")
+        os.kill(program.process, 9)
+    with terminal(["chat", "--demo"], environment) as program:
+        program.wait("left unsaved")
+        program.type("y\n")
+        program.wait("saved: ")
+        program.type("/exit\n")
+        assert program.ended() == 0
+
+
+@promise("chat:terminal-input")
+def test_what_can_be_completed() -> None:
+    words = ["@gemini ", "@all ", "/history list", "/history load", "/help"]
+    assert completions("@", "@", words) == ["@all ", "@gemini "]
+    assert completions("/h", "/h", words) == ["/help ", "/history "]
+    assert completions("/history ", "", words) == ["list ", "load "]
+    assert completions("hello @", "@", words) == []
+
+
+@promise("chat:terminal")
+def test_nothing_a_model_says_steers_the_terminal() -> None:
+    assert clean("a\x1b[2Jb\x07\r\nc\td") == "a�[2Jb��\nc\td"
