@@ -37,6 +37,7 @@ from dragoman.gateway.serving import (
     simulators,
 )
 
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _DAY = 86_400.0
 _BREATH = 0.2
 """Seconds before a worker that died is replaced, so that one that cannot start does not keep the machine busy."""
@@ -106,6 +107,8 @@ def _with_workers(options: ServeOptions, config: Config, listening: socket.socke
     def start(*, speaks: bool) -> None:
         child = os.fork()
         if child == 0:
+            for number in _PASSED_ON:  # until it has its own
+                signal.signal(number, signal.SIG_DFL)
             asyncio.run(_work(options, config, listening, speaks=speaks))
             os._exit(0)
         children.add(child)
@@ -118,7 +121,7 @@ def _with_workers(options: ServeOptions, config: Config, listening: socket.socke
 
     for number in range(options.workers):
         start(speaks=number == 0)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in _PASSED_ON:
         signal.signal(number, pass_on)
     while children:
         child, status = os.wait()
