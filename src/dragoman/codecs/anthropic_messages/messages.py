@@ -170,7 +170,7 @@ def decode_blocks(blocks: Sequence[Block], names: dict[str, str]) -> list[AnyPar
                     parts.append(decode_part(held))
                 held = block
                 continue
-            if tagged is None and held is None and _signed_behind(block, parts):
+            if tagged is None and held is None and carriers.sign_last(parts, carriers.read_trailing(block)):
                 continue
             part = decode_part(block) if tagged is None else tagged
         else:
@@ -192,16 +192,6 @@ def _signed(held: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart
         parts.append(decode_part(held))
         return part
     return signed
-
-
-def _signed_behind(held: ThinkingBlock, parts: list[AnyPart]) -> bool:
-    """Whether the block carries the signature of the part before it, which then has it back."""
-    signature = carriers.read_trailing(held)
-    signed = None if signature is None or not parts else carriers.signed(parts[-1], signature, carriers.TAGGED_AFTER)
-    if signed is None:
-        return False
-    parts[-1] = signed
-    return True
 
 
 def named(part: AnyPart, names: dict[str, str]) -> AnyPart:

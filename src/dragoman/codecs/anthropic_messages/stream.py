@@ -52,6 +52,7 @@ from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_fragmen
 from dragoman.codecs.blocks import BlockDecoder, HeldEnd, Incoming
 from dragoman.codecs.framing import Limits, NamedEvents, ServerSentEvents
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.tags import SIGNED
 from dragoman.codecs.templates import Fragment, Templates
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -407,7 +408,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         citations, signature = block.wire.citations, block.signature
         notes: Extra = {} if citations is UNSET or block.cited else {"~citations": Raw(encode_json(citations))}
         if signature is not None:
-            notes |= carriers.TAGGED[FAMILY]
+            notes |= SIGNED
         end = PartEnd(block.part_index, signature, metadata={FAMILY: notes} if notes else None)
         self._hold(HeldEnd(end, may_sign=not empty and signature is None))
 

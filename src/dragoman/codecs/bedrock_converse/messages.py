@@ -187,13 +187,8 @@ def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
 
 
 def _signed_behind(held: Block, parts: list[AnyPart]) -> bool:
-    """Whether the block carries the signature of the part before it, which then has it back."""
-    signature = carriers.read_trailing(held.reasoning_content.reasoning_text)  # type: ignore[union-attr, arg-type]
-    signed = None if signature is None or not parts else carriers.signed(parts[-1], signature, carriers.TAGGED_AFTER)
-    if signed is None:
-        return False
-    parts[-1] = signed
-    return True
+    wire = held.reasoning_content.reasoning_text  # type: ignore[union-attr]
+    return carriers.sign_last(parts, carriers.read_trailing(wire))  # type: ignore[arg-type]
 
 
 def _decode_call_or_result(block: Block, names: dict[str, str], role: str) -> AnyPart:

@@ -34,6 +34,7 @@ from dragoman.codecs.blocks import BlockDecoder, HeldEnd, Incoming
 from dragoman.codecs.framing import AwsEventStream, Limits
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireReader
+from dragoman.codecs.tags import SIGNED
 from dragoman.codecs.templates import Templates
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -359,7 +360,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             self._put_carrier_back()
             self._start_text(block)
         signature = block.entries.get("signature")
-        notes: Extra = {} if signature is None else dict(carriers.TAGGED[FAMILY])
+        notes: Extra = {} if signature is None else dict(SIGNED)
         if block.cited and not block.told:
             notes["~content"] = Raw(b'"absent"')
         end = PartEnd(block.part_index, signature, metadata={FAMILY: notes} if notes else None)
