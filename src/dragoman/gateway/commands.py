@@ -105,13 +105,18 @@ def _with_workers(options: ServeOptions, config: Config, listening: socket.socke
     ending = False
 
     def start(*, speaks: bool) -> None:
-        child = os.fork()
+        # A signal that comes just now waits until it is known who has to hear it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+        child = -1 if ending else os.fork()
         if child == 0:
             for number in _PASSED_ON:  # until it has its own
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
             asyncio.run(_work(options, config, listening, speaks=speaks))
             os._exit(0)
-        children.add(child)
+        if child > 0:
+            children.add(child)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
 
     def pass_on(number: int, _frame: object) -> None:
         nonlocal ending
@@ -119,15 +124,16 @@ def _with_workers(options: ServeOptions, config: Config, listening: socket.socke
         for child in children:
             os.kill(child, number)
 
-    for number in range(options.workers):
-        start(speaks=number == 0)
     for number in _PASSED_ON:
         signal.signal(number, pass_on)
+    for place in range(options.workers):
+        start(speaks=place == 0)
     while children:
         child, status = os.wait()
         children.discard(child)
-        if not ending and status:
+        if status and not ending:
             time.sleep(_BREATH)
+        if status and not ending:
             start(speaks=False)
     return 0
 

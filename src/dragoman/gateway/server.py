@@ -1,7 +1,7 @@
 """HTTP/1.1 over asyncio: connections in, exchanges out. One request at a time on each connection.
 
 Why no library: what a gateway adds to each request is mostly HTTP, and ours has to be strict where machines could
-disagree and lenient where clients are only odd (docs/decisions/0012-gateway-server.md).
+disagree and lenient where clients are only odd (docs/decisions/0013-gateway-server.md).
 """
 
 from __future__ import annotations
