@@ -3,9 +3,12 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from dragoman.chat.demo import TOOLS, simulated_models
 from dragoman.chat.entries import Conversation, read_entries
@@ -15,7 +18,7 @@ from dragoman.chat.web.rooms import Furnishing, Rooms
 from dragoman.chat.web.serving import serving_page
 from dragoman.drivers import Scripted
 from dragoman.ir import Failure
-from tests.support.browser import Page, browser, new_page
+from tests.support.browser import Page, browser, tab
 from tests.support.chats import model
 from tests.support.promises import promise
 
@@ -23,15 +26,26 @@ PICTURES = os.environ.get("DRAGOMAN_SCREENSHOTS")
 """A folder to put pictures into, for people to look at, and for the documentation."""
 CLICK = "[...document.querySelectorAll('{}')].find((one) => one.textContent.startsWith('{}')).click()"
 DONE = "document.querySelectorAll('.answer:not(.busy)').length === {}"
+Browse = Callable[..., None]
 Work = Callable[[Page, str], Coroutine[Any, Any, None]]
 
 
-def with_browser(work: Work, folder: Path, *models: Participant) -> None:
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def with_browser(address: str) -> Callable[..., None]:
+    return partial(in_browser, address)
+
+
+def in_browser(address: str, work: Work, folder: Path, *models: Participant) -> None:
     async def run() -> None:
         store = FileStore(folder)
         rooms = Rooms(models, store, store.folder, furnishing=Furnishing(tools=TOOLS))
-        async with asyncio.timeout(60), serving_page(rooms) as url, browser() as socket:
-            page = await new_page(socket)
+        async with asyncio.timeout(60), serving_page(rooms) as url, tab(address) as page:
             await page.open(url)
             await page.until("document.querySelector('.empty button')")
             await work(page, url)
@@ -47,7 +61,9 @@ async def picture(page: Page, name: str) -> None:
 
 
 @promise("chat:web-browser", "chat:demo", "chat:web-resume")
-def test_four_models_call_a_tool_side_by_side_and_a_reload_shows_the_same(tmp_path: Path) -> None:
+def test_four_models_call_a_tool_side_by_side_also_after_a_reload(
+    tmp_path: Path, with_browser: Callable[..., None]
+) -> None:
     async def work(page: Page, url: str) -> None:
         del url
         await page.say("@all What is the weather in Paris?")
@@ -74,7 +90,9 @@ def test_four_models_call_a_tool_side_by_side_and_a_reload_shows_the_same(tmp_pa
 
 
 @promise("chat:web-browser", "chat:permissions", "chat:web-resume")
-def test_a_permission_is_asked_survives_a_reload_and_is_given(tmp_path: Path) -> None:
+def test_a_permission_is_asked_survives_a_reload_and_is_given(
+    tmp_path: Path, with_browser: Callable[..., None]
+) -> None:
     async def work(page: Page, url: str) -> None:
         del url
         await page.say("@gemini note it")
@@ -94,7 +112,7 @@ def test_a_permission_is_asked_survives_a_reload_and_is_given(tmp_path: Path) ->
 
 
 @promise("chat:web-browser", "chat:stop", "chat:failures-stored")
-def test_errors_are_shown_and_answers_stopped_by_key(tmp_path: Path) -> None:
+def test_errors_are_shown_and_answers_stopped_by_key(tmp_path: Path, with_browser: Browse) -> None:
     async def work(page: Page, url: str) -> None:
         del url
         await page.say("@all go")
@@ -132,7 +150,7 @@ ATTACK = """<script>window.hacked = 1</script><img src=x onerror="window.hacked 
 
 
 @promise("chat:web-safe", "chat:web-browser")
-def test_what_a_model_says_is_never_executed(tmp_path: Path) -> None:
+def test_what_a_model_says_is_never_executed(tmp_path: Path, with_browser: Browse) -> None:
     async def work(page: Page, url: str) -> None:
         del url
         await page.say("@gemini " + ATTACK)
@@ -151,7 +169,7 @@ def test_what_a_model_says_is_never_executed(tmp_path: Path) -> None:
 
 
 @promise("chat:web-fluid")
-def test_a_thousand_messages_stay_fluid(tmp_path: Path) -> None:
+def test_a_thousand_messages_stay_fluid(tmp_path: Path, with_browser: Browse) -> None:
     turns = [
         one
         for number in range(500)
@@ -182,7 +200,9 @@ def test_a_thousand_messages_stay_fluid(tmp_path: Path) -> None:
 
 
 @promise("chat:web-accessible")
-def test_every_control_has_a_name_and_everything_works_by_keyboard_on_a_phone_in_the_dark(tmp_path: Path) -> None:
+def test_every_control_has_a_name_and_works_by_keyboard_on_a_phone_in_the_dark(
+    tmp_path: Path, with_browser: Callable[..., None]
+) -> None:
     async def work(page: Page, url: str) -> None:
         del url
         await page.js("document.getElementById('text').focus()")
@@ -237,7 +257,7 @@ CONTRAST = """(() => {
 
 
 @promise("chat:web-browser", "chat:show-as", "chat:export")
-def test_dialogs_show_formats_models_and_ask_before_deleting(tmp_path: Path) -> None:
+def test_dialogs_show_formats_models_and_ask_before_deleting(tmp_path: Path, with_browser: Browse) -> None:
     async def work(page: Page, url: str) -> None:
         del url
         await page.say("@gemini hello")
@@ -265,7 +285,7 @@ def test_dialogs_show_formats_models_and_ask_before_deleting(tmp_path: Path) -> 
 
 
 @promise("chat:web-browser", "chat:legacy")
-def test_an_old_file_is_imported_and_edited_into_a_branch(tmp_path: Path) -> None:
+def test_an_old_file_is_imported_and_edited_into_a_branch(tmp_path: Path, with_browser: Browse) -> None:
     old = [
         {"role": "user", "content": "@gemini weather?"},
         {"role": "gemini", "content": [{"type": "tool_call", "name": "weather", "arguments": {"city": "Oslo"}}]},

@@ -64,11 +64,17 @@ def conversation(name: str = "First", **more: Any) -> Conversation:
 Opener = Callable[[str], ConversationStore]
 
 
-@pytest.fixture(params=["files", "sqlite"])
+POSTGRES = os.environ.get("DRAGOMAN_TEST_POSTGRES")
+"""A database to test with, such as postgresql://me@localhost/empty, where somebody has one."""
+
+
+@pytest.fixture(params=["files", "sqlite", *(["postgres"] if POSTGRES else [])])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     """A store by user, twice the same for the same user."""
     if request.param == "files":
         return lambda user: FileStore(tmp_path, user)
+    if request.param == "postgres":
+        return lambda user: open_store(POSTGRES, f"{tmp_path.name}/{user}")
     return lambda user: SqliteStore(tmp_path / "chat.sqlite", user)
 
 

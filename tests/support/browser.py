@@ -8,9 +8,11 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -97,31 +99,40 @@ class Page:
         )
 
 
-@asynccontextmanager
-async def browser() -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+@contextmanager
+def browser() -> Iterator[str]:
+    """A running browser, by the address it is spoken to at."""
     program = chromium()
     assert program is not None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        process = await asyncio.create_subprocess_exec(
-            program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-            "--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank",
-            stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, start_new_session=True,
+        process = subprocess.Popen(  # noqa: S603
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+            "--remote-debugging-port=0", f"--user-data-dir={profile}", "about:blank"],
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
             assert process.stderr is not None
-            async with asyncio.timeout(30):
-                while (found := _LISTENING.search(line := await process.stderr.readline())) is None:
-                    assert line, "the browser did not start"
-            drain = asyncio.create_task(process.stderr.read())
-            async with (
-                aiohttp.ClientSession() as client,
-                client.ws_connect(found[1].decode(), max_msg_size=0) as socket,
-            ):
-                yield socket
-            drain.cancel()
+            while (found := _LISTENING.search(line := process.stderr.readline())) is None:
+                assert line, "the browser did not start"
+            rest = threading.Thread(target=process.stderr.read)
+            rest.start()
+            yield found[1].decode()
         finally:
             os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            process.wait()
+        rest.join()
+        process.stderr.close()
+
+
+@asynccontextmanager
+async def tab(address: str) -> AsyncIterator[Page]:
+    """A new tab of a running browser."""
+    async with aiohttp.ClientSession() as client, client.ws_connect(address, max_msg_size=0) as socket:
+        page = await new_page(socket)
+        try:
+            yield page
+        finally:
+            await page.command("Page.close")
 
 
 async def new_page(socket: aiohttp.ClientWebSocketResponse) -> Page:

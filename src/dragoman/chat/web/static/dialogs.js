@@ -12,7 +12,13 @@ function opened(title, body, buttons) {
       element("button", { type: "button", class: kind, onclick: () => { answer = give(); dialog.close(); } }, label),
     );
     dialog.replaceChildren(element("h2", { id: "dialog-title" }, title), ...body, element("div", { class: "row end" }, ...row));
-    dialog.addEventListener("close", () => done(answer), { once: true });
+    // The event of a window before this one may come late: it is not ours while this one is open.
+    const closed = () => {
+      if (dialog.open) return;
+      dialog.removeEventListener("close", closed);
+      done(answer);
+    };
+    dialog.addEventListener("close", closed);
     dialog.showModal();
     (dialog.querySelector("textarea, input, select") ?? row[0]).focus();
   });
