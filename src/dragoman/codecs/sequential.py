@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments
+from dragoman.codecs.block_parts import Carriers
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import (
     AnyEvent,
@@ -48,13 +49,6 @@ class Parts(Protocol):
     """The codec's encoder of parts that are known whole."""
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]: ...
-
-
-class Carriers(Protocol):
-    """The codec's blocks for a signature that has no field."""
-
-    def tagged_signature(self, part: AnyPart, signature: Signature, /) -> WireValue: ...
-    def trailing_signature(self, signature: Signature, /) -> WireValue: ...
 
 
 class Outgoing:

@@ -26,6 +26,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
+from dragoman.codecs.block_parts import with_keys
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.errors import DecodeError
@@ -317,12 +318,6 @@ class MessageEncoder(PartEncoder):
             self._lose_keys(message, notes)
         return turn
 
-    def _lose_keys(self, message: Message, notes: Extra | None) -> None:
-        """Keys of a message that is not sent as a message of its own."""
-        for key in notes or ():
-            if not key.startswith("~"):
-                self._log.drop(message, key, key, "its message joins another one or is not sent")
-
     def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra | None) -> None:
         role, content = message.role, content_held(message)
         if role == "system" and not self._stands_inline(notes):
@@ -439,4 +434,4 @@ def _finished(wire: MessageWire, notes: Extra) -> WireValue:
         if len(order) == len(blocks):
             results, others = iter(blocks[: sum(order)]), iter(blocks[sum(order) :])
             wire = MessageWire(wire.role, [next(results if is_result else others) for is_result in order])
-    return spliced(wire, notes) if any(key[:1] != "~" or key.startswith(MODELLED) for key in notes) else wire
+    return with_keys(wire, notes)

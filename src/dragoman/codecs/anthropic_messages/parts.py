@@ -29,6 +29,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
     UrlSource,
 )
+from dragoman.codecs.block_parts import BlockEncoder
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
 from dragoman.ir import (
     AnyPart,
@@ -41,7 +42,6 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
-    Request,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -50,9 +50,8 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
+from dragoman.ir.parts import call_block_held, result_block_held
 from dragoman.ir.values import encode_json, parse_json
-from dragoman.losses import LossLog
 
 _block_head = msgspec.json.Decoder(BlockHead).decode
 _citation_head = msgspec.json.Decoder(CitationHead).decode
@@ -226,27 +225,18 @@ _PDF = "application/pdf"
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
 
 
-class PartEncoder:
-    """Encodes the parts of one body: of `request`, or of an answer to a client.
-
-    What cannot be said here is logged, and gives no block.
-    """
+class PartEncoder(BlockEncoder):
+    family: ClassVar = FAMILY
+    signatures: ClassVar = carriers
 
     needs_old_version = False
     """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
     _marks: CacheMarks | None = None
 
-    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
-        self._log = log
-        self._request = request
-        self._to_client = request is None
-        self._native = native
-        """The body came from this family: all that it says may be said again, exactly as it was."""
-
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature travels before it."""
         if role == "system" and type(part) is not Text and not self._native:
-            return self._refuse(part, role)
+            return self.refuse(part, role)
         return self._ENCODERS[type(part)](self, part, role)
 
     def mark(self, node: Marked) -> WireValue:
@@ -277,20 +267,6 @@ class PartEncoder:
         if cited:
             return cited
         return parse_json(notes["~citations"]) if "~citations" in notes and not part.citations else UNSET
-
-    def with_carrier(self, part: Text | ToolCall, block: WireValue) -> list[WireValue]:
-        """A block, and the one that carries its signature to a client and back; providers never see that (law 6)."""
-        signature = part.signature
-        if signature is None:
-            return [block]
-        if not self._to_client and "~tagged" not in own(part.metadata):
-            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
-            return [block]
-        if type(part) is Text and not part.text:
-            return [carriers.tagged_signature(part, signature)]
-        if carriers.stands_behind(part):
-            return [block, carriers.trailing_signature(signature)]
-        return [carriers.tagged_signature(part, signature), block]
 
     def _encode_image(self, part: Image, role: str) -> list[WireValue]:
         if role == "assistant" and not self._native:
@@ -410,19 +386,6 @@ class PartEncoder:
             return [remarked(held, self.mark(part))]
         return [held]
 
-    def _encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:  # noqa: ARG002
-        if part.origin == FAMILY:
-            return [opaque_block_held(part)]
-        return self._lose(part, "it belongs to the provider that made it")
-
-    def _refuse(self, part: AnyPart, role: str) -> list[WireValue]:
-        return self._lose(part, f"a {role} message of this API cannot hold it")
-
-    def _lose(self, part: AnyPart, why: str) -> list[WireValue]:
-        kind = f"{part.origin} block {part.kind!r}" if isinstance(part, Opaque) else _NAMES[type(part)]
-        self._log.drop(part, "", kind, why)
-        return []
-
     _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = {
         Text: _encode_text,
         Image: _encode_image,
@@ -432,9 +395,9 @@ class PartEncoder:
         Reasoning: _encode_reasoning,
         ServerToolCall: _encode_server_block,
         ServerToolResult: _encode_server_block,
-        Opaque: _encode_opaque,
-        ToolCall: _refuse,
-        ToolResult: _refuse,
+        Opaque: BlockEncoder.encode_opaque,
+        ToolCall: BlockEncoder.refuse,
+        ToolResult: BlockEncoder.refuse,
     }
 
 
@@ -465,17 +428,3 @@ def _plain_text(data: str) -> str | None:
         return b64decode(data, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return None
-
-
-_NAMES: dict[type[AnyPart], str] = {
-    Text: "text",
-    Image: "image",
-    Document: "document",
-    Audio: "audio",
-    Reasoning: "reasoning",
-    Refusal: "refusal",
-    ToolCall: "tool call",
-    ToolResult: "tool result",
-    ServerToolCall: "call run by the provider",
-    ServerToolResult: "result of a call run by the provider",
-}

@@ -26,6 +26,7 @@ from dragoman.codecs.bedrock_converse.parts import (
 )
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.wire import Block, MessageWire, ToolResultWire, ToolUse, exact
+from dragoman.codecs.block_parts import with_keys
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.errors import DecodeError
@@ -316,7 +317,7 @@ class MessageEncoder(PartEncoder):
             elif notes:
                 self._lose_keys(message, notes)
         for index, notes in noted:
-            wires[index] = _finished(wires[index], notes)
+            wires[index] = with_keys(wires[index], notes)
         return wires
 
     def _results(self, message: Message) -> list[WireValue]:
@@ -363,12 +364,6 @@ class MessageEncoder(PartEncoder):
                 self._log.degrade(part, "", "document beside results", "it moves into the last of them")
         if not self._native:
             self._explain_documents(message, turn)
-
-    def _lose_keys(self, message: Message, notes: Extra) -> None:
-        """Keys of a message that is not sent as a message of its own."""
-        for key in notes:
-            if not key.startswith("~"):
-                self._log.drop(message, key, key, "its message joins another one or is not sent")
 
     def _encode_message(self, message: Message, wires: list[WireValue], notes: Extra) -> None:
         role, content = message.role, content_held(message)
@@ -505,11 +500,6 @@ class MessageEncoder(PartEncoder):
         if value:
             self._log.drop(result, "value", "blank text", "this API refuses text that is only white space")
         return []
-
-
-def _finished(wire: MessageWire, notes: Extra) -> WireValue:
-    """With what the message said beyond its type."""
-    return spliced(wire, notes) if any(key[:1] != "~" or key.startswith(MODELLED) for key in notes) else wire
 
 
 def _is_call(group: list[WireValue]) -> bool:

@@ -28,6 +28,7 @@ from dragoman.codecs.bedrock_converse.wire import (
     ReasoningText,
     exact,
 )
+from dragoman.codecs.block_parts import BlockEncoder
 from dragoman.codecs.claude import FAMILY as CLAUDE
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
@@ -50,7 +51,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
-from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
+from dragoman.ir.parts import call_block_held, result_block_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -190,20 +191,14 @@ _DECODE: dict[str, Callable[[Block], AnyPart]] = {
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class PartEncoder:
-    """Encodes the parts of one body: of `request`, or of an answer to a client.
-
-    What cannot be said here is logged, and gives no block.
-    """
+class PartEncoder(BlockEncoder):
+    family: ClassVar = FAMILY
+    signatures: ClassVar = carriers
 
     _points: CachePoints | None = None
 
     def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
-        self._log = log
-        self._request = request
-        self._to_client = request is None
-        self._native = native
-        """The body came from this family: all that it says may be said again, exactly as it was."""
+        super().__init__(log, request, native=native)
         self._limits: ModelLimits = limits_of(None if request is None else request.model)
         self._media = MediaEncoder(log, self._limits, native=native)
 
@@ -259,20 +254,6 @@ class PartEncoder:
         wire = CitationsContent(content, citations)
         return Block(citations_content=spliced(wire, notes) if notes else Raw(encode_json(wire)))
 
-    def with_carrier(self, part: Text | ToolCall, block: WireValue) -> list[WireValue]:
-        """A block, and the one that carries its signature to a client and back; providers never see that (law 6)."""
-        signature = part.signature
-        if signature is None:
-            return [block]
-        if not self._to_client and "~tagged" not in own(part.metadata):
-            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
-            return [block]
-        if type(part) is Text and not part.text:
-            return [carriers.tagged_signature(part, signature)]
-        if carriers.stands_behind(part):
-            return [block, carriers.trailing_signature(signature)]
-        return [carriers.tagged_signature(part, signature), block]
-
     def _encode_media(self, part: Image | Document, role: str) -> list[WireValue]:
         if role == "assistant" and not (self._native or self._to_client):
             return self._lose(part, "an assistant message of this API holds no media")
@@ -325,19 +306,6 @@ class PartEncoder:
             return self._lose(part, f"it was run by {part.origin}, and its ids cannot be made up")
         return [call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)]
 
-    def _encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:  # noqa: ARG002
-        if part.origin == FAMILY:
-            return [opaque_block_held(part)]
-        return self._lose(part, "it belongs to the provider that made it")
-
-    def _refuse(self, part: AnyPart, role: str) -> list[WireValue]:
-        return self._lose(part, f"a {role} message of this API cannot hold it")
-
-    def _lose(self, part: AnyPart, why: str) -> list[WireValue]:
-        kind = f"{part.origin} block {part.kind!r}" if isinstance(part, Opaque) else _NAMES[type(part)]
-        self._log.drop(part, "", kind, why)
-        return []
-
     _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = {
         Text: _encode_text,
         Image: _encode_media,
@@ -347,9 +315,9 @@ class PartEncoder:
         Reasoning: _encode_reasoning,
         ServerToolCall: _encode_server_block,
         ServerToolResult: _encode_server_block,
-        Opaque: _encode_opaque,
-        ToolCall: _refuse,
-        ToolResult: _refuse,
+        Opaque: BlockEncoder.encode_opaque,
+        ToolCall: BlockEncoder.refuse,
+        ToolResult: BlockEncoder.refuse,
     }
 
 
@@ -387,17 +355,3 @@ def _reasoning(text: ReasoningText, notes: Extra) -> WireValue:
 def _reasoning_block(content: ReasoningContent, notes: Extra) -> WireValue:
     inner = inner_extra(notes, "reasoningContent")
     return Block(reasoning_content=content if inner is None else spliced(content, inner))  # type: ignore[arg-type]
-
-
-_NAMES: dict[type[AnyPart], str] = {
-    Text: "text",
-    Image: "image",
-    Document: "document",
-    Audio: "audio",
-    Reasoning: "reasoning",
-    Refusal: "refusal",
-    ToolCall: "tool call",
-    ToolResult: "tool result",
-    ServerToolCall: "call run by the provider",
-    ServerToolResult: "result of a call run by the provider",
-}

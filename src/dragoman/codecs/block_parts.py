@@ -1,0 +1,105 @@
+"""Writing parts as blocks, for formats whose clients echo tagged reasoning blocks."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from dragoman.codecs.reading import WireValue, spliced
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Reasoning,
+    Refusal,
+    Request,
+    ServerToolCall,
+    ServerToolResult,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.parts import opaque_block_held
+from dragoman.losses import LossLog
+
+PART_NAMES: dict[type[AnyPart], str] = {
+    Text: "text",
+    Image: "image",
+    Document: "document",
+    Audio: "audio",
+    Reasoning: "reasoning",
+    Refusal: "refusal",
+    ToolCall: "tool call",
+    ToolResult: "tool result",
+    ServerToolCall: "call run by the provider",
+    ServerToolResult: "result of a call run by the provider",
+}
+"""What parts are called where they are lost."""
+
+
+class Carriers(Protocol):
+    """The family's blocks for a signature that has no field."""
+
+    def tagged_signature(self, part: AnyPart, signature: Signature, /) -> WireValue: ...
+    def trailing_signature(self, signature: Signature, /) -> WireValue: ...
+    def stands_behind(self, part: Text | ToolCall, /) -> bool: ...
+
+
+class BlockEncoder:
+    """Encodes the parts of one body: of `request`, or of an answer to a client.
+
+    What cannot be said here is logged, and gives no block.
+    """
+
+    family: ClassVar[str]
+    signatures: ClassVar[Carriers]
+
+    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
+        self._log = log
+        self._request = request
+        self._to_client = request is None
+        self._native = native
+        """The body came from this family: all that it says may be said again, exactly as it was."""
+
+    def with_carrier(self, part: Text | ToolCall, block: WireValue) -> list[WireValue]:
+        """A block, and the one that carries its signature to a client and back; providers never see that (law 6)."""
+        signature = part.signature
+        if signature is None:
+            return [block]
+        notes = {} if part.metadata is None else part.metadata.get(self.family, {})
+        if not self._to_client and "~tagged" not in notes:
+            self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
+            return [block]
+        if type(part) is Text and not part.text:
+            return [self.signatures.tagged_signature(part, signature)]
+        if self.signatures.stands_behind(part):
+            return [block, self.signatures.trailing_signature(signature)]
+        return [self.signatures.tagged_signature(part, signature), block]
+
+    def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:  # noqa: ARG002
+        if part.origin == self.family:
+            return [opaque_block_held(part)]
+        return self._lose(part, "it belongs to the provider that made it")
+
+    def refuse(self, part: AnyPart, role: str) -> list[WireValue]:
+        return self._lose(part, f"a {role} message of this API cannot hold it")
+
+    def _lose(self, part: AnyPart, why: str) -> list[WireValue]:
+        kind = f"{part.origin} block {part.kind!r}" if isinstance(part, Opaque) else PART_NAMES[type(part)]
+        self._log.drop(part, "", kind, why)
+        return []
+
+    def _lose_keys(self, message: Message, notes: Extra | None) -> None:
+        """Keys of a message that is not sent as a message of its own."""
+        for key in notes or ():
+            if not key.startswith("~"):
+                self._log.drop(message, key, key, "its message joins another one or is not sent")
+
+
+def with_keys(wire: WireValue, notes: Extra) -> WireValue:
+    """With what the message said beyond its type; notes that are only about spelling add nothing."""
+    return spliced(wire, notes) if any(key[:1] != "~" or key.startswith(MODELLED) for key in notes) else wire
