@@ -1,0 +1,15 @@
+import asyncio
+
+from tests.gateway.soak import soak
+from tests.support.promises import promise
+
+
+@promise("gateway:disconnect", "gateway:own-words-midstream", "gateway:log")
+def test_nothing_is_lost_doubled_or_forgotten() -> None:
+    """Some seconds of what tests/gateway/soak.py does for as long as one likes."""
+    outcome, _, _ = asyncio.run(soak(3.0, 30))
+    assert outcome["right"] > 20
+    assert outcome["left"] > 5
+    assert (outcome["wrong"], outcome["untold"]) == (0, 0)
+    assert outcome["logged"] == outcome["asked"]
+    assert (outcome["in flight"], outcome["held upstream"], outcome["connections"]) == (0, 0, 0)
