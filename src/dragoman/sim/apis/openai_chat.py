@@ -13,6 +13,7 @@ from dragoman.sim.apis.reading import gathered, parsed_arguments, told
 from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
 from dragoman.sim.rules import openai_chat as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
+from dragoman.sim.rules.openai_request import traits_of
 from dragoman.sim.view import Answer, Asked, Call, Called, Choice, Finish, JsonObject, Said, Tool, Turn
 from dragoman.sim.visit import Visit
 
@@ -58,7 +59,7 @@ def read(body: JsonObject) -> Asked:
 
 
 def thinks(model: str, effort: str) -> bool:
-    traits = rules.traits_of(model)
+    traits = traits_of(model)
     if traits is None or not traits.reasons:
         return False
     return effort != "none" if effort else not traits.reasons_unless_asked_not_to

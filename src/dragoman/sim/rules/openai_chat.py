@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from dragoman.sim.rules.common import (
     ANSWER,
@@ -15,7 +14,6 @@ from dragoman.sim.rules.common import (
     Violation,
     bad_answer,
     bracket_path,
-    json_path,
     number_at,
     object_at,
     objects_at,
@@ -26,57 +24,7 @@ from dragoman.sim.rules.common import (
     walk_schema,
 )
 from dragoman.sim.rules.openai_chat_shapes import DIALECT, REQUEST, RESPONSE
-
-
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """What a family of models does not take."""
-
-    reasons: bool = False
-    # From GPT-5.1 on reasoning is off unless asked for, and with it the limits on sampling.
-    reasons_unless_asked_not_to: bool = False
-    refuses_stop: bool = False
-    refuses_system: bool = False
-    refuses_tools: bool = False
-    hears: bool = False
-    searches: bool = False
-    chats: bool = True
-
-
-# The first pattern that matches wins; a name that matches none (a deployment, another vendor) meets no model rule.
-MODELS: tuple[tuple[str, Traits], ...] = (
-    (r"text-embedding-|gpt-3\.5-turbo-instruct", Traits(chats=False)),
-    (r"gpt-5-chat", Traits(refuses_tools=True)),
-    (r"gpt-5\.\d+-chat", Traits()),
-    (r"o1-mini", Traits(reasons=True, refuses_stop=True, refuses_system=True)),
-    # o3-mini took a stop sequence (recording with `stop: ["Paris"]`), the other reasoning models do not.
-    (r"o3-mini|o1", Traits(reasons=True)),
-    (r"o[34]", Traits(reasons=True, refuses_stop=True)),
-    (r"gpt-5\.\d", Traits(reasons=True, reasons_unless_asked_not_to=True, refuses_stop=True)),
-    (r"gpt-5", Traits(reasons=True, refuses_stop=True)),
-    (r"gpt-.*audio", Traits(hears=True)),
-    (r"gpt-.*search", Traits(searches=True)),
-    (r"gpt-[34]|chatgpt-", Traits()),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    body: JsonObject
-    model: str
-    traits: Traits | None
-
-
-Rule: TypeAlias = Callable[[Request], Iterator[Violation]]
-
-
-def refuse(path: Path, message: str, code: str | None = None, status: int = 400) -> Violation:
-    return Violation(json_path(path), message, code, status)
-
-
-def traits_of(model: str) -> Traits | None:
-    return next((traits for pattern, traits in MODELS if re.match(pattern, model)), None)
-
+from dragoman.sim.rules.openai_request import Request, Rule, judged, refuse, sums
 
 # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -557,30 +505,14 @@ def check_request(
     model: str | None = None,
     version: str | None = None,  # noqa: ARG001 - the API has one version; the argument makes all judges callable alike
 ) -> tuple[Violation, ...]:
-    """`model` is the one of the URL, where there is one (Azure deployments)."""
-    _, faults = read(REQUEST, DIALECT, body)
-    if faults:
-        return faults
-    name = model or text_at(body, "model")
-    request = Request(body, name, traits_of(name))
-    return tuple(violation for rule in RULES for violation in rule(request))
+    return judged(REQUEST, DIALECT, RULES, body, model)
 
 
 # --- responses ----------------------------------------------------------------------------------------------------
 
 
 def usage_adds_up(body: JsonObject) -> Iterator[Violation]:
-    usage = object_at(body, "usage")
-    if not usage:
-        return
-    prompt, completion = number_at(usage, "prompt_tokens"), number_at(usage, "completion_tokens")
-    if number_at(usage, "total_tokens") != prompt + completion:
-        yield bad_answer(("usage", "total_tokens"), "expected prompt_tokens + completion_tokens")
-    if number_at(usage, "prompt_tokens_details", "cached_tokens") > prompt:
-        yield bad_answer(("usage", "prompt_tokens_details", "cached_tokens"), "expected a part of prompt_tokens")
-    if number_at(usage, "completion_tokens_details", "reasoning_tokens") > completion:
-        where = ("usage", "completion_tokens_details", "reasoning_tokens")
-        yield bad_answer(where, "expected a part of completion_tokens")
+    return sums(body, "prompt_tokens", "completion_tokens")
 
 
 def choices_are_numbered(body: JsonObject) -> Iterator[Violation]:

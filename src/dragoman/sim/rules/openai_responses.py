@@ -11,14 +11,12 @@ from dragoman.sim.rules.common import (
     JsonObject,
     Violation,
     bad_answer,
-    number_at,
     object_at,
     objects_at,
     read,
     text_at,
 )
-from dragoman.sim.rules.openai_chat import traits_of
-from dragoman.sim.rules.openai_responses_request import Request, Rule
+from dragoman.sim.rules.openai_request import Rule, judged, sums
 from dragoman.sim.rules.openai_responses_shapes import DIALECT, REQUEST, RESPONSE
 
 RULES: tuple[Rule, ...] = openai_responses_items.RULES + openai_responses_settings.RULES
@@ -30,29 +28,14 @@ def check_request(
     model: str | None = None,
     version: str | None = None,  # noqa: ARG001 - the API has one version; the argument makes all judges callable alike
 ) -> tuple[Violation, ...]:
-    """`model` is the one of the URL, where there is one (Azure deployments)."""
-    _, faults = read(REQUEST, DIALECT, body)
-    if faults:
-        return faults
-    name = model or text_at(body, "model")
-    request = Request(body, name, traits_of(name))
-    return tuple(violation for rule in RULES for violation in rule(request))
+    return judged(REQUEST, DIALECT, RULES, body, model)
 
 
 # --- responses ----------------------------------------------------------------------------------------------------
 
 
 def usage_adds_up(body: JsonObject) -> Iterator[Violation]:
-    usage = object_at(body, "usage")
-    if not usage:
-        return
-    taken, made = number_at(usage, "input_tokens"), number_at(usage, "output_tokens")
-    if number_at(usage, "total_tokens") != taken + made:
-        yield bad_answer(("usage", "total_tokens"), "expected input_tokens + output_tokens")
-    if number_at(usage, "input_tokens_details", "cached_tokens") > taken:
-        yield bad_answer(("usage", "input_tokens_details", "cached_tokens"), "expected a part of input_tokens")
-    if number_at(usage, "output_tokens_details", "reasoning_tokens") > made:
-        yield bad_answer(("usage", "output_tokens_details", "reasoning_tokens"), "expected a part of output_tokens")
+    return sums(body, "input_tokens", "output_tokens")
 
 
 def status_is_explained(body: JsonObject) -> Iterator[Violation]:

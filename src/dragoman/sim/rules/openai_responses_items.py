@@ -7,16 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dragoman.sim.rules.common import JsonObject, Violation, bracket_path, objects_at, text_at
+from dragoman.sim.rules.openai_request import Request, Rule, refuse
 from dragoman.sim.rules.openai_responses_request import (
     ANSWERED_CALLS,
     CALLS_BY_OUTPUT,
-    Request,
-    Rule,
     items_of,
     kind_of,
     leans_on_stored_items,
     parts_of,
-    refuse,
 )
 
 # --- pairs --------------------------------------------------------------------------------------------------------

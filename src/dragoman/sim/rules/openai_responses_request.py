@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Iterator
 
-from dragoman.sim.rules.common import JsonObject, Path, Violation, json_path, objects_at, text_at
-from dragoman.sim.rules.openai_chat import Traits
+from dragoman.sim.rules.common import JsonObject, Path, objects_at, text_at
+from dragoman.sim.rules.openai_request import Request
 
 # The item that answers it -> what the server calls the call.
 CALLS_BY_OUTPUT = {
@@ -18,21 +16,6 @@ CALLS_BY_OUTPUT = {
     "apply_patch_call_output": ("apply_patch_call", "apply patch call"),
 }
 ANSWERED_CALLS = dict(CALLS_BY_OUTPUT.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    body: JsonObject
-    model: str
-    # None: a deployment or another vendor's model, judged by no model rule.
-    traits: Traits | None
-
-
-Rule: TypeAlias = Callable[[Request], Iterator[Violation]]
-
-
-def refuse(path: Path, message: str, code: str | None = None, status: int = 400) -> Violation:
-    return Violation(json_path(path), message, code, status)
 
 
 def kind_of(item: JsonObject) -> str:

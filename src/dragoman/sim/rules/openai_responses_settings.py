@@ -26,7 +26,8 @@ from dragoman.sim.rules.openai_chat import (
     STRICT_PROPERTIES,
     NamedSchema,
 )
-from dragoman.sim.rules.openai_responses_request import Request, Rule, items_of, kind_of, refuse, tools_of
+from dragoman.sim.rules.openai_request import Request, Rule, refuse
+from dragoman.sim.rules.openai_responses_request import items_of, kind_of, tools_of
 from dragoman.sim.rules.openai_responses_shapes import EFFORTS, with_and
 
 # --- tools --------------------------------------------------------------------------------------------------------
