@@ -118,6 +118,16 @@ def test_a_provider_without_a_key_says_what_is_missing() -> None:
     assert "ANTHROPIC_API_KEY" in caught.value.hint
 
 
+@promise("gateway:no-config", "gateway:no-ssrf")
+def test_of_this_machine_only_installed_models_may_be_asked_for() -> None:
+    router = Router(read_config(""), {}, local={"local": ("smollm2",), "ollama": ("qwen3",)})
+    assert {place.name for place in router.available()} == {"local", "ollama"}
+    assert router.plan("ollama/qwen3", "openai-chat").candidates
+    for name in ("local/some/file.gguf", "local/file.gguf", "ollama/other"):
+        with pytest.raises(NoSuchModel):
+            router.plan(name, "openai-chat")
+
+
 ROUTES = """
 [routes.fast]
 to = "gemini/gemini-3.6-flash"

@@ -7,17 +7,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from dragoman.drivers.transport import HttpRequest, Timeouts, read_whole
+from dragoman.drivers.listing import list_models
+from dragoman.drivers.transport import Timeouts
 from dragoman.errors import DragomanError
 from dragoman.gateway.routing import Place, Router
 from dragoman.gateway.upstreams import open_upstreams
 
 _FRESH = 300.0
 _TIMEOUTS = Timeouts(connect=2.0, first_byte=5.0, total=8.0)
-_LARGEST = 16 << 20
 _EPOCH = "2026-01-01T00:00:00Z"
 
 
@@ -57,21 +56,15 @@ async def _of_place(place: Place) -> Sequence[str]:
     """A provider that does not answer has no models today."""
     if place.models:
         return place.models
-    listing = place.provider.listing
-    if listing is None or listing.base_url:
-        return (place.provider.example,) if place.provider.example else ()
     try:
         upstream = open_upstreams(place.name, place.provider, place.options, place.keys[:1], place.breaker)[0]
-        channel = upstream.channel
-        request = HttpRequest(method="GET", url=channel.base_url + listing.path, headers=dict(channel.provider.headers))
-        response = await channel.transport.send(await channel.credential.sign(request), timeouts=_TIMEOUTS)
-        body = msgspec.json.decode(await read_whole(response, _LARGEST))
-        await channel.transport.close()
-    except (DragomanError, msgspec.DecodeError, OSError):
+        channel = structs.replace(upstream.channel, timeouts=_TIMEOUTS)
+        try:
+            return await list_models(channel)
+        finally:
+            await channel.transport.close()
+    except (DragomanError, OSError):
         return ()
-    entries = body.get(listing.items) if isinstance(body, dict) else None
-    names = [entry.get(listing.id) for entry in entries or () if isinstance(entry, dict)]
-    return [name.rpartition("models/")[2] for name in names if isinstance(name, str)]
 
 
 # ── shapes ──

@@ -163,8 +163,9 @@ def _greeting(running: Running, setting: Setting, *, offline: bool) -> Iterable[
         yield "  no keys of any provider found: the simulators answer (set one, such as ANTHROPIC_API_KEY)"
     names = ", ".join(place.name for place in running.gateway.router.available())
     yield f"  providers: {names or 'none'}"
-    if setting.local:
-        yield f"  on this machine: {', '.join(sorted(setting.local))}"
+    here = sorted(name for name, models in setting.local.items() if models)
+    if here:
+        yield f"  on this machine: {', '.join(here)}"
     yield f"  OpenAI: {running.url}/v1   Anthropic, Gemini, Ollama, Bedrock: {running.url}"
 
 

@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import asyncio
 
-import msgspec
-
 from dragoman.drivers.connecting import Environment, Options, is_local, open_channel
+from dragoman.drivers.listing import list_models
 from dragoman.drivers.providers import PROVIDERS, Provider
-from dragoman.drivers.transport import HttpRequest, Timeouts, read_whole
+from dragoman.drivers.transport import Timeouts
 from dragoman.errors import DragomanError
+from dragoman.gateway.upstreams import ONCE
+from dragoman.local.models import installed_models
 
 _TIMEOUTS = Timeouts(connect=0.3, first_byte=1.0, total=1.5)
-_LARGEST = 1 << 20
+OWN = "local"
+"""The provider whose server is a process of ours."""
 
 
-async def local_servers(environment: Environment) -> frozenset[str]:
-    """Names of the providers whose server runs here."""
+async def local_servers(environment: Environment) -> dict[str, tuple[str, ...]]:
+    """Providers whose server runs here, or is started when it is asked, and their models."""
     possible = [one for one in PROVIDERS.values() if not one.key_required and is_local(one.base_url) and one.listing]
-    found = await asyncio.gather(*(_answers(provider, environment) for provider in possible))
-    return frozenset(provider.name for provider, there in zip(possible, found, strict=True) if there)
+    found = await asyncio.gather(*(_models(provider, environment) for provider in possible))
+    running = {provider.name: names for provider, names in zip(possible, found, strict=True) if names}
+    return {OWN: tuple(installed_models()), **running}
 
 
-async def _answers(provider: Provider, environment: Environment) -> bool:
+async def _models(provider: Provider, environment: Environment) -> tuple[str, ...]:
     """Something that listens on its port is not enough: it has to list models as that server does."""
-    options: Options = {"environment": environment, "proxy": ""}
+    options: Options = {"environment": environment, "proxy": "", "timeouts": _TIMEOUTS, "retry": ONCE}
     channel = open_channel(provider, options)
-    listing = provider.listing
-    assert listing is not None  # noqa: S101 - only those were chosen
     try:
-        request = HttpRequest(method="GET", url=channel.base_url + listing.path)
-        response = await channel.transport.send(request, timeouts=_TIMEOUTS)
-        body = msgspec.json.decode(await read_whole(response, _LARGEST))
-    except (DragomanError, msgspec.DecodeError, OSError):
-        return False
+        return tuple(await list_models(channel))
+    except (DragomanError, OSError):
+        return ()
     finally:
         await channel.transport.close()
-    return isinstance(body, dict) and isinstance(body.get(listing.items), list)

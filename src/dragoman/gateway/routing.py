@@ -101,14 +101,14 @@ class Router:
         environment: Environment,
         simulated: Mapping[str, str] | None = None,
         *,
-        local: frozenset[str] = frozenset(),
+        local: Mapping[str, tuple[str, ...]] | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.config = config
         self._environment = environment
         self._simulated = simulated or {}
         self._chance = chance
-        self._local = local
+        self._local = local or {}
         self._places = {name: self._configured(name, table) for name, table in config.providers.items()}
         self._opened: dict[str, tuple[Upstream, ...]] = {}
         self._turn = 0
@@ -183,7 +183,7 @@ class Router:
         problem: NoSuchModel | None = None
         for target in targets:
             provider, _, model = target.partition("/")
-            if not is_name(model):
+            if not is_name(model) or not self._is_offered(provider, model):
                 raise NoSuchModel(model)
             try:
                 upstreams = self._upstreams(provider, format)
@@ -194,6 +194,11 @@ class Router:
         if not found:
             raise problem or NoSuchModel(targets[0])
         return tuple(found)
+
+    def _is_offered(self, provider: str, model: str) -> bool:
+        """A model on this machine may be any file of it: a client may name only those that are installed as models."""
+        names = self._local.get(provider)
+        return provider in self._places or names is None or model in names
 
     def _upstreams(self, name: str, format: str) -> Sequence[Upstream]:
         place = self._place(name, format)
@@ -218,7 +223,8 @@ class Router:
     def _of_environment(self, provider: Provider) -> Place:
         simulated = self._simulated.get(provider.name)
         if simulated is None:
-            return Place(provider.name, provider, {"environment": self._environment})
+            models = self._local.get(provider.name, ())
+            return Place(provider.name, provider, {"environment": self._environment}, models=models)
         options: Options = {"base_url": simulated, "environment": {}, "proxy": "", **_made_up(provider)}  # type: ignore[typeddict-item]
         return Place(provider.name, provider, options)
 
@@ -254,7 +260,7 @@ class Router:
                 continue
             keyed = any(self._environment.get(name) for name in provider.key_environment)
             addressed = any(self._environment.get(name) for name in provider.base_url_environment)
-            reached = provider.name in self._simulated or provider.name in self._local
+            reached = provider.name in self._simulated or bool(self._local.get(provider.name))
             if reached or keyed or (addressed and not provider.key_required):
                 yield self._of_environment(provider)
 

@@ -47,8 +47,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     environment: Environment = {}
     simulated: Mapping[str, str] = {}
     """Provider -> the address of its simulator, for those that are not asked for real."""
-    local: frozenset[str] = frozenset()
-    """Providers whose server runs on this machine."""
+    local: Mapping[str, tuple[str, ...]] = {}
+    """Providers whose server runs on this machine, and the only models that may be asked of them."""
 
     def router(self, config: Config) -> Router:
         return Router(config, self.environment, self.simulated, local=self.local)
