@@ -3,6 +3,10 @@
 import asyncio
 import base64
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -256,6 +260,44 @@ def test_what_a_dead_program_left_is_in_the_list_again(tmp_path: Path) -> None:
     async def work(web: Web) -> None:
         _, rows = await web.ask("GET", "/api/conversations")
         assert [row["name"] for row in rows] == ["lost words (recovered)"]
+
+    with_page(work, tmp_path, model("gemini", []))
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from dragoman.agent import TextDeltaEvent
+from dragoman.chat.events import Activity
+from dragoman.chat.stores import FileStore
+from dragoman.chat.web.rooms import Rooms
+from tests.support.chats import model
+
+async def main():
+    store = FileStore(sys.argv[1])
+    room = Rooms([model("gemini", ["one two three four"])], store, store.folder).new()
+    def show(event):
+        if isinstance(event, Activity) and isinstance(event.event, TextDeltaEvent) and "three" in event.event.content:
+            os.kill(os.getpid(), signal.SIGKILL)
+    with room.service.watched(show):
+        await room.service.send("@gemini count")
+asyncio.run(main())
+"""
+
+
+@promise("chat:crash", "chat:web")
+def test_a_server_that_is_killed_in_mid_answer_has_all_that_was_shown_when_it_comes_back(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    killed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+
+    async def work(web: Web) -> None:
+        _, rows = await web.ask("GET", "/api/conversations")
+        assert [row["name"] for row in rows] == ["count"]
+        _, told = await web.ask("GET", f"/api/conversations/{rows[0]['id']}")
+        last = told["entries"][-1]
+        assert (last["status"], last["content"][0]["content"]) == ("interrupted", "one two three")
 
     with_page(work, tmp_path, model("gemini", []))
 

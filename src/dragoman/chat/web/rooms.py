@@ -47,16 +47,17 @@ class Room:
 
     def _on_event(self, event: AnyChatEvent) -> None:
         if isinstance(event, Said | TurnEnded | Changed) and not self._saving:
-            self.save()
+            # What was just said is about to be answered, and the answer's journal belongs to the draft.
+            self.save(answered=not isinstance(event, Said))
 
-    def save(self) -> None:
+    def save(self, *, answered: bool = True) -> None:
         here = self.service.conversation
         if not here.entries and not here.name and not here.system_prompt:
             return
         self._saving = True
         try:
             self._keep(self._saved(here))
-            if not self.service.running:
+            if answered and not self.service.running:
                 self._draft.discard()
         except OSError as error:
             self.service.notice(f"the conversation could not be saved: {error}", warning=True)
