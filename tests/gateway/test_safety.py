@@ -175,6 +175,27 @@ def test_a_name_changes_no_address(gateway: RunningGateway, dragoman_sim: Simula
         assert (got.status, dragoman_sim.requests) == (404, [])
 
 
+@promise("gateway:loopback")
+def test_a_page_in_a_browser_asks_only_where_it_may(dragoman_simulator: Simulator) -> None:
+    text = '[server]\norigins = ["https://good.example"]\n' + provider("p", dragoman_simulator.url)
+    with RunningGateway(configured(text)) as gateway:
+        for origin, status in (("https://good.example", 200), ("https://evil.example", 403), ("null", 403)):
+            got = send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"), {"origin": origin})
+            assert (got.status, "access-control-allow-origin" in got.headers) == (status, status == 200)
+        asked = {"origin": "https://good.example", "access-control-request-headers": "x-api-key"}
+        preflight = send(gateway.url, "/v1/messages", headers=asked, method="OPTIONS")
+        assert (preflight.status, preflight.headers["access-control-allow-headers"]) == (204, "x-api-key")
+        assert send(gateway.url, "/v1/messages", headers={"origin": "https://x"}, method="OPTIONS").status == 403
+
+
+@promise("gateway:limits")
+def test_more_than_it_may_hold_is_asked_to_come_back(dragoman_simulator: Simulator) -> None:
+    text = "[server]\nmax_requests = 0\n" + provider("p", dragoman_simulator.url)
+    with RunningGateway(configured(text)) as gateway:
+        got = send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"))
+    assert (got.status, got.headers["retry-after"]) == (503, "1")
+
+
 # ── keys ──
 
 KEYED: dict[str, Any] = {

@@ -141,11 +141,29 @@ class Gateway:
 
     def admitted(self, door: Door, exchange: Exchange, record: Record) -> Visitor:
         """Who asks. Bodies that were not read are refused here too, in the client's words."""
+        self._check_page(exchange)
         visitor = self.access.visitor(door.format, exchange.head)
         record.key = visitor.name
         if exchange.problem is not None:
             raise BadBody(bad_request(exchange.problem))
         return visitor
+
+    def _check_page(self, exchange: Exchange) -> None:
+        """Browsers tell which page asks. One that nobody has allowed does not get to spend anybody's keys."""
+        origin = exchange.head.headers.get("origin")
+        if origin is None:
+            return
+        allowed = self.config.server.origins
+        if origin not in allowed and "*" not in allowed:
+            raise Denied(Failure("permission", f"pages of {origin} may not ask here (see server.origins)", 403))
+        exchange.also = {"access-control-allow-origin": origin, "vary": "origin"}
+
+    async def preflight(self, door: Door, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
+        self._check_page(exchange)
+        asked = exchange.head.headers.get("access-control-request-headers", "*")
+        methods = {"access-control-allow-methods": "GET, POST, DELETE", "access-control-allow-headers": asked}
+        record.status = 204
+        exchange.send(204, {**methods, "access-control-max-age": "600"})
 
     def question(self, door: Door, exchange: Exchange, record: Record) -> Question:
         wire = WIRES[door.format]
@@ -181,6 +199,9 @@ class Gateway:
         question = self.question(door, exchange, record)
         plan = self.planned(visitor, question, record)
         keeping = self.responses.begin(question, plan, visitor.name) if door.format == Responses.format else None
+        if self.metrics.in_flight > self.config.server.max_requests:
+            words = "The gateway has more requests under way than it may."
+            raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
         with visitor.working():
             if keeping is not None and keeping.in_background:
                 self._later(keeping, plan, exchange, record)
@@ -387,6 +408,7 @@ _HANDLERS: Mapping[Operation, Handler] = {
     "health": Gateway.health,
     "metrics": Gateway.tell_metrics,
     "front": Gateway.front,
+    "preflight": Gateway.preflight,
     "none": Gateway.none,
     "method": Gateway.none,
 }

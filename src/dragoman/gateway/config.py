@@ -31,12 +31,14 @@ class Server(_Table, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     """Keys that clients must show: as they are, `env:NAME`, or `sha256:HEX`. None: whoever reaches us may ask."""
     max_body: int = 64 << 20
-    max_streams: int = 2_000
+    max_requests: int = 2_000
+    """Under way at a time; more are asked to come back."""
     drain_seconds: float = 30.0
     database: str = ""
     """SQLite file of keys, usage and stored responses; empty keeps them in memory."""
     log: Literal["json", "off"] = "json"
-    cors: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    """Pages that may ask from within a browser, such as `https://app.example.com`; `*` is every page."""
 
 
 class TimeLimits(_Table, frozen=True, kw_only=True):

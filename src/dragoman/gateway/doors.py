@@ -26,6 +26,7 @@ Operation: TypeAlias = Literal[
     "health",
     "metrics",
     "front",
+    "preflight",
     "none",
     "method",
 ]
@@ -129,6 +130,8 @@ def find_door(head: Head) -> Door:
     door = _PLAIN.get((head.method, head.path))
     if door is not None:
         return door
+    if head.method == "OPTIONS":
+        return Door(_neighbour(head.path), "preflight")
     if head.path in _MODELS and head.method == "GET":
         return Door(_speaker(head), "models")
     for pattern in _PATTERNS:

@@ -45,7 +45,7 @@ class Gone(Exception):
 class Exchange:
     """One request and the way back. `problem` stands for what was wrong with its body, which is then not here."""
 
-    __slots__ = ("_chunks", "_connection", "_ended", "_head_only", "body", "head", "keep", "problem", "started")
+    __slots__ = ("_chunks", "_connection", "_ended", "_head_only", "also", "body", "head", "keep", "problem", "started")
 
     def __init__(self, connection: Connection, head: Head, body: bytes, problem: BadRequest | None) -> None:
         self._connection = connection
@@ -54,6 +54,8 @@ class Exchange:
         self.problem = problem
         self.keep = head.keep_alive
         self._chunks = head.chunks
+        self.also: Mapping[str, str] = {}
+        """Headers that every answer gets."""
         self.started = False
         self._ended = False
         self._head_only = head.method == "HEAD"
@@ -96,7 +98,7 @@ class Exchange:
 
     def _opening(self, status: int, headers: Mapping[str, str], framing: bytes) -> bytes:
         lines = [b"HTTP/1.1 %d %b\r\n" % (status, _REASONS.get(status, b"-")), self._connection.server.date, framing]
-        for name, value in headers.items():
+        for name, value in ({**headers, **self.also} if self.also else headers).items():
             clean = value.replace("\r", " ").replace("\n", " ")
             lines.append(f"{name}: {clean}\r\n".encode("latin-1", "replace"))
         if not self.keep or self._connection.server.closing:
