@@ -3,7 +3,7 @@ tests/test_ledger.py is red when a promise that is due has no test, or a test na
 
 `law:*` are the ten laws of the design. `report:*` are failures that users of other libraries reported, turned into what
 dragoman does instead. `agent:*` is what an agent does with a model and tools, `gateway:*` what `dragoman serve` does
-between any client and any provider.
+between any client and any provider. `chat:*` is what `dragoman chat` does with several models in one conversation.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from typing import Literal
 Stage = Literal["core", "streams", "formats", "providers", "agent", "gateway", "chat"]
 
 # The stages whose promises must be kept today. A stage joins when its work is finished, and never leaves.
-DUE: frozenset[Stage] = frozenset({"core", "streams", "formats", "agent"})
+DUE: frozenset[Stage] = frozenset({"core", "streams", "formats", "agent", "chat"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +262,7 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("share", "Answers of others are shared where asked for, with their names."),
     ("tools-owned", "Calls and results belong to their model and reach no other, even where ids are the same."),
     ("events", "Text, reasoning and tools are streamed as the agent's events."),
+    ("tools", "Tools come from Python files and MCP servers, for all models."),
     ("permissions", "Tools that change something are asked about in the front end."),
     ("failures-stored", "Errors, refusals, cut and empty answers are told as such, and stored."),
     ("partial", "What a failed answer has brought is kept and marked, finished calls included."),

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -213,3 +215,38 @@ def test_what_can_be_completed() -> None:
 @promise("chat:terminal")
 def test_nothing_a_model_says_steers_the_terminal() -> None:
     assert clean("a\x1b[2Jb\x07\r\nc\td") == "a�[2Jb��\nc\td"
+
+
+@promise("chat:web", "chat:demo", "chat:web-keys")
+def test_the_page_is_one_command_away(environment: dict[str, str]) -> None:
+    known = {**os.environ, **environment, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "dragoman", "chat", "--web", "--demo", "--port", "0"]
+    with subprocess.Popen(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:  # noqa: S603
+        assert served.stdout is not None
+        url = served.stdout.readline().split()[0]
+        with urllib.request.urlopen(f"{url}/api/state", timeout=10) as answer:  # noqa: S310 - our own address
+            told = json.loads(answer.read())
+        served.send_signal(signal.SIGINT)
+        assert served.wait(timeout=10) == 130
+    assert [one["name"] for one in told["models"]] == ["gemini", "chatgpt", "claude", "ollama"]
+    assert [one["name"] for one in told["tools"]] == ["get_weather", "save_note"]
+    refused = piped("", environment, "--web", "--demo", "--host", "0.0.0.0")  # noqa: S104 - that is what is refused
+    assert refused.returncode == 2
+    assert "needs a password" in refused.stderr
+
+
+@promise("chat:tools")
+def test_tools_come_from_python_files_and_from_mcp_servers(environment: dict[str, str], tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text('def shout(text: str) -> str:\n    """Say it loudly."""\n    return text.upper()\n')
+    server = ROOT / "tests" / "agent" / "fixtures" / "mcp_server.py"
+    servers = tmp_path / "mcp.json"
+    servers.write_text(json.dumps({"mcpServers": {"sums": {"command": sys.executable, "args": [str(server)]}}}))
+    options = ("--demo", "--tools", str(own), "--mcp", str(servers), "--approve", "all")
+    out = piped(
+        '/tools\n@all call shout with {"text": "hey"}\n@claude call add with {"a": 2, "b": 3}\n', environment, *options
+    )
+    assert (out.returncode, out.stderr) == (0, "")
+    assert "Say it loudly." in out.stdout
+    assert out.stdout.count("<- shout HEY") == 4
+    assert '<- add {"result":5}' in out.stdout
