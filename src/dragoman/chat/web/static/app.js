@@ -7,6 +7,7 @@ import { Card } from "./cards.js";
 
 const $ = (id) => document.getElementById(id);
 const MENTION = /\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)/y;
+let counting = 0;
 const state = { info: { models: [], tools: [], formats: [], default: [] }, id: null, snapshot: null, turns: new Map(), cards: new Map(), files: [], source: null };
 
 // ── the server ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -68,6 +69,7 @@ async function refreshList() {
 
 function open(id) {
   state.source?.close();
+  clearTimeout(counting);
   state.id = id;
   closeMenu();
   if (id === null) {
@@ -303,6 +305,7 @@ const submit = attempt(async () => {
   const attachments = state.files;
   if (!text && !attachments.length) return;
   await ensure();
+  clearTimeout(counting);
   await call("POST", here("/messages"), { text, attachments });
   $("text").value = "";
   state.files = [];
@@ -375,7 +378,6 @@ function showGauges(gauges) {
   );
 }
 
-let counting = 0;
 function count() {
   clearTimeout(counting);
   counting = setTimeout(async () => {
@@ -505,6 +507,7 @@ const system = attempt(async () => {
 const remove = attempt(async () => {
   if (!(await confirmed(`Delete “${$("title").textContent}”?`, "It cannot be brought back.", "Delete"))) return;
   state.source?.close();
+  clearTimeout(counting);
   await call("DELETE", here());
   open(null);
 });
