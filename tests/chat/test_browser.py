@@ -78,11 +78,11 @@ def test_four_models_call_a_tool_side_by_side_also_after_a_reload(
         assert await page.js(names) == ["gemini", "chatgpt", "claude", "ollama"]
         await page.js("document.querySelectorAll('.tool').forEach((one) => (one.open = true))")
         await picture(page, "chat-columns")
-        before = await page.js("document.getElementById('timeline').innerText.replaceAll(/ \\(\\d.*?\\)/g, '')")
-        await page.command("Page.reload")
+        before = await page.js("document.getElementById('timeline').textContent.replaceAll(/ \\(\\d.*?\\)/g, '')")
+        await page.reload()
         await page.until(DONE.format(4))
         await page.js("document.querySelectorAll('.tool').forEach((one) => (one.open = true))")
-        after = await page.js("document.getElementById('timeline').innerText")
+        after = await page.js("document.getElementById('timeline').textContent")
         assert after.split() == before.split()
 
     with simulated_models() as models:
@@ -99,12 +99,12 @@ def test_a_permission_is_asked_survives_a_reload_and_is_given(
         await page.until("document.querySelector('.ask')")
         assert await page.js("document.activeElement.closest('.ask') === null")
         await picture(page, "chat-permission")
-        await page.command("Page.reload")
+        await page.reload()
         await page.until("document.querySelector('.ask')")
-        assert "First." in await page.js("document.querySelector('.answer.busy').innerText")
+        assert "First." in await page.js("document.querySelector('.answer.busy').textContent")
         await page.js("document.querySelector('.ask button').click()")
         await page.until(DONE.format(1))
-        assert "Noted." in await page.js("document.querySelector('.answer').innerText")
+        assert "Noted." in await page.js("document.querySelector('.answer').textContent")
         assert await page.js("document.querySelector('.ask') === null")
 
     call = Scripted(text="First.", calls=[("save_note", {"text": "x"})])
@@ -117,16 +117,16 @@ def test_errors_are_shown_and_answers_stopped_by_key(tmp_path: Path, with_browse
         del url
         await page.say("@all go")
         await page.until("document.querySelectorAll('.problem').length === 2")
-        shown = await page.js("document.getElementById('timeline').innerText")
+        shown = await page.js("document.getElementById('timeline').textContent")
         for words in ("Half an answer", "Failed: ", "out of order", "No answer"):
             assert words in shown
         await page.press("Escape", 27)
         await page.until("document.querySelectorAll('.problem').length === 3")
-        assert "Stopped" in await page.js("document.querySelector('[data-model=slow]').innerText")
+        assert "Stopped" in await page.js("document.querySelector('[data-model=slow]').textContent")
         await picture(page, "chat-errors")
         await page.js(CLICK.format("[data-model=bad] .foot button", "Retry"))
         await page.until("document.querySelector('[data-model=bad].replaced')")
-        await page.until("document.getElementById('timeline').innerText.includes('Whole now.')")
+        await page.until("document.getElementById('timeline').textContent.includes('Whole now.')")
 
     broken = Scripted(text="Half an answer", failure=Failure("server", "out of order"))
     models = (
@@ -183,12 +183,12 @@ def test_a_thousand_messages_stay_fluid(tmp_path: Path, with_browser: Browse) ->
     async def work(page: Page, url: str) -> None:
         await page.js("performance.mark('begin')")
         await page.open(f"{url}/#long")
-        await page.command("Page.reload")
+        await page.reload()
         await page.until(DONE.format(500))
         at_end = "(t => t.scrollHeight - t.scrollTop - t.clientHeight < 200)(document.getElementById('timeline'))"
         await page.until(at_end)
         await page.say("@gemini and now?")
-        await page.until("document.getElementById('timeline').innerText.includes('quick')")
+        await page.until("document.getElementById('timeline').textContent.includes('quick')")
         frames = """new Promise((done) => {
             let count = 0; const start = performance.now();
             const step = () => { count += 1; document.getElementById('timeline').scrollTop -= 500;
@@ -270,10 +270,10 @@ def test_dialogs_show_formats_models_and_ask_before_deleting(tmp_path: Path, wit
         await picture(page, "chat-show-as")
         await page.press("Escape", 27)
         await page.js("document.getElementById('models').click()")
-        await page.until("document.querySelector('#dialog').innerText.includes('save_note')")
+        await page.until("document.querySelector('#dialog').textContent.includes('save_note')")
         await page.press("Escape", 27)
         await page.js("document.getElementById('delete').click()")
-        await page.until("document.querySelector('#dialog').innerText.includes('cannot be brought back')")
+        await page.until("document.querySelector('#dialog').textContent.includes('cannot be brought back')")
         await page.press("Escape", 27)
         assert len(FileStore(tmp_path).list()) == 1
         await page.js("document.getElementById('delete').click()")
@@ -309,7 +309,7 @@ def test_an_old_file_is_imported_and_edited_into_a_branch(tmp_path: Path, with_b
         await page.until("document.querySelector('#dialog textarea')")
         await page.js("document.querySelector('#dialog textarea').value = '@gemini and Rome?'")
         await page.js(CLICK.format("#dialog button", "OK"))
-        await page.until("document.getElementById('timeline').innerText.includes('Sunny there.')")
+        await page.until("document.getElementById('timeline').textContent.includes('Sunny there.')")
         assert {row.name for row in FileStore(tmp_path).list()} == {"Old talk", "Old talk (branch)"}
 
     with_browser(work, tmp_path, model("gemini", ["Sunny there."]))

@@ -27,6 +27,10 @@ def chromium() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
+class BrowserError(Exception):
+    """The browser did not do what it was told."""
+
+
 class Page:
     """One tab."""
 
@@ -44,7 +48,8 @@ class Page:
             told = json.loads(message.data)
             self._note(told)
             if told.get("id") == number and told.get("sessionId") == self._session:
-                assert "error" not in told, told["error"]
+                if "error" in told:
+                    raise BrowserError(told["error"])
                 return told["result"]
         raise AssertionError("the browser is gone")
 
@@ -65,8 +70,19 @@ class Page:
     async def until(self, expression: str) -> None:
         """Wait for something to be true."""
         async with asyncio.timeout(PATIENCE):
-            while not await self.js(f"Boolean({expression})"):  # noqa: ASYNC110 - another process
+            while not await self._is(expression):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.05)
+
+    async def _is(self, expression: str) -> bool:
+        try:
+            return bool(await self.js(f"Boolean({expression})"))
+        except BrowserError:  # the page is just being replaced
+            return False
+
+    async def reload(self) -> None:
+        await self.js("window.isOld = true")
+        await self.command("Page.reload")
+        await self.until("window.isOld === undefined && document.readyState === 'complete'")
 
     async def open(self, address: str) -> None:
         await self.command("Page.navigate", url=address)
