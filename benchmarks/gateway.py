@@ -144,9 +144,10 @@ def event(body: object) -> bytes:
 
 
 @contextmanager
-def process(*command: str, told: str = "") -> Iterator[subprocess.Popen[str]]:
+def process(*command: str, told: str = "", heard: bool = True) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE if heard else subprocess.DEVNULL}
+    pipes |= {} if heard else {"stderr": subprocess.DEVNULL}
     running = subprocess.Popen(command, text=True, env=environment, **pipes)  # type: ignore[call-overload]  # noqa: S603 - our own
     try:
         if told:
@@ -157,7 +158,24 @@ def process(*command: str, told: str = "") -> Iterator[subprocess.Popen[str]]:
         running.terminate()
         running.wait()
         running.stdin.close()
-        running.stdout.close()
+        if running.stdout is not None:
+            running.stdout.close()
+
+
+@contextmanager
+def rosetta(program: Path, folder: Path, upstream: int) -> Iterator[tuple[int, int]]:
+    """Another gateway, as its own template configures it."""
+    port = free_port()
+    config = {
+        "providers": {"openai_chat": {"api_key": "k", "base_url": f"http://127.0.0.1:{upstream}/v1"}},
+        "models": {"up/gpt-5.6": "openai_chat"},
+        "server": {"host": "127.0.0.1", "port": port, "open_on_no_keys": True},
+    }
+    (folder / "rosetta.json").write_text(json.dumps(config))
+    quiet = ("--no-banner", "--log-level", "error", "--data-dir", str(folder))
+    with process(str(program), "--config", str(folder / "rosetta.json"), *quiet, heard=False) as running:
+        wait_for(port)
+        yield port, running.pid
 
 
 def cpu_seconds(pid: int) -> float:
@@ -267,6 +285,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--memory", type=int, default=10_000, help="requests after which memory is looked at")
+    parser.add_argument("--rosetta", type=Path, metavar="PROGRAM", help="llm-rosetta-gateway, to be measured too")
     arguments = parser.parse_args()
     with process(sys.executable, "-c", UPSTREAM, told=answers()) as upstream, tempfile.TemporaryDirectory() as folder:
         target = int(upstream.stdout.readline())  # type: ignore[union-attr]
@@ -276,6 +295,11 @@ def main() -> None:
         file = Path(folder) / "gateway.toml"
         port = free_port()
         file.write_text(CONFIG.format(port=port, upstream=target))
+        if arguments.rosetta:
+            with rosetta(arguments.rosetta, Path(folder), target) as (port, pid):
+                show("llm-rosetta-gateway", port, pid, arguments, target)
+            port = free_port()
+            file.write_text(CONFIG.format(port=port, upstream=target))
         with process(sys.executable, "-m", "dragoman", "serve", "--config", str(file), "--quiet") as gateway:
             wait_for(port)
             show("dragoman gateway", port, gateway.pid, arguments, target)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.drivers.connecting import Options, open_channel
+from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.providers import Provider
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.errors import ConnectionFailed, ProviderError
+from dragoman.gateway.wire import WireTransport
 from dragoman.ir import FailureKind
 
 ONCE = RetryPolicy(attempts=1)
@@ -86,13 +88,21 @@ class Upstream:
         return f"Upstream({self.name!r})"
 
 
+def _direct(channel: Channel, options: Options) -> Channel:
+    """Without a proxy in between, the gateway speaks to the upstream itself."""
+    transport = channel.transport
+    if not isinstance(transport, HttpTransport) or transport.proxied:
+        return channel
+    return structs.replace(channel, transport=WireTransport(options.get("tls")))
+
+
 def open_upstreams(
     name: str, provider: Provider, options: Options, keys: Sequence[str], breaker: BreakerSettings
 ) -> tuple[Upstream, ...]:
     """One for each key; without any, one with the key that the environment has. Raises `NotConfigured`."""
     once: Options = {**options, "retry": ONCE}
     given: list[Options] = [{**once, "api_key": key} for key in keys] or [once]
-    channels = [open_channel(provider, one) for one in given]
+    channels = [_direct(open_channel(provider, one), one) for one in given]
     single = len(channels) == 1
     return tuple(
         Upstream(name if single else f"{name}#{number}", channel, Breaker(breaker))
