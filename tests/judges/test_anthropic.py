@@ -163,7 +163,13 @@ _GOOGLE: Told = {
     ("dropped", "$.output_config.format"),  # an ordinary Gemini 2 has either functions or a schema
 }
 LOSSES: dict[str, Told] = {
-    "openai-chat": _EVERYWHERE | {("degraded", "$.thinking.type"), ("invented", "$.output_config.format.name")},
+    "openai-chat": _EVERYWHERE | {("dropped", "$.thinking"), ("invented", "$.output_config.format.name")},
+    "openai-responses": (_EVERYWHERE - {("degraded", "$.messages[2].content[0]")})
+    | {("degraded", "$.thinking.type"), ("invented", "$.output_config.format.name")},
+    "bedrock-converse": {
+        ("degraded", "$.messages[0].content[2].title"),  # names of documents have an alphabet there
+        ("degraded", "$.output_config.effort"),
+    },
     "gemini": _EVERYWHERE | _GOOGLE,
     "vertex": _EVERYWHERE | _GOOGLE,
     "ollama-chat": (_EVERYWHERE - {("degraded", "$.messages[2].content[0]")})

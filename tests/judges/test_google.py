@@ -158,8 +158,21 @@ _SIGNATURE = ("dropped", "$.contents[1].parts[1].thoughtSignature")
 LOSSES: dict[str, Told] = {
     "openai-chat": {
         _SIGNATURE,
-        ("dropped", "$.generationConfig.thinkingConfig.includeThoughts"),
+        ("dropped", "$.generationConfig.thinkingConfig"),  # the model does not reason
         ("invented", "$.generationConfig.responseSchema.name"),
+    },
+    "openai-responses": {
+        _SIGNATURE,
+        ("dropped", "$.generationConfig.seed"),
+        ("dropped", "$.generationConfig.temperature"),
+        ("invented", "$.generationConfig.responseSchema.name"),
+    },
+    "bedrock-converse": {
+        _SIGNATURE,
+        ("dropped", "$.generationConfig.seed"),
+        ("dropped", "$.generationConfig.thinkingConfig"),  # the calls that are answered came without thinking
+        ("degraded", "$.generationConfig.responseSchema"),  # every object of it is closed
+        ("invented", "$.contents[0].parts[2].title"),  # a document has a name there
     },
     "anthropic-messages": {
         _SIGNATURE,

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import ollama
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from msgspec import structs
 from pydantic import BaseModel
 
@@ -118,6 +118,7 @@ def test_the_sdk_reads_our_answers(completion: ir.Completion) -> None:
     wire = Wire(dragoman.encode_response(completion, TARGET).json())
     text, calls, usage = seen(client_of(wire).chat("m", []))
     assert text == completion.text + (completion.refusal or "")
+    assume(b"e400" not in wire.answer.lower().replace(b"+", b""))  # the SDK reads such a number as infinity
     unparsed = [{"unparsed_arguments": call.arguments_text} for call in completion.tool_calls]
     assert calls == [
         (call.name, call.arguments if call.parsed else wrapped)

@@ -177,6 +177,20 @@ _GOOGLE: Told = {
 }
 LOSSES: dict[str, Told] = {
     "anthropic-messages": _EVERYWHERE | {("dropped", "$.response_format.json_schema.name"), ("dropped", "$.seed")},
+    "openai-responses": {
+        ("dropped", "$.messages[2].tool_calls[0].function.parsed_arguments"),
+        ("dropped", "$.messages[2].tool_calls[1].function.parsed_arguments"),
+        ("dropped", "$.seed"),
+        ("dropped", "$.temperature"),
+    },
+    "bedrock-converse": {
+        ("degraded", "$.messages[1].content[2].file.filename"),  # names of documents have an alphabet there
+        ("dropped", "$.messages[1].content[1].image_url.detail"),
+        ("dropped", "$.messages[2].tool_calls[0].function.parsed_arguments"),
+        ("dropped", "$.messages[2].tool_calls[1].function.parsed_arguments"),
+        ("dropped", "$.parallel_tool_calls"),
+        ("dropped", "$.seed"),
+    },
     "gemini": _EVERYWHERE | _GOOGLE,
     "vertex": _EVERYWHERE | _GOOGLE,
     "ollama-chat": _EVERYWHERE

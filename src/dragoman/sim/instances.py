@@ -235,7 +235,8 @@ class _Builder:
     def _items(self, item: JsonObject, name: str, least: int, depth: int) -> list[object]:
         if values := _list_at(item, "enum"):
             spoken = [value for value in values if self.hints.mentions(value)]
-            return spoken if len(spoken) >= least else values[: max(least, 1)]
+            repeated = values * (max(least, 1) // len(values) + 1)
+            return spoken if len(spoken) >= least else repeated[: max(least, 1)]
         kind = "const" if "const" in item else _types(item)[0]
         if kind == "string" and "format" not in item:
             offered = list(self.hints.subjects) or words.subjects(self.hints.text)
