@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError, EncodeError
 from tests.accepted_differences import ILLEGAL, NOT_DECODED, ODD_ANSWERS, REFUSED, Accepted
 from tests.support.formats import FAMILY, FORMATS, MODELS, complaints, refusals
 from tests.support.promises import promise
-from tests.support.recordings import Record
+from tests.support.recordings import Record, share
 from tests.support.trees import difference, plain
 
 FILES: Mapping[str, str] = {
@@ -112,7 +112,7 @@ def test_recorded_requests_cross_legally(file: str, target: str, recordings: Rec
     source = FILES[file]
     unreadable = {row.id for row in NOT_DECODED}
     refused, illegal = dict[str, str](), dict[str, str]()
-    for record in recordings(file):
+    for record in share(recordings(file), target):
         if record.request is None or record.status != 200 or record.id in unreadable:
             continue
         model = model_for(record, source, target)
@@ -134,7 +134,7 @@ def test_recorded_answers_please_clients_of_other_formats(file: str, target: str
     source = FILES[file]
     unreadable = {row.id for row in NOT_DECODED}
     odd: dict[str, str] = {}
-    for record in recordings(file):
+    for record in share(recordings(file), target):
         if not isinstance(record.response, dict) or record.status != 200 or record.id in unreadable:
             continue
         encoded = dragoman.translate_response(record.response, source=source, target=target)

@@ -14,7 +14,7 @@ from dragoman.ir import AnyEvent, Finish, Finished, PartDelta, PartEnd, PartStar
 from tests.support.promises import promise
 
 FORMATS = ("openai-chat", "anthropic-messages", "gemini", "vertex")
-SHORT, LONG = 100, 1_000
+SHORT, LONG = 100, 600
 ROOM = 4 << 10  # bytes by which the two may differ; the shortest list of so many pieces takes 7 kB more
 
 

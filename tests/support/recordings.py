@@ -6,6 +6,7 @@ It is too large for this repository and lies beside it; where it is absent, test
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,3 +66,17 @@ def _record(line: str) -> Record:
         events=None if events is None else tuple(events),
         tags=frozenset(fields["tags"]),
     )
+
+
+ALL_VARIABLE = "DRAGOMAN_ALL_RECORDS"
+"""Set, it lets every test that takes a share of the records take them all."""
+
+
+def share(records: Iterator[Record], key: str, *, one_in: int = 3) -> Iterator[Record]:
+    """One in so many of the records, another choice for every key: where every pair of formats looks at them, all of
+    them are looked at, though not by every pair.
+    """
+    turn = zlib.crc32(key.encode())
+    for record in records:
+        if ALL_VARIABLE in os.environ or (zlib.crc32(record.id.encode()) + turn) % one_in == 0:
+            yield record
