@@ -196,41 +196,48 @@ class Client(asyncio.Protocol):
     def __init__(self, sent: bytes, end: float, account: Account) -> None:
         self.sent, self.end, self.account = sent, end, account
         self.done = asyncio.get_running_loop().create_future()
-        self.buffer = b""
+        self.head = b""
+        self.left: int | None = None
         self.asked = 0.0
+        self.told = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport: asyncio.Transport = transport  # type: ignore[assignment]
         self.ask()
 
     def ask(self) -> None:
-        self.buffer = b""
+        self.head, self.left, self.told = b"", None, False
         self.asked = time.perf_counter()
         self.transport.write(self.sent)
 
     def data_received(self, data: bytes) -> None:
-        if not self.buffer:
-            self.account.first_bytes.append(time.perf_counter() - self.asked)
-        self.buffer += data
-        if not self._whole():
-            return
-        if not self.buffer.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(self.buffer[:500])
+        """Looks at each byte once: a slow client would measure itself."""
+        if not self.told:
+            self.head += data
+            head, _, data = self.head.partition(b"\r\n\r\n")
+            if not data:
+                return
+            self.open(head)
+        if self.left is not None:
+            self.left -= len(data)
+        if self.left == 0 or (self.left is None and data.endswith(b"0\r\n\r\n")):
+            self.answered()
+
+    def open(self, head: bytes) -> None:
+        # The first byte of the body counts: a relay may send the head at once.
+        self.told = True
+        self.account.first_bytes.append(time.perf_counter() - self.asked)
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(head)
+        _, found, length = head.lower().partition(b"content-length: ")
+        self.left = int(length.split(b"\r\n", 1)[0]) if found else None
+
+    def answered(self) -> None:
         self.account.count += 1
         if time.perf_counter() < self.end and self.account.count < self.account.most:
             self.ask()
         else:
             self.transport.close()
-
-    def _whole(self) -> bool:
-        head, found, body = self.buffer.partition(b"\r\n\r\n")
-        if not found:
-            return False
-        lower = head.lower()
-        at = lower.find(b"content-length: ")
-        if at < 0:
-            return self.buffer.endswith(b"0\r\n\r\n")
-        return len(body) >= int(lower[at + 16 :].split(b"\r\n", 1)[0])
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.done.done():
