@@ -170,17 +170,24 @@ class SqliteLedger:
         if record.cost and record.key in self._spent:
             until, spent = self._spent[record.key]
             self._spent[record.key] = (until, spent + record.cost)
-        if len(self._waiting) >= _TOGETHER:
+        # What a key has spent others have to know; the rest can wait for company.
+        if record.key or len(self._waiting) >= _TOGETHER:
             self.flush()
 
     def flush(self) -> None:
         """One transaction for many requests: each would cost a write to the disk."""
         if not self._waiting:
             return
-        rows, self._waiting = self._waiting, []
-        self._database.execute("BEGIN")
-        self._database.executemany("INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        self._database.execute("COMMIT")
+        try:
+            with self._database:
+                self._database.execute("BEGIN")
+                self._database.executemany(
+                    "INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._waiting
+                )
+        except sqlite3.OperationalError:  # somebody else writes for very long, or the disk is full: later
+            del self._waiting[:-_MOST_WAITING]
+        else:
+            self._waiting.clear()
 
     def usage(self, since: float = 0.0) -> list[UsageRow]:
         rows = self._database.execute(
@@ -228,6 +235,7 @@ class SqliteLedger:
 
 
 _TOGETHER = 50
+_MOST_WAITING = 100_000
 
 
 def _grant(row: Sequence[object]) -> Grant:

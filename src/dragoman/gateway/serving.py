@@ -27,7 +27,7 @@ from dragoman.gateway.server import Server, ServerLimits
 from dragoman.gateway.wires import WIRES
 from dragoman.streams import StreamDecoder, StreamEncoder
 
-LOOPBACK = "127.0.0.1"
+_WRITTEN_EVERY = 1.0
 # Where a simulator of each provider's API stands under the address of `dragoman sim`.
 _SIMULATED: Mapping[str, str] = {
     "openai": "/openai/v1",
@@ -126,13 +126,21 @@ async def serving(
     await server.listen(bound)
     host, port = bound.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
+    writing = asyncio.ensure_future(_write_now_and_then(ledger))
     try:
         yield Running(gateway, server, f"http://{shown}:{port}", ledger, setting)
     finally:
         await server.close(config.drain_seconds)
+        writing.cancel()
         await responses.close()
         await gateway.close()
         ledger.close()
+
+
+async def _write_now_and_then(ledger: SqliteLedger) -> None:
+    while True:
+        await asyncio.sleep(_WRITTEN_EVERY)
+        ledger.flush()
 
 
 class Running:

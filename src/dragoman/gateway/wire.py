@@ -230,7 +230,7 @@ class WireTransport:
             except TimeoutError:
                 line.close()
                 over = "the time for the whole call is over"
-                waited = f"nothing came for {timeouts.first_byte:g} s before the answer began"
+                waited = f"nothing came for {loop.time() - started:.1f} s before the answer began"
                 raise failed("timeout", over if loop.time() >= end else waited) from None
             except BaseException:
                 line.close()
@@ -258,13 +258,15 @@ class WireTransport:
         if secure and self._context is None:
             self._context = (self._tls or Tls()).context()
         context = self._context if secure else None
-        limit = inf if timeouts.connect is None else loop.time() + timeouts.connect
+        started = loop.time()
+        limit = inf if timeouts.connect is None else started + timeouts.connect
         assert self._deadlines is not None  # noqa: S101 - made by send
         try:
             connecting = loop.create_connection(lambda: Line(loop), host, port, ssl=context)
             _, line = await self._deadlines.wait(connecting, min(limit, end))
         except TimeoutError:
-            raise not_connected(f"no connection within {timeouts.connect:g} s") from None
+            waited = loop.time() - started
+            raise not_connected(f"no connection within {waited:.1f} s") from None
         except OSError as error:
             raise not_connected(f"no connection: {_reason(error)}") from None
         return line
