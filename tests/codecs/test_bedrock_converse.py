@@ -546,3 +546,10 @@ def test_errors_of_others_get_a_class(kind: ir.FailureKind) -> None:
     encoded = errors.encode_error(ir.Failure(kind, "no", request_id="r", retry_after=2))
     again = errors.decode_error(encoded.json(), encoded.status, encoded.headers)
     assert (again.kind, again.message, again.request_id, again.retry_after) == (kind, "no", "r", 2)
+
+
+def test_a_text_that_is_not_there_is_not_the_word_null() -> None:
+    call, nothing = ir.ToolCall("c", "f", {}), ir.ToolResult("c", "f", "text", None)
+    messages = (ir.Message("user", "go"), ir.Message("assistant", (call,)), ir.Message("tool", (nothing,)))
+    encoded = dragoman.encode_request(ir.Request("m", messages, (ir.ToolDefinition("f"),)), "bedrock-converse")
+    assert encoded.body["messages"][2]["content"][0]["toolResult"]["content"] == []

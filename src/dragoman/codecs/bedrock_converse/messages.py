@@ -492,8 +492,8 @@ class MessageEncoder(PartEncoder):
                 return [Block(json=raw)]
         value = parse_json(held) if type(held) is Raw and bytes(memoryview(held)[:1]) == b'"' else held
         if not isinstance(value, str) or result.kind == "data":
-            if result.kind == "error" and bytes(to_raw(held)) == b"null":
-                return []
+            if result.kind != "data" and bytes(to_raw(held)) == b"null":
+                return []  # no words, rather than the word «null»
             return [Block(compact_text(held))]
         if value.strip() or (self._native and "~content" not in notes):
             return [Block(value)]
