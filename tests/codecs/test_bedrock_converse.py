@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+import dragoman
 from dragoman import ir
 from dragoman.codecs.bedrock_converse import errors, request, response
 from dragoman.codecs.bedrock_converse.profile import limits_of
