@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from msgspec import structs
 
 from dragoman.codecs.encoded import UNTOLD, Encoded, losses_held
-from dragoman.codecs.reading import body_bytes
+from dragoman.codecs.reading import MAX_BODY_BYTES, body_bytes
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
@@ -69,7 +69,8 @@ def translate_request(
 ) -> Encoded:
     """A request body of one format as a body of another. `model` replaces the model the body names."""
     incoming = codec(source)
-    request = incoming.decode_request(body_bytes(body, source))
+    usual = type(body) is bytes and body[:1] == b"{" and len(body) <= MAX_BODY_BYTES
+    request = incoming.decode_request(body if usual else body_bytes(body, source))  # type: ignore[arg-type]
     if model is not None:
         request = structs.replace(request, model=model)
     return _encode_request(request, codec(target), incoming.locate_request, strict)

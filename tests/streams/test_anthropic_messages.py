@@ -282,8 +282,8 @@ def test_the_history_a_client_keeps_of_a_stream_gives_everything_back(events: li
     body = written(events)
     content = folded(payloads(body))["content"]
     # A client that reads numbers as doubles keeps no such history, and none keeps an input that is no object.
-    said = "".join(event.text for event in events if isinstance(event, ir.PartDelta))
-    assume(content and "e400" not in said and "NaN" not in said)
+    said = json.dumps(content)
+    assume(content and "Infinity" not in said and "NaN" not in said)
     assume(all(isinstance(block.get("input", {}), dict) for block in content))
     messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": content}]
     request = dragoman.decode_request({"model": "m", "max_tokens": 9, "messages": messages}, FORMAT)

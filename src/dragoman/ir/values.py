@@ -106,10 +106,13 @@ def single_line(raw: Raw) -> Raw:
     return Raw(msgspec.json.format(data, indent=-1)) if b"\n" in data or b"\r" in data else raw
 
 
+_format = msgspec.json.format
+
+
 def compact_text(value: Any) -> str:
     """JSON text as the design asks for it: compact, non-ASCII unescaped, key order kept."""
     if type(value) is Raw:
-        return msgspec.json.format(bytes(value), indent=-1).decode()
+        return _format(bytes(value), indent=-1).decode()
     return _encode_finite(value).decode()
 
 

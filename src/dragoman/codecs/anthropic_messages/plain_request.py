@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION, limits_of
 from dragoman.codecs.anthropic_messages.tools import decode_tool_choice, decode_tools, encode_tools
 from dragoman.codecs.anthropic_messages.wire import (
-    MessagesRequest,
-    MessageWire,
-    TextBlock,
     ToolChoiceWire,
-    ToolResultBlock,
-    ToolUseBlock,
 )
 from dragoman.codecs.encoded import UNTOLD, Encoded
 from dragoman.codecs.ids import INVENTED_PREFIX
@@ -149,6 +144,41 @@ def _decode_messages(wires: list[PlainMessage], messages: list[Message]) -> bool
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+
+# What is written here, without the members that are never set on this way.
+
+
+class TextOut(Struct, frozen=True, gc=False, tag="text"):
+    text: str
+
+
+class CallOut(Struct, frozen=True, gc=False, tag="tool_use"):
+    id: str
+    name: str
+    input: Raw
+
+
+class ResultOut(Struct, frozen=True, gc=False, tag="tool_result"):
+    tool_use_id: str
+    content: str
+
+
+class MessageOut(Struct, frozen=True, gc=False):
+    role: str
+    content: Any
+
+
+class RequestOut(Struct, frozen=True, gc=False, omit_defaults=True):
+    messages: list[Any]
+    model: MaybeStr
+    max_tokens: int
+    system: Any = UNSET
+    tools: Any = UNSET
+    tool_choice: Any = UNSET
+    stream: MaybeBool = None
+    temperature: MaybeNumber = None
+
+
 _accepted = Accepted(PROFILE)
 _CHOICES = {"auto": ToolChoiceWire("auto"), "none": ToolChoiceWire("none")}
 
@@ -198,17 +228,14 @@ def encode_plain_request(request: Request) -> Encoded | None:
         wire_choice = _CHOICES.get(choice.mode)
         if wire_choice is None or choice.names or choice.metadata is not None or not tools:
             return None
-    wire = MessagesRequest(
+    model = request.model
+    wire = RequestOut(
         wires,
-        request.model,
+        UNSET if model is None else model,  # type: ignore[arg-type]
         maximum,
         system,
         wire_tools,
         wire_choice,
-        UNSET,
-        UNSET,
-        UNSET,
-        UNSET,
         request.stream,
         temperature,
     )
@@ -231,7 +258,7 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa:
                 return None
             if turn is None:
                 turn = []
-                wires.append(MessageWire("user", turn))
+                wires.append(MessageOut("user", turn))
             for part in content:
                 block = _result(part, waiting)
                 if block is None:
@@ -244,9 +271,9 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa:
             if not content or content.isspace():
                 return None
             if turn is not None and role == "user":
-                turn.append(TextBlock(content))
+                turn.append(TextOut(content))
             else:
-                wires.append(MessageWire(role, content))
+                wires.append(MessageOut(role, content))
         else:
             blocks = _blocks(content, role, waiting, seen)
             if not blocks:
@@ -254,7 +281,7 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa:
             if turn is not None and role == "user":
                 turn += blocks
             else:
-                wires.append(MessageWire(role, blocks))
+                wires.append(MessageOut(role, blocks))
         turn = None
     # An answer begun (a prefill) has rules of its own.
     return None if waiting or role == "assistant" or not wires else wires
@@ -281,7 +308,7 @@ def _blocks(parts: tuple[AnyPart, ...], role: str, waiting: list[str], seen: set
                 return None
             seen.add(call_id)
             waiting.append(call_id)
-            blocks.append(ToolUseBlock(call_id, part.name, held))
+            blocks.append(CallOut(call_id, part.name, held))
         elif type(part) is Text:
             text = part.text
             if (
@@ -294,7 +321,7 @@ def _blocks(parts: tuple[AnyPart, ...], role: str, waiting: list[str], seen: set
                 or text.isspace()
             ):
                 return None
-            blocks.append(TextBlock(text))
+            blocks.append(TextOut(text))
         else:
             return None
     return blocks
@@ -313,9 +340,9 @@ def _result(part: AnyPart, waiting: list[str]) -> WireValue:
         return None
     value = value_held(part)
     if part.kind == "text" and type(value) is str and value:
-        return ToolResultBlock(part.tool_call_id, value)
+        return ResultOut(part.tool_call_id, value)
     if part.kind == "data":
-        return ToolResultBlock(part.tool_call_id, compact_text(value))
+        return ResultOut(part.tool_call_id, compact_text(value))
     return None
 
 
