@@ -90,6 +90,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "translate": frozenset({"errors", "ir", "losses", "profile", "codecs", "passes"}),
     "detection": frozenset({"errors", "ir", "losses", "codecs", "translate"}),
     "sim": frozenset(),
+    "terminal": frozenset(),
 }
 # Front doors, which may use everything below them.
 ABOVE = (
@@ -160,6 +161,24 @@ def test_the_arrow_points_one_way() -> None:
             below = any(imported == name or imported.startswith(name + ".") for name in LAYERS[layer])
             if not inside and not below:
                 wrong.append(f"{module} imports {imported}")
+    assert wrong == []
+
+
+# Rooms above the layers, each with those that may lean on it. The command line is the roof: nobody stands on it.
+LEANED_ON: dict[str, frozenset[str]] = {
+    "cli": frozenset({"cli", "__main__"}),
+    "chat": frozenset({"chat", "web", "cli", "gateway"}),
+}
+
+
+@pytest.mark.parametrize("room", LEANED_ON)
+def test_the_rooms_above_do_not_lean_on_each_other(room: str) -> None:
+    wrong = [
+        f"{name_of(path)} imports {imported}"
+        for path in files()
+        for imported in imports_of(path)
+        if imported.split(".")[0] == room and name_of(path).split(".")[0] not in LEANED_ON[room]
+    ]
     assert wrong == []
 
 

@@ -8,7 +8,6 @@ from msgspec import Raw
 
 from dragoman.cli import main
 from dragoman.cli.describe import describe_completion, describe_failure, describe_request
-from dragoman.cli.terminal import Terminal, columns, shortened, terminal_of, visible
 from dragoman.cli.tree import Node, render
 from dragoman.ir import (
     Audio,
@@ -38,6 +37,7 @@ from dragoman.ir import (
     ToolResult,
     Usage,
 )
+from dragoman.terminal import Terminal, columns, shortened, terminal_of, visible
 from tests.cli.command import PLAIN
 
 PIPE = Terminal(width=200, colour=False, lines=False)

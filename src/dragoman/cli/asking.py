@@ -9,7 +9,6 @@ from typing import Any
 
 from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, one_line
 from dragoman.cli.table import aligned
-from dragoman.cli.terminal import Terminal, stdout, terminal_of
 from dragoman.cli.toolfile import load_tools
 from dragoman.drivers.asking import build_request
 from dragoman.drivers.base import Defaults, QueryResult, RawExchange
@@ -22,6 +21,7 @@ from dragoman.drivers.retries import RetryNotice
 from dragoman.errors import DragomanError, NotConfigured, ProviderError
 from dragoman.ir import AnyTool, PartDelta, PartStart, Reasoning, Text
 from dragoman.ir.values import compact_text
+from dragoman.terminal import Terminal, stdout, terminal_of
 
 _SWITCHES = {"on": True, "off": False}
 

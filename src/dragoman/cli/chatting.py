@@ -21,8 +21,8 @@ from dragoman.chat.stores.files import read_file
 from dragoman.chat.stores.opening import open_store
 from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, system_reason
 from dragoman.cli.running import APPROVALS, load_tools, mcp_servers
-from dragoman.cli.terminal import stdout
 from dragoman.errors import DragomanError
+from dragoman.terminal import stdout
 
 
 def chat(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,6 @@ from dragoman.cli.describe import describe_request
 from dragoman.cli.problems import OK
 from dragoman.cli.report import SEVERITIES, counted
 from dragoman.cli.table import aligned
-from dragoman.cli.terminal import Style, Terminal, stdout, terminal_of
 from dragoman.cli.tree import render
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import formats
@@ -20,6 +19,7 @@ from dragoman.errors import EncodeError
 from dragoman.ir import Audio, Document, Image, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import parse_json
 from dragoman.losses import Loss
+from dragoman.terminal import Style, Terminal, stdout, terminal_of
 
 SOURCE = "openai-chat"
 

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from dragoman import __version__
 from dragoman.cli.problems import OK
 from dragoman.cli.table import aligned
-from dragoman.cli.terminal import Style, Terminal, stdout, terminal_of
 from dragoman.drivers.connecting import is_local, open_channel
 from dragoman.drivers.listing import list_models
 from dragoman.drivers.providers import PROVIDERS, Provider
@@ -20,6 +19,7 @@ from dragoman.drivers.remote import Channel
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import NotConfigured, ProviderError
+from dragoman.terminal import Style, Terminal, stdout, terminal_of
 
 _PACKAGES = (
     ("http", "aiohttp", "every provider that takes a key"),

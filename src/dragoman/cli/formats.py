@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     from dragoman.cli.table import aligned
-    from dragoman.cli.terminal import stdout, terminal_of
     from dragoman.codecs.registry import formats
+    from dragoman.terminal import stdout, terminal_of
 
     stream = stdout()
     heading, *rows = aligned(

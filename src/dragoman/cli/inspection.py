@@ -13,11 +13,11 @@ from dragoman.cli.inputs import Input, open_input
 from dragoman.cli.names import source_format
 from dragoman.cli.problems import OK, CommandError
 from dragoman.cli.recorded import looked_at, read_recording
-from dragoman.cli.terminal import stdout, terminal_of
 from dragoman.cli.timeline import describe_stream
 from dragoman.cli.tree import Node, render
 from dragoman.detection import Kind, looks_streamed
 from dragoman.errors import DragomanError
+from dragoman.terminal import stdout, terminal_of
 
 
 def inspect(file: str, source: str, kind: Kind | Literal["auto"], *, full: bool, stream: bool = False) -> int:

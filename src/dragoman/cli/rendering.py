@@ -24,9 +24,9 @@ from dragoman.agent import (
 )
 from dragoman.agent.accounts import added
 from dragoman.cli.problems import one_line
-from dragoman.cli.terminal import stdout, terminal_of
 from dragoman.ir import Usage
 from dragoman.ir.values import compact_text
+from dragoman.terminal import stdout, terminal_of
 
 _FOLDED = 8
 """Lines of a tool's output that are shown unless all are asked for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.cli.terminal import columns
+from dragoman.terminal import columns
 
 _GAP = "  "
 

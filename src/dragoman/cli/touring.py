@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, one_line
-from dragoman.cli.terminal import Terminal, shortened, stdout, terminal_of, visible
 from dragoman.drivers.base import QueryResult, RawExchange
 from dragoman.drivers.connecting import connect
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, ToolCall, ToolResult
 from dragoman.ir.values import compact_text, parse_json
+from dragoman.terminal import Terminal, shortened, stdout, terminal_of, visible
 
 QUESTION = "Get the weather and the time of Tokyo."
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dragoman.cli.terminal import Style, Terminal, columns, shortened, visible
+from dragoman.terminal import Style, Terminal, columns, shortened, visible
 
 _LEAST_TEXT = 16
 _PER_COLUMN = 4

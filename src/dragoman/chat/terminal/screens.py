@@ -14,7 +14,7 @@ from dragoman.chat.answers import LiveAnswer
 from dragoman.chat.entries import Entry, Part
 from dragoman.chat.events import Activity, AnswerEnded, AnswerStarted, AnyChatEvent, Notice, TurnEnded
 from dragoman.chat.payloads import as_text, call_of
-from dragoman.cli.terminal import Style, Terminal, terminal_of
+from dragoman.terminal import Style, Terminal, terminal_of
 
 WIDTH_OF_A_COLUMN = 38
 _RESULT_LINES = 12
