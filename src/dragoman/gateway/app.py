@@ -14,6 +14,7 @@ from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import DecodeError, ProviderError
 from dragoman.gateway.access import Access, Denied, Visitor
 from dragoman.gateway.bodies import BadBody, plain_body
+from dragoman.gateway.capture import Capture
 from dragoman.gateway.catalogue import ONE, SHAPES, Catalogue, Listed
 from dragoman.gateway.config import Config
 from dragoman.gateway.counting import COUNTERS, estimate
@@ -40,11 +41,15 @@ _encode = msgspec.json.encode
 class Gateway:
     """One process. A new configuration replaces router and access; requests under way keep what they began with."""
 
-    def __init__(self, router: Router, access: Access, *, log: Log, responses: Responses) -> None:
+    def __init__(
+        self, router: Router, access: Access, *, log: Log, responses: Responses, capture: Capture | None = None
+    ) -> None:
         self.router = router
         self.access = access
         self.log = log
         self.responses = responses
+        self.capture = capture
+        """None: nobody looks at requests, and none are held."""
         self.catalogue = Catalogue(router)
         self.metrics = Metrics()
         self.relay = Relay()
@@ -83,6 +88,9 @@ class Gateway:
         record = Record(
             id=f"req_{secrets.token_hex(16)}", client=door.format, operation=door.operation, started=started
         )
+        if self.capture is not None and door.operation in _COUNTED:
+            record.held = self.capture.begin(record, exchange.head)
+            exchange.heard = record.held.answered
         self.metrics.in_flight += 1
         try:
             await self._serve(door, exchange, record)
@@ -117,6 +125,9 @@ class Gateway:
         price = prices.get(f"{record.upstream}/{record.target}") or prices.get(record.target) if prices else None
         if record.usage is not None and price is not None:
             record.cost = cost_of(record.usage, price)
+        if record.held is not None:
+            record.held.ended()
+            record.held = None
         if record.operation in _COUNTED:
             self.metrics.add(record)
             self.access.account(record)
@@ -168,6 +179,8 @@ class Gateway:
     def question(self, door: Door, exchange: Exchange, record: Record) -> Question:
         wire = WIRES[door.format]
         body = plain_body(exchange.head, exchange.body, self.config.server.max_body)
+        if record.held is not None:
+            record.held.asked(body)
         known = peek(body, door.format)
         model = door.model or known.model or ""
         if not model:
@@ -208,6 +221,8 @@ class Gateway:
                 return
             begun = await self.relay.ask(keeping.question if keeping else question, plan, record)
             record.first_byte = time.perf_counter() - record.started
+            if record.held is not None:
+                record.held.began_to_answer()
             if isinstance(begun, Whole):
                 self._put_whole(begun, exchange, record, keeping)
             else:
@@ -249,10 +264,12 @@ class Gateway:
     def _later(self, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record) -> None:
         """Answered now with a promise, and in truth when it is there."""
         background = Background(keeping, plan.route)
+        held, record.held = record.held, None
 
         async def work() -> None:
             later = Record(id=record.id, client=record.client, operation="generate", started=record.started)
             later.model, later.route, later.key = record.model, record.route, record.key
+            later.held = held
             try:
                 begun = await self.relay.ask(keeping.question, plan, later)
                 assert isinstance(begun, Whole)  # noqa: S101 - it was not asked to stream

@@ -39,6 +39,8 @@ class Server(_Table, frozen=True, kw_only=True):
     log: Literal["json", "off"] = "json"
     origins: tuple[str, ...] = ()
     """Pages that may ask from within a browser, such as `https://app.example.com`; `*` is every page."""
+    page: bool = True
+    """The page at `/`, with the last requests, held in memory."""
 
 
 class TimeLimits(_Table, frozen=True, kw_only=True):

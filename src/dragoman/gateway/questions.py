@@ -7,7 +7,7 @@ import secrets
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, structs
@@ -28,6 +28,7 @@ from dragoman.losses import Loss
 from dragoman.streams import StreamTranslator
 from dragoman.translate import encode_request_for, encode_response
 
+Translator = TypeVar("Translator", bound=StreamTranslator)
 _AGENT = f"dragoman/{dragoman.__version__}"
 
 
@@ -100,12 +101,12 @@ class Prepared(Struct, frozen=True, kw_only=True):
     """Bytes pass unchanged in both directions."""
     losses: tuple[Loss, ...] = ()
 
-    def translator(self) -> StreamTranslator:
+    def translator(self, kind: type[Translator] = StreamTranslator) -> Translator:  # type: ignore[assignment]
         wire = self.question.wire
         source = self.channel.provider.format
         if self.same:
-            return StreamTranslator(source=source, target=source)
-        return StreamTranslator(
+            return kind(source=source, target=source)
+        return kind(
             source=source,
             target=wire.format,
             request=self.question.decoded(),

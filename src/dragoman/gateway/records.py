@@ -13,6 +13,7 @@ from typing import TextIO, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from dragoman.gateway.capture import Held
 from dragoman.gateway.config import Price
 from dragoman.ir import Usage
 from dragoman.losses import Loss
@@ -47,6 +48,8 @@ class Record(Struct, kw_only=True):
     error: str = ""
     seconds: float = 0.0
     cost: float | None = None
+    held: Held | None = None
+    """Where the page shows it."""
 
 
 def cost_of(usage: Usage, price: Price) -> float:

@@ -18,6 +18,7 @@ from dragoman.drivers.remote import send
 from dragoman.drivers.retries import RetryPolicy, may_retry
 from dragoman.drivers.transport import HttpResponse, read_whole
 from dragoman.errors import DecodeError, EncodeError, ProviderError, provider_error
+from dragoman.gateway.capture import Heard, Held
 from dragoman.gateway.questions import Prepared, Question, answer, prepare
 from dragoman.gateway.records import Record
 from dragoman.gateway.routing import Candidate, Plan
@@ -129,13 +130,18 @@ class Relay:
         prepared = prepare(question, candidate, plan.settings)
         record.upstream, record.target = upstream.name, candidate.model
         record.format, record.losses = prepared.channel.provider.format, prepared.losses
+        held = record.held
+        if held is not None:
+            held.attempted(record, prepared)
         upstream.breaker.begin()
         upstream.in_flight += 1
         try:
-            begun = await (self._stream(prepared, upstream) if question.stream else self._whole(prepared))
+            begun = await (self._stream(prepared, upstream, held) if question.stream else self._whole(prepared, held))
         except ProviderError as error:
             upstream.breaker.failed(error)
             upstream.in_flight -= 1
+            if held is not None:
+                held.refused(prepared, error)
             raise _with_body(error, prepared) from error
         except BaseException:
             upstream.breaker.released()
@@ -146,9 +152,11 @@ class Relay:
             upstream.in_flight -= 1
         return begun
 
-    async def _whole(self, prepared: Prepared) -> Whole:
+    async def _whole(self, prepared: Prepared, held: Held | None) -> Whole:
         response = await send(prepared.channel, prepared.call)
         body = await read_whole(response, self._answer_limit)
+        if held is not None:
+            held.received(response.status, body)
         try:
             completion, encoded = answer(prepared, body)
         except DecodeError as error:
@@ -157,9 +165,9 @@ class Relay:
             raise _unreadable(error) from error
         return Whole(prepared, encoded, completion, _passed_back(response, prepared), response.status)
 
-    async def _stream(self, prepared: Prepared, upstream: Upstream) -> Flowing:
+    async def _stream(self, prepared: Prepared, upstream: Upstream, held: Held | None) -> Flowing:
         response = await send(prepared.channel, prepared.call)
-        translator = prepared.translator()
+        translator = prepared.translator() if held is None else held.listening(prepared, response.status)
         try:
             first = await _first(response, translator)
         except BaseException:
@@ -289,7 +297,8 @@ def _break_off(flowing: Flowing, exchange: Exchange, failure: Failure) -> None:
         if not clean or not wire.event_end:
             return
         encoder = StreamEncoder(wire.format)
-        exchange.finish(encoder.encode([StreamFailed(failure)]) + encoder.close())
+        last = encoder.encode([StreamFailed(failure)]) + encoder.close()
+        exchange.finish(translator.told(last) if isinstance(translator, Heard) else last)
         return
     exchange.finish(translator.fail(failure))
 

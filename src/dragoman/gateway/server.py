@@ -45,7 +45,19 @@ class Gone(Exception):
 class Exchange:
     """One request and the way back. `problem` stands for what was wrong with its body, which is then not here."""
 
-    __slots__ = ("_chunks", "_connection", "_ended", "_head_only", "also", "body", "head", "keep", "problem", "started")
+    __slots__ = (
+        "_chunks",
+        "_connection",
+        "_ended",
+        "_head_only",
+        "also",
+        "body",
+        "head",
+        "heard",
+        "keep",
+        "problem",
+        "started",
+    )
 
     def __init__(self, connection: Connection, head: Head, body: bytes, problem: BadRequest | None) -> None:
         self._connection = connection
@@ -56,6 +68,8 @@ class Exchange:
         self._chunks = head.chunks
         self.also: Mapping[str, str] = {}
         """Headers that every answer gets."""
+        self.heard: Callable[[int, bytes], None] | None = None
+        """Told of an answer that is sent whole."""
         self.started = False
         self._ended = False
         self._head_only = head.method == "HEAD"
@@ -63,6 +77,8 @@ class Exchange:
     def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """A whole answer."""
         self.started = self._ended = True
+        if self.heard is not None:
+            self.heard(status, body)
         length = b"" if status in _NO_BODY else b"content-length: %d\r\n" % len(body)
         self._connection.put(self._opening(status, headers, length) + (b"" if self._head_only else body))
 

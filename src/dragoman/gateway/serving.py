@@ -18,6 +18,7 @@ from dragoman.drivers.connecting import Environment
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.gateway.access import Access
 from dragoman.gateway.app import Gateway
+from dragoman.gateway.capture import Capture
 from dragoman.gateway.config import Config, ConfigError, read_config
 from dragoman.gateway.ledger import SqliteLedger
 from dragoman.gateway.records import Log, Silence
@@ -120,7 +121,8 @@ async def serving(
         warm(format)
     told = log or (Silence() if config.log == "off" else Log())
     responses = Responses(ledger)
-    gateway = Gateway(router, access, log=told, responses=responses)
+    capture = Capture() if config.page else None
+    gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
     server = Server(gateway, limits or ServerLimits(body=config.max_body))
     bound = listening or listening_socket(config.host, config.port)
     await server.listen(bound)

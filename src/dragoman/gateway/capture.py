@@ -1,0 +1,388 @@
+"""The last requests, held in memory for the page: what came, what was sent, what came back, and when.
+
+Bytes are held as they are, by reference, within limits of number and size; nothing is decoded before somebody looks.
+Keys are taken out before anything is held. What is held is never written anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+from dragoman.drivers.secret import HIDDEN, hidden_url
+from dragoman.streams import StreamTranslator
+
+if TYPE_CHECKING:
+    from dragoman.drivers.remote import Channel
+    from dragoman.errors import ProviderError
+    from dragoman.gateway.http11 import Head
+    from dragoman.gateway.questions import Prepared
+    from dragoman.gateway.records import Record
+    from dragoman.ir import Failure
+    from dragoman.losses import Loss
+
+Phase: TypeAlias = Literal["begun", "answering", "ended"]
+Piece: TypeAlias = tuple[float, bytes, bytes]
+"""Seconds since the request came, what came from the upstream then, and what left for the client because of it."""
+_HOUSING = 200
+"""Bytes that a piece takes besides its content: two headers of bytes objects, a number, a row of three."""
+
+
+class CaptureLimits(Struct, frozen=True, kw_only=True):
+    requests: int = 200
+    total: int = 32 << 20
+    """Bytes of everything that is held."""
+    body: int = 2 << 20
+    """Of one body, and of each side of a stream. What is beyond is cut, and said to be."""
+    pieces: int = 4_000
+    """Of one stream; those beyond are counted."""
+
+
+class Body(Struct, frozen=True):
+    content: bytes
+    size: int
+    """As it was."""
+
+    @property
+    def is_cut(self) -> bool:
+        return self.size > len(self.content)
+
+
+class Attempt(Struct, kw_only=True):
+    """One question to one upstream."""
+
+    upstream: str
+    model: str
+    format: str
+    is_same: bool
+    """Client and upstream speak the same format: bytes pass unchanged."""
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: Body
+    losses: tuple[Loss, ...]
+    began: float
+    """Seconds since the request came, as all times here."""
+    ended: float | None = None
+    status: int | None = None
+    answer: Body | None = None
+    """Of an answer that did not stream."""
+    failure: str = ""
+    error: str = ""
+
+
+class Held:
+    """One request, filled in while it is served. Nothing more is added once it had to make room for others."""
+
+    __slots__ = (
+        "answer",
+        "attempts",
+        "body",
+        "headers",
+        "is_gone",
+        "may_have_keys",
+        "method",
+        "moment",
+        "path",
+        "phase",
+        "pieces",
+        "record",
+        "size",
+        "store",
+        "unheld",
+        "unheld_bytes",
+    )
+
+    def __init__(self, store: Capture, record: Record, head: Head) -> None:
+        self.store = store
+        self.record = record
+        self.moment = time.time()
+        self.method = head.method
+        self.path = f"{head.path}?{hidden_query(head.query)}" if head.query else head.path
+        self.headers = hidden_headers(head.headers)
+        self.phase: Phase = "begun"
+        self.body: Body | None = None
+        """Of the client, unpacked. None: it was refused before its body was looked at."""
+        self.attempts: list[Attempt] = []
+        self.pieces: list[Piece] = []
+        self.answer: Body | None = None
+        """For the client, where it did not stream."""
+        self.unheld = 0
+        self.unheld_bytes = 0
+        self.size = 0
+        self.may_have_keys = True
+        self.is_gone = False
+
+    # ── what is told while it is served ──
+
+    def asked(self, body: bytes) -> None:
+        """The body of a client that may ask."""
+        held = self.body = self._held(body, keyed=True)
+        # What is not in the question is not in what becomes of it: one search is enough.
+        self.may_have_keys = held.is_cut or held.content is not body
+        self.store.changed(self)
+
+    def attempted(self, record: Record, prepared: Prepared) -> None:
+        if self.is_gone:
+            return
+        http, own = prepared.call.http, self.body
+        self.attempts.append(
+            Attempt(
+                upstream=record.upstream,
+                model=record.target,
+                format=record.format,
+                is_same=prepared.same,
+                method=http.method,
+                url=_hidden_address(http.url),
+                headers=hidden_headers(http.headers),
+                body=own if own and own.content is http.body else self._held(http.body, keyed=self.may_have_keys),
+                losses=prepared.losses,
+                began=self._now(),
+            )
+        )
+
+    def received(self, status: int, body: bytes) -> None:
+        """A whole answer of the upstream that was asked last."""
+        if self.is_gone:
+            return
+        attempt = self.attempts[-1]
+        attempt.status, attempt.answer, attempt.ended = status, self._held(body), self._now()
+
+    def listening(self, prepared: Prepared, status: int) -> Heard:
+        """The translator of an answer that has begun to stream."""
+        if not self.is_gone:
+            self.attempts[-1].status = status
+        translator = prepared.translator(Heard)
+        translator.held = self
+        return translator
+
+    def refused(self, prepared: Prepared, error: ProviderError) -> None:
+        if self.is_gone:
+            return
+        attempt = self.attempts[-1]
+        attempt.failure, attempt.error, attempt.ended = error.kind, error.message, self._now()
+        if attempt.answer is None and prepared.call.received:
+            attempt.status = prepared.call.status
+            attempt.answer = self._held(_without_keys_of(prepared.channel, prepared.call.received[0]))
+        if self.pieces:  # it had begun to stream, and failed before it said anything
+            whole = b"".join(received for _, received, _ in self.pieces)
+            attempt.answer = Body(whole, len(whole))
+            self.pieces.clear()
+
+    def piece(self, received: bytes, sent: bytes) -> None:
+        size = len(received) + (0 if sent is received else len(sent))
+        limits = self.store.limits
+        if self.is_gone or len(self.pieces) >= limits.pieces or self.size + size > 2 * limits.body:
+            self.unheld += 1
+            self.unheld_bytes += size
+            return
+        self.pieces.append((self._now(), received, sent))
+        self._grow(size + _HOUSING)
+
+    def began_to_answer(self) -> None:
+        self.phase = "answering"
+        self.store.changed(self)
+
+    def answered(self, _status: int, body: bytes) -> None:
+        """A whole answer for the client, also one of our own."""
+        last = self.attempts[-1].answer if self.attempts else None
+        self.answer = last if last is not None and last.content is body else self._held(body)
+
+    def ended(self) -> None:
+        self.phase = "ended"
+        if self.pieces and self.attempts and self.attempts[-1].ended is None:
+            self.attempts[-1].ended = self._now()
+        self.store.changed(self)
+
+    # ── holding ──
+
+    def _now(self) -> float:
+        return time.perf_counter() - self.record.started
+
+    def _held(self, content: bytes, *, keyed: bool = False) -> Body:
+        most = 0 if self.is_gone else self.store.limits.body
+        size = len(content)
+        kept = content if size <= most else content[:most]
+        if keyed:
+            kept = without_keys(kept)
+        self._grow(len(kept))
+        return Body(kept, size)
+
+    def _grow(self, size: int) -> None:
+        if not self.is_gone:
+            self.size += size
+            self.store.grown(size)
+
+    def release(self) -> None:
+        """What it held is let go of."""
+        self.is_gone = True
+        self.size = 0
+        self.body = self.answer = None
+        self.attempts.clear()
+        self.pieces.clear()
+
+
+class Heard(StreamTranslator):
+    """A translator that tells what goes through it."""
+
+    held: Held
+
+    def feed(self, data: bytes) -> bytes:
+        out = super().feed(data)
+        self.held.piece(data, out)
+        return out
+
+    def close(self) -> bytes:
+        return self.told(super().close())
+
+    def fail(self, failure: Failure) -> bytes:
+        return self.told(super().fail(failure))
+
+    def told(self, last: bytes) -> bytes:
+        """What the client gets at the end, because of nothing that came."""
+        if last:
+            self.held.piece(b"", last)
+        return last
+
+
+class Feed:
+    """Which requests have changed since somebody has looked; however much happens, each stands there once."""
+
+    def __init__(self, wanted: Callable[[Held], bool]) -> None:
+        self._wanted = wanted
+        self._changed: dict[str, Held] = {}
+        self._something = asyncio.Event()
+
+    def note(self, held: Held) -> None:
+        if self._wanted(held):
+            self._changed[held.record.id] = held
+            self._something.set()
+
+    def forget(self, held: Held) -> None:
+        self._changed.pop(held.record.id, None)
+
+    async def changes(self) -> list[Held]:
+        """Waits for something to have changed."""
+        await self._something.wait()
+        self._something.clear()
+        changed = list(self._changed.values())
+        self._changed.clear()
+        return changed
+
+
+class Capture:
+    """The last requests of this process."""
+
+    def __init__(self, limits: CaptureLimits | None = None) -> None:
+        self.limits = limits or CaptureLimits()
+        self.total = 0
+        self.feeds: set[Feed] = set()
+        self._requests: dict[str, Held] = {}
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def __iter__(self) -> Iterator[Held]:
+        """The newest first."""
+        return reversed(self._requests.values())
+
+    def find(self, id: str) -> Held | None:
+        return self._requests.get(id)
+
+    def begin(self, record: Record, head: Head) -> Held:
+        held = Held(self, record, head)
+        self._requests[record.id] = held
+        if len(self._requests) > self.limits.requests:
+            self._release_oldest()
+        self.changed(held)
+        return held
+
+    def changed(self, held: Held) -> None:
+        for feed in self.feeds:
+            feed.note(held)
+
+    def grown(self, size: int) -> None:
+        self.total += size
+        while self.total > self.limits.total and self._requests:
+            self._release_oldest()
+
+    def _release_oldest(self) -> None:
+        held = self._requests.pop(next(iter(self._requests)))
+        self.total -= held.size
+        held.release()
+        for feed in self.feeds:
+            feed.forget(held)
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1_000)
+def _is_secret(name: str) -> bool:
+    return _SECRET_NAME.search(name) is not None
+
+
+def hidden_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: HIDDEN if _is_secret(name) else value for name, value in headers.items()}
+
+
+def hidden_query(query: str) -> str:
+    return "&".join(_hidden_pair(*pair.partition("=")) for pair in query.split("&"))
+
+
+def _hidden_pair(name: str, equals: str, value: str) -> str:
+    return f"{name}{equals}{HIDDEN if value and _is_secret(name) else value}"
+
+
+def _hidden_address(url: str) -> str:
+    if "@" in url:
+        url = hidden_url(url)
+    address, mark, query = url.partition("?")
+    return f"{address}?{hidden_query(query)}" if mark else url
+
+
+# Where bodies have keys: those of servers that the provider asks on its own (MCP, search, data sources).
+_STRING = rb'"(?:[^"\\]|\\.)*"'
+_KEYED = re.compile(
+    rb'"(?:(?:proxy-)?authorization(?:_?token)?|(?:x-)?(?:goog-)?api[_-]?key(?:_?string)?|access_?token'
+    rb'|client_?secret|password)"\s*:\s*(?=")|"headers"\s*:\s*(?=\{)',
+    re.IGNORECASE,
+)
+_VALUE = re.compile(_STRING + rb'|\{(?:[^{}"]|' + _STRING + rb")*\}")
+_HEADER = re.compile(rb'("(?:[^"\\]|\\.)*(?:auth|key|token|secret|cookie)[^"]*"\s*:\s*)' + _STRING, re.IGNORECASE)
+_HIDDEN_TEXT = f'"{HIDDEN}"'.encode()
+
+
+def without_keys(body: bytes) -> bytes:
+    """The same body, with the keys in it hidden: the very same object where there are none."""
+    found = _KEYED.search(body)
+    out, copied = [], 0
+    while found is not None:
+        start = found.end()
+        value = _VALUE.match(body, start)
+        is_object = body[start : start + 1] == b"{"
+        if value is not None:
+            hidden = _HEADER.sub(rb"\1" + _HIDDEN_TEXT, value[0]) if is_object else _HIDDEN_TEXT
+            out += [body[copied:start], hidden]
+            copied = value.end()
+        elif not is_object:  # the body was cut within it
+            out += [body[copied:start], _HIDDEN_TEXT]
+            copied = len(body)
+        found = _KEYED.search(body, max(start, copied))
+    return b"".join([*out, body[copied:]]) if out else body
+
+
+def _without_keys_of(channel: Channel, body: bytes) -> bytes:
+    """What an upstream said in refusing. Some quote the key."""
+    for secret in channel.credential.secrets:
+        if key := secret.reveal().encode():
+            body = body.replace(key, HIDDEN.encode())
+    return body
