@@ -1,18 +1,21 @@
 """What real coding agents and SDKs send, through the gateway to the strict simulators of every family.
 
 The requests were recorded from the clients themselves; long strings in them are cut. Where the recordings are not at
-hand there is nothing to replay. To its own family a request goes as it is, so there is nothing to judge.
+hand there is nothing to replay. To its own format a request goes as it is: there it is the simulator that is judged,
+which has to take what the vendor takes from its own client.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dragoman
+from dragoman.codecs.gemini.carriers import PLACEHOLDER
 from dragoman.codecs.registry import codec
-from tests.gateway.running import RunningGateway, send
+from tests.gateway.running import Got, RunningGateway, send
 from tests.sim.test_sim_pairs import FORMATS, MODELS
 from tests.support.promises import promise
 
@@ -57,18 +60,60 @@ PAIRS = [
 ]
 
 
+def replay(gateway: RunningGateway, request: dict[str, Any], model: str, format: str) -> Got:
+    """With all its headers but those of the connection, and the key, which is none."""
+    path, body = readdressed(request, model)
+    of_connection = ("host", "connection", "content-length", "accept-encoding", "authorization")
+    headers = {name: value for name, value in request["headers"].items() if name not in of_connection}
+    got = send(gateway.url, path, body, headers)
+    assert got.status == 200, (path, got.body[:500])
+    if "event-stream" in got.headers["content-type"]:
+        decoder = dragoman.StreamDecoder(format)
+        events = [*decoder.feed(got.body), *decoder.close()]
+        assert isinstance(events[-1], dragoman.ir.Finished), events[-2:]
+    return got
+
+
 @promise("gateway:agents")
 @pytest.mark.parametrize(("client", "target"), PAIRS)
 def test_what_it_sends_is_understood_everywhere(gateway: RunningGateway, client: str, target: str) -> None:
+    for request in captured(client):
+        replay(gateway, request, f"as-{target}/{MODELS[target]}", FORMAT_OF[client])
+
+
+def own_model(request: dict[str, Any], format: str) -> str:
+    """The one it asked for, as what it sends depends on it; the SDKs asked for none that exists."""
+    of_path = re.search(r"/models/([^:]+):", request["path"])
+    name = of_path[1] if of_path else str(request["body"]["model"])
+    return MODELS[format] if name == "rig" else name
+
+
+def resigned(value: Any) -> Any:
+    """What signed the recorded thoughts was no vendor: the word that Google documents for foreign ones stands there."""
+    match value:
+        case dict():
+            return {
+                name: PLACEHOLDER if name == "thoughtSignature" else resigned(inner) for name, inner in value.items()
+            }
+        case list():
+            return [resigned(inner) for inner in value]
+    return value
+
+
+@promise("gateway:agents", "gateway:same-bytes")
+@pytest.mark.parametrize("client", FORMAT_OF)
+def test_what_it_sends_its_own_vendor_takes(gateway: RunningGateway, client: str) -> None:
     format = FORMAT_OF[client]
     for request in captured(client):
-        path, body = readdressed(request, f"as-{target}/{MODELS[target]}")
-        headers = {
-            name: value for name, value in request["headers"].items() if name.startswith(("anthropic", "x-goog"))
-        }
-        got = send(gateway.url, path, body, headers)
-        assert got.status == 200, (path, got.body[:500])
-        if "event-stream" in got.headers["content-type"]:
-            decoder = dragoman.StreamDecoder(format)
-            events = [*decoder.feed(got.body), *decoder.close()]
-            assert isinstance(events[-1], dragoman.ir.Finished), events[-2:]
+        replay(gateway, resigned(request), f"as-{format}/{own_model(request, format)}", format)
+
+
+@promise("gateway:agents")
+def test_garbage_beside_it_is_still_refused(gateway: RunningGateway) -> None:
+    request = captured("claude")[0]
+    headers = {"anthropic-beta": f"{request['headers']['anthropic-beta']},bananas-20250219"}
+    path, body = readdressed(request, f"as-anthropic-messages/{own_model(request, 'anthropic-messages')}")
+    assert b"`bananas-20250219`" in send(gateway.url, path, body, headers).body
+    path, body = readdressed(captured("codex")[0], "as-openai-responses/gpt-5-codex")
+    for name, value in (("client_metadata", {"turn": 1}), ("client_data", {})):
+        assert send(gateway.url, path, {**body, name: value}).status == 400

@@ -52,6 +52,10 @@ def test_a_first_run_answers_at_once(tmp_path: Path) -> None:
         assert send(
             url, "/v1/messages", {"model": "openai/gpt-5", "max_tokens": 99, "messages": chat("")["messages"]}
         ).json
+        assert send(url, "/v1/chat/completions", chat("my-model")).status == 200
+        nobody = send(url, "/v1/chat/completions", chat("nobody/x"))
+        assert (nobody.status, nobody.json["error"]["code"]) == (404, "model_not_found")
+        assert "there are mine, openai, " in nobody.json["error"]["message"]
         with connected(url) as sock:
             sock.sendall(stream_of("gemini/gemini-3.6-flash"))
             assert sock.recv(15) == b"HTTP/1.1 200 OK"

@@ -9,6 +9,7 @@ from dragoman.gateway.config import ConfigError, read_config
 from dragoman.gateway.positions import position_of
 from dragoman.gateway.routing import NoSuchModel, Router
 from dragoman.gateway.serving import simulators_at
+from dragoman.gateway.wires import WIRES
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, connected, send
 from tests.gateway.test_failures import chat, provider, stream_of
@@ -82,11 +83,11 @@ def test_places_in_toml(path: tuple[str | int, ...], place: tuple[int, int]) -> 
 # ── names ──
 
 
+KEYS = {"OPENAI_API_KEY": "a", "ANTHROPIC_API_KEY": "b", "GEMINI_API_KEY": "c"}
+
+
 def planned(text: str, model: str, format: str, environment: dict[str, str] | None = None) -> list[str]:
-    keys = (
-        {"OPENAI_API_KEY": "a", "ANTHROPIC_API_KEY": "b", "GEMINI_API_KEY": "c"} if environment is None else environment
-    )
-    plan = Router(read_config(text), keys).plan(model, format)
+    plan = Router(read_config(text), KEYS if environment is None else environment).plan(model, format)
     return [f"{one.upstream.name}/{one.model}" for one in plan.candidates]
 
 
@@ -116,6 +117,33 @@ def test_a_provider_without_a_key_says_what_is_missing() -> None:
     with pytest.raises(NoSuchModel) as caught:
         planned("", "anthropic/claude-sonnet-5", "openai-chat", {})
     assert "ANTHROPIC_API_KEY" in caught.value.hint
+
+
+@promise("gateway:names")
+@pytest.mark.parametrize("format", WIRES)
+def test_a_provider_that_nobody_knows_is_not_replaced_by_another(format: str) -> None:
+    router = Router(
+        read_config('[routes.fast]\nto = "openai/gpt-5"'), {}, simulated=simulators_at("http://127.0.0.1:1")
+    )
+    assert router.plan("my-model", format).candidates
+    with pytest.raises(NoSuchModel) as caught:
+        router.plan("nobody/x", format)
+    assert caught.value.hint.startswith("no provider is called 'nobody'; there are fast, openai, ")
+
+
+@promise("gateway:names")
+@pytest.mark.parametrize(
+    ("text", "environment", "format", "told"),
+    [
+        ("", {"OPENAI_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": "k"}, "openai-chat", "openai-chat"),
+        ('[providers.anthropic]\nbase_url = "http://127.0.0.1:1"', KEYS, "anthropic-messages", "anthropic"),
+        ("", {}, "ollama-chat", "ollama"),
+    ],
+)
+def test_a_server_of_ones_own_names_its_models_as_it_likes(
+    text: str, environment: dict[str, str], format: str, told: str
+) -> None:
+    assert planned(text, "Qwen/Qwen3-8B", format, environment) == [f"{told}/Qwen/Qwen3-8B"]
 
 
 @promise("gateway:no-config", "gateway:no-ssrf")

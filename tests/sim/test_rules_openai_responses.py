@@ -98,6 +98,7 @@ BAD = [
     Case(SHAPE, ask(include=["logprobs"]), "$.include[0]", "Invalid value: 'logprobs'. Supported values are: "),
     Case(SHAPE, ask(reasoning={"effort": "extreme"}), "$.reasoning.effort", "Invalid value: 'extreme'"),
     Case(SHAPE, ask(metadata={"k": "v" * 513}), "$.metadata.k", "a string with maximum length 512"),
+    Case(SHAPE, ask(client_metadata={"turn": 1}), "$.client_metadata.turn", "expected a string, but got an integer"),
     Case(SHAPE, ask(context_management=[]), "$.context_management", "empty array"),
     Case(SHAPE, ask({"role": "tool", "content": "x"}), "$.input[0].role", "Invalid value: 'tool'"),
     Case(SHAPE, ask({"content": "x"}), "$.input[0].role", "Missing required parameter: 'input[0].role'"),
@@ -453,6 +454,7 @@ GOOD = [
 ]
 # Recorded as accepted, though the SDK's types would have it otherwise.
 GOOD_BUT_UNTYPED = [
+    ask(client_metadata={"session_id": "1", "x-codex-turn-metadata": "{" + " " * 1000 + "}"}),
     ask(user("x"), {"role": "assistant", "content": [{"type": "output_text", "text": "y"}]}, user("z")),
     ask(user("x"), {"role": "assistant", "content": []}),
     think(user("x"), {"type": "reasoning", "summary": [], "encrypted_content": "gAAAA"}, user("y"), store=False),

@@ -221,6 +221,11 @@ def test_anthropic_wants_a_version_and_known_betas(dragoman_sim: Simulator) -> N
     assert "anthropic-version" in door.message_of(refused.json)
     refused = ask(dragoman_sim, door, door.ask("hi"), anthropic_beta="bananas")
     assert "Unexpected value(s) `bananas`" in door.message_of(refused.json)
+    # As Claude Code sends it; the same without a name that is known is none.
+    taken = "claude-code-20250219,interleaved-thinking-2025-05-14"
+    assert ask(dragoman_sim, door, door.ask("hi"), anthropic_beta=taken).status == 200
+    refused = ask(dragoman_sim, door, door.ask("hi"), anthropic_beta=f"{taken},bananas-20250219")
+    assert "Unexpected value(s) `bananas-20250219`" in door.message_of(refused.json)
 
 
 # --- prompts that are too long, and prompts that are known --------------------------------------------------------

@@ -173,8 +173,20 @@ class Router:
         if slash and rest and (head in self._places or ALIASES.get(head, head) in PROVIDERS):
             return model
         home = WIRES[format].home
-        having = next((names for pattern, names in _VENDORS if pattern.match(model)), (home,))
+        having = next((names for pattern, names in _VENDORS if pattern.match(model)), None)
+        if having is None and slash and not self._names_as_it_likes(home, format):
+            known = dict.fromkeys([*self.config.routes, *(place.name for place in self.available())])
+            raise NoSuchModel(model, f"no provider is called {head!r}; there are {', '.join(known) or 'none'}")
+        having = having or (home,)
         return f"{home if home in having else having[0]}/{model}"
+
+    def _names_as_it_likes(self, home: str, format: str) -> bool:
+        """A server of one's own may have models called `Qwen/Qwen3-8B`; a vendor and its simulator have none such."""
+        place = self._place(home, format)
+        if not place.exact and place.name in self._simulated:
+            return False
+        addressed = any(self._environment.get(name) for name in place.provider.base_url_environment)
+        return addressed or not place.provider.key_required or "base_url" in place.options
 
     # ── upstreams ──
 

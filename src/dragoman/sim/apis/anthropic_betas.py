@@ -9,7 +9,8 @@ from dragoman.sim.exchange import Problem, Refused
 from dragoman.sim.rules.common import object_at, objects_at, text_at
 from dragoman.sim.view import JsonObject
 
-_DATED = re.compile(r"[a-z0-9-]+-\d{4}-\d{2}-\d{2}")
+# The one that Claude Code sends first is written without dashes in its date.
+_BETA = re.compile(r"[a-z0-9-]+-\d{4}-\d{2}-\d{2}|claude-code-\d{8}")
 
 # Field -> the betas that know it, by the beginning of their names.
 _TOP_LEVEL: dict[str, tuple[str, ...]] = {
@@ -28,7 +29,7 @@ _NESTED: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
 
 def betas_of(header: str) -> list[str]:
     betas = [beta.strip() for beta in header.split(",") if beta.strip()]
-    if unknown := [beta for beta in betas if not _DATED.fullmatch(beta)]:
+    if unknown := [beta for beta in betas if not _BETA.fullmatch(beta)]:
         values = ", ".join(f"`{beta}`" for beta in unknown)
         raise Refused(Problem("invalid", f"Unexpected value(s) {values} for the `anthropic-beta` header."))
     return betas

@@ -680,6 +680,8 @@ REQUEST = struct(
         ),
         "service_tier": choice("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
         "metadata": Map(Text(at_most=512), at_most=16),
+        # In no document, yet every request of Codex CLI has it; one of its values is JSON of a kilobyte.
+        "client_metadata": Map(TEXT),
         "safety_identifier": Text(at_most=128),
         "prompt_cache_key": TEXT,
         "prompt_cache_retention": choice("in_memory", "24h"),
