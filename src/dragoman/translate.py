@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from msgspec import structs
@@ -12,10 +12,11 @@ from dragoman.codecs.reading import MAX_BODY_BYTES, body_bytes
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
-from dragoman.losses import Locator, LossLog, intermediate_path
+from dragoman.losses import Locator, Loss, LossLog, intermediate_path
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
 
+LossTeller: TypeAlias = Callable[[], tuple[Loss, ...]]
 Body: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any]
 
 
@@ -69,8 +70,9 @@ def translate_request(
 ) -> Encoded:
     """A request body of one format as a body of another. `model` replaces the model the body names."""
     incoming = codec(source)
-    usual = type(body) is bytes and body[:1] == b"{" and len(body) <= MAX_BODY_BYTES
-    request = incoming.decode_request(body if usual else body_bytes(body, source))  # type: ignore[arg-type]
+    request = incoming.decode_plain_request(body) if type(body) is bytes and len(body) <= MAX_BODY_BYTES else None
+    if request is None:
+        request = incoming.decode_any_request(body_bytes(body, source))
     if model is not None:
         request = structs.replace(request, model=model)
     return _encode_request(request, codec(target), incoming.locate_request, strict)
@@ -84,7 +86,9 @@ def translate_response(
     `request`, the client's own request where known, lets names and kinds of tools return to what the client declared.
     """
     incoming = codec(source)
-    completion = incoming.decode_response(body_bytes(body, source))
+    completion = incoming.decode_plain_response(body) if type(body) is bytes and len(body) <= MAX_BODY_BYTES else None
+    if completion is None:
+        completion = incoming.decode_any_response(body_bytes(body, source))
     return _encode_response(completion, codec(target), incoming.locate_response, request, strict)
 
 
@@ -109,13 +113,13 @@ def _encode_request(request: Request, outgoing: Codec, locate: Locator, strict: 
         if plain is not None and losses_held(plain) is not UNTOLD:
             return plain
         if plain is not None and not strict:
-            return Encoded(
-                plain.content,
-                lambda: _encode_any_request(request, outgoing, locate, False).losses,  # noqa: FBT003
-                plain.path,
-                plain.headers,
-            )
+            return Encoded(plain.content, _request_losses(request, outgoing, locate), plain.path, plain.headers)
     return _encode_any_request(request, outgoing, locate, strict)
+
+
+def _request_losses(request: Request, outgoing: Codec, locate: Locator) -> LossTeller:
+    """Told by the long way, when somebody asks. Apart, because a function with closures inside begins slowly."""
+    return lambda: _encode_any_request(request, outgoing, locate, strict=False).losses
 
 
 def _encode_any_request(request: Request, outgoing: Codec, locate: Locator, strict: bool) -> Encoded:  # noqa: FBT001
@@ -140,8 +144,12 @@ def _encode_response(
         except UnicodeEncodeError as error:
             raise _not_text(error, outgoing) from error
         if content is not None:
-            return Encoded(content, lambda: _encode_any_response(completion, outgoing, locate, None, False).losses)  # noqa: FBT003
+            return Encoded(content, _response_losses(completion, outgoing, locate))
     return _encode_any_response(completion, outgoing, locate, request, strict)
+
+
+def _response_losses(completion: Completion, outgoing: Codec, locate: Locator) -> LossTeller:
+    return lambda: _encode_any_response(completion, outgoing, locate, None, strict=False).losses
 
 
 def _encode_any_response(

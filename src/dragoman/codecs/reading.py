@@ -146,18 +146,19 @@ class RememberingReader(Generic[W, D]):
     def __init__(self, reader: WireReader[W], decode: Callable[[W], D]) -> None:
         self._reader = reader
         self._decode = decode
-        self._known: dict[int, tuple[bytes, D]] = {}
+        self._known: dict[int, tuple[Raw, D]] = {}
 
     def read(self, held: Raw) -> D:
-        data = bytes(held)
-        known = self._known.get(len(data))
-        if known is not None and known[0] == data:
+        size = len(held)
+        known = self._known.get(size)
+        if known is not None and known[0] == held:
             return known[1]
+        data = bytes(held)
         decoded = self._decode(self._reader.read(data))
-        if len(data) <= _LONGEST_REMEMBERED:
+        if size <= _LONGEST_REMEMBERED:
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
-            self._known[len(data)] = (data, decoded)
+            self._known[size] = (Raw(data), decoded)  # a copy: what is held lives in the whole body
         return decoded
 
 

@@ -67,6 +67,11 @@ class Codec(Struct, frozen=True):
     encode_plain_request: Callable[[Request], Encoded | None]
     """The short way: None for a request that needs the long one."""
     encode_plain_response: Callable[[Completion], bytes | None]
+    decode_plain_request: Callable[[bytes], Request | None]
+    decode_plain_response: Callable[[bytes], Completion | None]
+    decode_any_request: Callable[[bytes], Request]
+    """The long way. `decode_request` tries the short one first."""
+    decode_any_response: Callable[[bytes], Completion]
 
 
 def formats(kind: Literal["wire", "compatible", "record"] | None = "wire") -> tuple[str, ...]:
@@ -118,6 +123,10 @@ def codec(name: str) -> Codec:
         response.locate,
         encode_plain_request,
         encode_plain_response,
+        plain_request.decode,
+        plain_response.decode,
+        request.decode_request,
+        response.decode_response,
     )
 
 

@@ -112,7 +112,7 @@ _format = msgspec.json.format
 def compact_text(value: Any) -> str:
     """JSON text as the design asks for it: compact, non-ASCII unescaped, key order kept."""
     if type(value) is Raw:
-        return _format(bytes(value), indent=-1).decode()
+        return _format(value, indent=-1).decode()
     return _encode_finite(value).decode()
 
 
