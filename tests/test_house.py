@@ -103,6 +103,7 @@ ABOVE = (
     "local",
     "agent",
     "chat",
+    "description",
     "batch",
     "testing",
     "fidelity",

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.cli.documents import Document, offset_of, read_documents
-from dragoman.cli.problems import CommandError
+from dragoman.cli.problems import InputProblem
 
 
 def read(content: bytes) -> tuple[bool, list[Document]]:
@@ -66,7 +66,7 @@ def test_any_bytes_are_split_without_loss(content: bytes) -> None:
     """Or refused in words: everything but white space ends up in some document."""
     try:
         _, documents = read(content)
-    except CommandError:
+    except InputProblem:
         return
     kept = b"".join(b"".join(document.content.split()) for document in documents)
     assert kept == b"".join(content.removeprefix(b"\xef\xbb\xbf").split())

@@ -7,8 +7,8 @@ import pytest
 from msgspec import Raw
 
 from dragoman.cli import main
-from dragoman.cli.describe import describe_completion, describe_failure, describe_request
-from dragoman.cli.tree import Node, render
+from dragoman.description.bodies import describe_completion, describe_failure, describe_request
+from dragoman.description.tree import Node, render
 from dragoman.ir import (
     Audio,
     Cache,

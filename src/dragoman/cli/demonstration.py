@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from importlib import resources
 
 from dragoman import translate
-from dragoman.cli.describe import describe_request
 from dragoman.cli.problems import OK
 from dragoman.cli.report import SEVERITIES, counted
 from dragoman.cli.table import aligned
-from dragoman.cli.tree import render
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import formats
+from dragoman.description.bodies import describe_request
+from dragoman.description.tree import render
 from dragoman.errors import EncodeError
 from dragoman.ir import Audio, Document, Image, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import parse_json

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import NamedTuple
 
-from dragoman.cli.inputs import ByLine, input_lines, open_input
+from dragoman.cli.inputs import open_input
 from dragoman.cli.problems import BAD_INPUT, REFUSED, CommandError
 from dragoman.codecs.reading import MAX_BODY_BYTES
+from dragoman.description.lines import ByLine, input_lines
 from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.ir.values import exact_json
 

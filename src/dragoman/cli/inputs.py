@@ -1,30 +1,13 @@
-"""Where a command reads: a file or stdin, line by line, and once more from the start after a look at it."""
+"""Where a command reads: a file or stdin."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
-from typing import NamedTuple, Protocol
 
 from dragoman.cli.problems import CommandError, system_reason
-
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_UTF8_MARK = b"\xef\xbb\xbf"
-
-
-class ByLine(Protocol):
-    """All that is asked of an open file."""
-
-    def readline(self, size: int, /) -> bytes: ...
-
-
-class Input(NamedTuple):
-    """An open file and the name it has for people."""
-
-    stream: ByLine
-    name: str
+from dragoman.description.lines import Input
 
 
 @contextmanager
@@ -44,37 +27,3 @@ def open_input(name: str) -> Iterator[Input]:
         raise CommandError(f"cannot read {name}: {reason}") from error
     with stream:
         yield Input(stream, name)
-
-
-def input_lines(stream: ByLine, name: str, *, longest: int) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers; one that is longer comes in pieces, all of the same number."""
-    number, ended = 0, True
-    try:
-        while line := stream.readline(longest):
-            if number == 0:
-                line = _without_mark(line, name)
-            number += ended
-            ended = line.endswith(b"\n")
-            yield number, line
-    except OSError as error:
-        raise CommandError(f"cannot read {name}: {system_reason(error)}") from error
-
-
-def _without_mark(line: bytes, name: str) -> bytes:
-    if line.startswith(_UTF16_MARKS):
-        raise CommandError(f"{name}:1: expected UTF-8 text, got UTF-16")
-    return line.removeprefix(_UTF8_MARK)
-
-
-class Reread:
-    """What was read to look at it, then the rest."""
-
-    def __init__(self, seen: bytes, rest: ByLine) -> None:
-        self._seen = BytesIO(seen)
-        self._rest = rest
-
-    def readline(self, size: int, /) -> bytes:
-        line = self._seen.readline(size)
-        if line.endswith(b"\n") or len(line) == size:
-            return line
-        return line + self._rest.readline(size - len(line))

@@ -7,14 +7,15 @@ from typing import Literal
 
 from dragoman import translate
 from dragoman.cli.conversion import Understood, understand
-from dragoman.cli.describe import describe_completion, describe_failure, describe_request
 from dragoman.cli.documents import Document, Documents, read_documents
-from dragoman.cli.inputs import Input, open_input
+from dragoman.cli.inputs import open_input
 from dragoman.cli.names import source_format
 from dragoman.cli.problems import OK, CommandError
-from dragoman.cli.recorded import looked_at, read_recording
-from dragoman.cli.timeline import describe_stream
-from dragoman.cli.tree import Node, render
+from dragoman.description.bodies import describe_completion, describe_failure, describe_request
+from dragoman.description.lines import Input
+from dragoman.description.recordings import looked_at, read_recording
+from dragoman.description.streams import describe_stream
+from dragoman.description.tree import Node, render
 from dragoman.detection import Kind, looks_streamed
 from dragoman.errors import DragomanError
 from dragoman.terminal import stdout, terminal_of

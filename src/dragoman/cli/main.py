@@ -28,7 +28,7 @@ from dragoman.cli import (
     tour,
     usage,
 )
-from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, CommandError, system_reason
+from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, CommandError, InputProblem, system_reason
 
 # Command modules import nothing of dragoman until they run, so that --help costs no more than argparse.
 COMMANDS: dict[str, ModuleType] = {
@@ -94,9 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     try:
         return _run(list(sys.argv[1:] if argv is None else argv))
-    except CommandError as error:
+    except InputProblem as error:
         print(f"dragoman: {error}", file=sys.stderr)
-        return error.exit_code
+        return error.exit_code if isinstance(error, CommandError) else BAD_INPUT
     except KeyboardInterrupt:
         print("dragoman: interrupted", file=sys.stderr)
         return INTERRUPTED

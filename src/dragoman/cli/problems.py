@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from dragoman.description.problems import InputProblem, one_line, system_reason
+
+__all__ = ["CommandError", "InputProblem", "one_line", "system_reason"]
 
 OK = 0
 BAD_INPUT = 2
@@ -18,23 +20,10 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 """As shells report a command whose reader went away (128 + SIGPIPE)."""
 
-_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_LONGEST = 600
 
-
-class CommandError(Exception):
+class CommandError(InputProblem):
     """Ends the command with one line on stderr."""
 
     def __init__(self, message: str, exit_code: int = BAD_INPUT) -> None:
         self.exit_code = exit_code
-        super().__init__(one_line(message))
-
-
-def one_line(text: str) -> str:
-    """The text without line breaks and control characters: it may quote input that nobody has checked."""
-    line = _BREAKS.sub(" ", text).strip()
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
-
-
-def system_reason(error: OSError) -> str:
-    return error.strerror or str(error)
+        super().__init__(message)

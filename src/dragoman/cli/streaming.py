@@ -11,10 +11,10 @@ from dragoman.cli.inputs import open_input
 from dragoman.cli.names import ALL, source_format, target_formats
 from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, STREAM_FAILED, CommandError, one_line
-from dragoman.cli.recorded import Recording, read_recording, refuse_if_none, told
 from dragoman.cli.report import Crossing, Style, report_for
 from dragoman.codecs.framing import AwsEventStream, Limits
 from dragoman.codecs.registry import folder_of, formats
+from dragoman.description.recordings import Recording, read_recording, refuse_if_none, told
 from dragoman.errors import DragomanError, UnsupportedFormat
 from dragoman.streams import StreamTranslator
 

@@ -10,8 +10,6 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from dragoman.cli.inputs import ByLine, Input, Reread, input_lines
-from dragoman.cli.problems import CommandError, system_reason
 from dragoman.codecs.framing import (
     BOM,
     AwsEventStream,
@@ -25,6 +23,8 @@ from dragoman.codecs.framing import (
     begins_with_frame,
 )
 from dragoman.codecs.registry import folder_of
+from dragoman.description.lines import ByLine, Input, Reread, input_lines
+from dragoman.description.problems import InputProblem, system_reason
 from dragoman.detection import detect_stream, first_event, is_event_stream
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Failure
@@ -64,7 +64,7 @@ def looked_at(given: Input, *, stream: bool) -> tuple[bytes, Input]:
     try:
         start = _beginning(given.stream, most)
     except OSError as error:
-        raise CommandError(f"cannot read {given.name}: {system_reason(error)}") from error
+        raise InputProblem(f"cannot read {given.name}: {system_reason(error)}") from error
     return start, Input(Reread(start, given.stream), given.name)
 
 
@@ -84,13 +84,13 @@ def read_recording(given: Input, source: str | None) -> Recording:
     """The recording in an input that is said to be one. `source` None: the format is looked for."""
     start, given = looked_at(given, stream=True)
     if not start.strip():
-        raise CommandError(f"{given.name}: empty input, expected a recorded stream")
+        raise InputProblem(f"{given.name}: empty input, expected a recorded stream")
     is_binary = begins_with_frame(start)
     pieces = _frames(given) if is_binary else _pieces(given)
     first = next(pieces)  # what is no UTF-8 says so before it is of no known format
     found = source or detect_stream(start)
     if found is None:
-        raise CommandError(
+        raise InputProblem(
             f"{given.name}:1: cannot tell which format this stream has, say it with --from (see: dragoman formats)"
         )
     read = chain((first,), pieces)
@@ -137,7 +137,7 @@ def _frames(given: Input) -> Iterator[Piece]:
                 else:
                     needed = min(int.from_bytes(held[:4], "big"), Limits().event_bytes)
     except OSError as error:
-        raise CommandError(f"cannot read {given.name}: {system_reason(error)}") from error
+        raise InputProblem(f"cannot read {given.name}: {system_reason(error)}") from error
     if held:
         yield Piece(bytes(held), number)
 
@@ -149,7 +149,7 @@ def _framed(pieces: Iterator[Piece], framing: Framing, write: Callable[[bytes], 
             yield Piece(b"".join(map(write, framing.feed(content))), line)
         yield Piece(b"".join(map(write, framing.close())), line)
     except DecodeError as error:
-        raise CommandError(f"{name}:{line}: {error}") from error
+        raise InputProblem(f"{name}:{line}: {error}") from error
 
 
 def _event(payload: bytes) -> bytes:
@@ -183,9 +183,9 @@ def refuse_if_none(recording: Recording, failure: Failure, completion: Completio
     if _says_anything(completion):
         return
     if failure.raw_type in _OUR_FAULTS:
-        raise CommandError(f"{recording.place(line)}: {failure.message}")
+        raise InputProblem(f"{recording.place(line)}: {failure.message}")
     if failure.kind == "truncated":
-        raise CommandError(f"{recording.name}: expected the events of a stream in {recording.format}, got none")
+        raise InputProblem(f"{recording.name}: expected the events of a stream in {recording.format}, got none")
 
 
 def _says_anything(completion: Completion) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.cli.tree import Node
+from dragoman.description.tree import Node
 from dragoman.ir import (
     AnyPart,
     AnyTool,

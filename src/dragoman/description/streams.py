@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from dragoman.cli.describe import describe_completion, describe_finish, describe_part, describe_usage
-from dragoman.cli.recorded import Recording, refuse_if_none, told
-from dragoman.cli.tree import Node
 from dragoman.codecs.assembly import Accumulator
+from dragoman.description.bodies import describe_completion, describe_finish, describe_part, describe_usage
+from dragoman.description.recordings import Recording, refuse_if_none, told
+from dragoman.description.tree import Node
 from dragoman.ir import AnyEvent, Finished, PartDelta, PartEnd, PartStart, StreamFailed, StreamStart, UsageUpdate
 from dragoman.streams import StreamDecoder
 
