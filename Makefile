@@ -19,7 +19,7 @@ RUNTIME := $(VENV)/.stamp-runtime
 DEVELOP := $(VENV)/.stamp-develop
 
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format unit bench fidelity lock clean
+.PHONY: help run test lint format unit bench fidelity lock web clean
 
 help:
 	@echo "make run     a transcript through every format, then a tool call with every provider, simulated: a few seconds"
@@ -29,6 +29,7 @@ help:
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   measure                  (ARGS=... passes options on)"
 	@echo "make fidelity  write docs/fidelity.* anew (the PNG needs the extra docs)"
+	@echo "make web     check and build the page (web/, needs Node.js 20 and npm) into src/dragoman/web/static"
 	@echo "make lock    resolve requirements.lock anew"
 	@echo "make clean   remove $(VENV), caches and build products"
 	@echo
@@ -66,8 +67,11 @@ fidelity: $(DEVELOP)
 lock: $(CREATED)
 	@$(PY) scripts/refresh_lock.py
 
+web:
+	@cd web && npm ci --no-audit --no-fund && npm run check
+
 clean:
-	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) web/node_modules web/build build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(CREATED):

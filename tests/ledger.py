@@ -4,15 +4,16 @@ tests/test_ledger.py is red when a promise that is due has no test, or a test na
 `law:*` are the ten laws of the design. `report:*` are failures that users of other libraries reported, turned into what
 dragoman does instead. `agent:*` is what an agent does with a model and tools, `gateway:*` what `dragoman serve` does
 between any client and any provider. `chat:*` is what `dragoman chat` does with several models in one conversation.
+`web:*` is what the page has in all its places.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-Stage = Literal["core", "streams", "formats", "providers", "agent", "gateway", "chat"]
+Stage = Literal["core", "streams", "formats", "providers", "agent", "gateway", "chat", "web"]
 
 # The stages whose promises must be kept today. A stage joins when its work is finished, and never leaves.
-DUE: frozenset[Stage] = frozenset({"core", "streams", "formats", "agent", "chat", "gateway"})
+DUE: frozenset[Stage] = frozenset({"core", "streams", "formats", "agent", "chat", "gateway", "web"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +316,12 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("chat-documented", "What docs/chat.md says is so."),
 )
 
+WEB: tuple[tuple[str, str], ...] = (
+    ("built", "The page that ships was built from its sources, and needs nothing but itself."),
+    ("front", "Browsers find the page at `/`; clients of the gateway do not notice it."),
+    ("login", "Where a gateway has keys, the page asks for one, or for a password, and forgets it with the key."),
+)
+
 PROMISES: dict[str, Promise] = {
     promise.id: promise
     for promise in (
@@ -323,5 +330,6 @@ PROMISES: dict[str, Promise] = {
         *(Promise(f"agent:{name}", text, "agent") for name, text in AGENT),
         *(Promise(f"chat:{name}", text, "chat") for name, text in CHAT),
         *(Promise(f"gateway:{name}", text, "gateway") for name, text in GATEWAY),
+        *(Promise(f"web:{name}", text, "web") for name, text in WEB),
     )
 }

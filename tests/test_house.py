@@ -103,6 +103,7 @@ ABOVE = (
     "local",
     "agent",
     "chat",
+    "web",
     "description",
     "batch",
     "testing",

@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from dragoman.gateway import commands
         from dragoman.gateway.config import ConfigError
+        from dragoman.web.serving import page_before
     except ImportError as error:
         raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
     file = arguments.config or (_USUAL_FILE if _USUAL_FILE.exists() else None)
@@ -61,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
             workers=arguments.workers,
             simulate=arguments.simulate,
             quiet=arguments.quiet,
+            front=page_before,
         )
         if arguments.print_env:
             print(commands.environment_for(arguments.print_env, options, arguments.model))

@@ -26,6 +26,7 @@ from dragoman.gateway.locally import local_servers
 from dragoman.gateway.recipes import RECIPES, recipe
 from dragoman.gateway.routing import Router
 from dragoman.gateway.serving import (
+    Front,
     Running,
     Setting,
     check_exposure,
@@ -50,6 +51,8 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
     workers: int = 1
     simulate: bool = False
     quiet: bool = False
+    front: Front | None = None
+    """Stands before the first worker alone: what it shows is kept in one process."""
 
     def config(self) -> Config:
         """The file's, where the command line says nothing else."""
@@ -154,11 +157,13 @@ async def _work(options: ServeOptions, config: Config, listening: socket.socket,
                 sys.stderr.write("".join(f"{line}\n" for line in _greeting(running, setting, offline=offline)))
                 sys.stderr.flush()
 
-        await run(setting, file=options.file, listening=listening, ready=ready)
+        front = options.front if speaks else None
+        await run(setting, file=options.file, listening=listening, ready=ready, front=front)
 
 
 def _greeting(running: Running, setting: Setting, *, offline: bool) -> Iterable[str]:
     yield f"{running.url}  dragoman gateway, until Ctrl-C"
+    yield "  in a browser: requests as they happen, the chat, a playground"
     if offline:
         yield "  no keys of any provider found: the simulators answer (set one, such as ANTHROPIC_API_KEY)"
     names = ", ".join(place.name for place in running.gateway.router.available())

@@ -8,8 +8,9 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -24,7 +25,7 @@ from dragoman.gateway.ledger import SqliteLedger
 from dragoman.gateway.records import Log, Silence
 from dragoman.gateway.responses import Responses
 from dragoman.gateway.routing import Router
-from dragoman.gateway.server import Server, ServerLimits
+from dragoman.gateway.server import Application, Server, ServerLimits
 from dragoman.gateway.wires import WIRES
 from dragoman.streams import StreamDecoder, StreamEncoder
 
@@ -53,6 +54,10 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     def router(self, config: Config) -> Router:
         return Router(config, self.environment, self.simulated, local=self.local)
+
+
+Front: TypeAlias = Callable[[Gateway, Setting], AbstractAsyncContextManager[Application]]
+"""What stands before a gateway and passes on what is not its own, such as a page for people."""
 
 
 def load_config(file: Path | None) -> Config:
@@ -110,6 +115,7 @@ async def serving(
     listening: socket.socket | None = None,
     log: Log | None = None,
     limits: ServerLimits | None = None,
+    front: Front | None = None,
 ) -> AsyncIterator[Running]:
     """A gateway that serves until the block is left."""
     config = setting.config.server
@@ -123,7 +129,11 @@ async def serving(
     responses = Responses(ledger)
     capture = Capture() if config.page else None
     gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
-    server = Server(gateway, limits or ServerLimits(body=config.max_body))
+    fronts = AsyncExitStack()
+    application: Application = gateway
+    if front is not None and config.page:
+        application = await fronts.enter_async_context(front(gateway, setting))
+    server = Server(application, limits or ServerLimits(body=config.max_body))
     bound = listening or listening_socket(config.host, config.port)
     await server.listen(bound)
     host, port = bound.getsockname()[:2]
@@ -132,6 +142,7 @@ async def serving(
     try:
         yield Running(gateway, server, f"http://{shown}:{port}", ledger, setting)
     finally:
+        await fronts.aclose()  # first: streams to pages do not end by themselves
         await server.close(config.drain_seconds)
         writing.cancel()
         await responses.close()
@@ -177,12 +188,17 @@ async def simulators() -> AsyncIterator[dict[str, str]]:
 
 
 async def run(
-    setting: Setting, *, file: Path | None, listening: socket.socket | None, ready: Callable[[Running], None]
+    setting: Setting,
+    *,
+    file: Path | None,
+    listening: socket.socket | None,
+    ready: Callable[[Running], None],
+    front: Front | None = None,
 ) -> None:
     """Until SIGINT or SIGTERM; SIGHUP reads the configuration anew, and one with mistakes changes nothing."""
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
-    async with serving(setting, listening=listening) as running:
+    async with serving(setting, listening=listening, front=front) as running:
 
         def reload() -> None:
             try:

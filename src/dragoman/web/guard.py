@@ -1,0 +1,150 @@
+"""Who may use the page. Loopback needs no login, but strangers' pages must not speak for the user.
+
+- Whatever changes something has to carry a header that no form and no foreign script can send, and an `Origin` of ours.
+- Where no login is asked for, the `Host` of a request has to be one that we serve: a name that was made to point here
+  (DNS rebinding) is refused. With a login it would come without the cookie, and sees the form.
+- Beyond loopback, and where a gateway has keys, a password or a key is asked for, and a cookie remembers it.
+- The page may load nothing but itself, and no script that stands in its text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+from typing import TypeAlias
+from urllib.parse import parse_qs, urlsplit
+
+from msgspec import Struct
+
+from dragoman.gateway.http11 import Head
+from dragoman.gateway.server import Exchange
+from dragoman.gateway.serving import is_loopback
+
+HEADER = "x-dragoman-page"
+COOKIE = "dragoman_page"
+LOGIN = "/_/login"
+_SAFE = frozenset({"GET", "HEAD"})
+_DELAY = 0.5  # seconds that a wrong password costs; one is tried at a time
+_SESSIONS = 1_000
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Person(Struct, frozen=True):
+    """Whoever uses the page."""
+
+    name: str = ""
+    """Of the key that was shown."""
+    sees_all: bool = True
+    """Whether requests of others are shown, too."""
+
+
+KeyCheck: TypeAlias = Callable[[str], str | None]
+"""The name of a key that is good."""
+
+
+class Keys(Struct, frozen=True):
+    """The keys of a gateway: whether there are any (some may be made while it runs), and whose one is."""
+
+    required: Callable[[], bool]
+    check: KeyCheck
+
+
+NO_KEYS = Keys(required=lambda: False, check=lambda _: None)
+_ANYBODY = Person()
+
+
+class _Session(Struct, frozen=True):
+    person: Person
+    key: str = ""
+    """Asked about again with every request: it may have been revoked."""
+
+
+class Guard:
+    def __init__(self, host: str, password: str | None = None, keys: Keys = NO_KEYS) -> None:
+        self._is_local = is_loopback(host)
+        self._password = password
+        self._keys = keys
+        self._sessions: dict[bytes, _Session] = {}
+        self._trying = asyncio.Lock()
+
+    @property
+    def asks(self) -> bool:
+        """Whether one has to log in."""
+        return self._password is not None or self._keys.required()
+
+    def refusal(self, head: Head) -> str | None:
+        """Why a request is not ours to answer."""
+        host = head.headers.get("host", "")
+        if self._is_local and not self.asks and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+            return f"this page is served to this machine only, not to {host!r}"
+        if head.method in _SAFE:
+            return None
+        origin = head.headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return "a request from another site"
+        if head.path != LOGIN and HEADER not in head.headers:
+            return f"the header {HEADER} is missing"
+        return None
+
+    def person(self, head: Head) -> Person | None:
+        """Who asks; nobody that we know of has to log in."""
+        if not self.asks:
+            return _ANYBODY
+        session = self._sessions.get(_sum(_cookie(head)))
+        if session is None or (session.key and self._keys.check(session.key) is None):
+            return None
+        return session.person
+
+    async def log_in(self, exchange: Exchange) -> None:
+        given = parse_qs(exchange.body.decode("utf-8", "replace")).get("password", [""])[0]
+        session = self._session(given)
+        if session is None:
+            async with self._trying:
+                await asyncio.sleep(_DELAY)
+            exchange.send(303, {"location": f"{LOGIN}?wrong"})
+            return
+        token = secrets.token_urlsafe(32)
+        if len(self._sessions) >= _SESSIONS:
+            self._sessions.pop(next(iter(self._sessions)))
+        self._sessions[_sum(token)] = session
+        safe = "; Secure" if exchange.head.headers.get("x-forwarded-proto") == "https" else ""
+        cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{safe}"
+        exchange.send(303, {"location": "/", "set-cookie": cookie})
+
+    def _session(self, given: str) -> _Session | None:
+        if self._password is not None:
+            return _Session(_ANYBODY) if hmac.compare_digest(_sum(given), _sum(self._password)) else None
+        name = self._keys.check(given) if given else None
+        return None if name is None else _Session(Person(name, sees_all=False), given)
+
+    def log_out(self, head: Head) -> None:
+        self._sessions.pop(_sum(_cookie(head)), None)
+
+    @property
+    def wanted(self) -> str:
+        """What one logs in with."""
+        return "Password" if self._password is not None else "Key"
+
+
+def _cookie(head: Head) -> str:
+    try:
+        found = SimpleCookie(head.headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _sum(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

@@ -1,0 +1,212 @@
+"""The page's own paths on a gateway's server: `/` for browsers, and all under `/_/`. Everything else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+import msgspec
+from msgspec import Struct
+
+from dragoman import __version__
+from dragoman.errors import DragomanError
+from dragoman.gateway.server import Application, Exchange, Gone
+from dragoman.web.guard import HEADERS, LOGIN, Guard
+
+API = "/_/api"
+_OURS = "/_/"
+_OPEN = frozenset({LOGIN, "/_/static/style.css", "/_/static/icon.svg"})
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_FRESH = {"cache-control": "no-store"}
+_JSON = {"content-type": "application/json", **_FRESH}
+_HTML = {"content-type": "text/html; charset=utf-8", **_FRESH}
+_NAME = re.compile(r"\{(\w+)\}")
+
+Handler: TypeAlias = Callable[[Exchange, Mapping[str, str]], Awaitable[None]]
+Problems: TypeAlias = tuple[tuple[type[Exception], int], ...]
+"""Which error is which status; the first that fits."""
+_PROBLEMS: Problems = (
+    (LookupError, 404),
+    (msgspec.DecodeError, 400),
+    (DragomanError, 422),
+    (ValueError, 400),
+    (TypeError, 400),
+)
+
+
+class Route(Struct, frozen=True):
+    method: str
+    pattern: str
+    """A path; `{name}` is one step of it, and given to the handler under that name."""
+    handler: Handler
+
+
+class Place(Struct, frozen=True):
+    """One part of the page, and what it asks the server."""
+
+    name: str
+    routes: Sequence[Route] = ()
+    problems: Problems = ()
+
+
+def send_json(exchange: Exchange, body: object, status: int = 200) -> None:
+    exchange.send(status, _JSON, msgspec.json.encode(body))
+
+
+def json_body(exchange: Exchange) -> dict[str, Any]:
+    """The object that was sent; none at all is an empty one."""
+    given = msgspec.json.decode(exchange.body) if exchange.body else {}
+    if not isinstance(given, dict):
+        raise ValueError("expected an object")  # noqa: TRY004 - the content is wrong, not the call
+    return given
+
+
+class Site:
+    """An application for the gateway's server. `next` answers what is not ours."""
+
+    def __init__(self, guard: Guard, places: Sequence[Place], *, next: Application | None = None) -> None:  # noqa: A002
+        self._guard = guard
+        self._places = places
+        self._next = next or _nothing
+        self._static = _static()
+        self._page = self._static["index.html"]
+        self._etag = f'"{self._static["digest.txt"].decode().strip()}"'
+        own = Place(
+            "",
+            (
+                Route("GET", LOGIN, self._ask),
+                Route("POST", LOGIN, self._log_in),
+                Route("POST", f"{API}/logout", self._log_out),
+                Route("GET", f"{API}/site", self._about),
+                Route("GET", "/_/static/{name}", self._asset),
+            ),
+        )
+        self._routes = [
+            (route.method, _compiled(route.pattern), route.handler, place.problems + _PROBLEMS)
+            for place in (own, *places)
+            for route in place.routes
+        ]
+
+    def __call__(self, exchange: Exchange) -> Awaitable[None]:
+        head = exchange.head
+        if head.path.startswith(_OURS):
+            return self._serve(exchange)
+        if head.path == "/" and head.method == "GET" and "text/html" in head.headers.get("accept", ""):
+            return self._serve(exchange)
+        return self._next(exchange)
+
+    async def _serve(self, exchange: Exchange) -> None:
+        exchange.also = HEADERS
+        head = exchange.head
+        refusal = self._guard.refusal(head)
+        if refusal is not None:
+            send_json(exchange, {"error": refusal}, 403)
+        elif head.path not in _OPEN and self._guard.person(head) is None:
+            self._show_the_door(exchange)
+        elif exchange.problem is not None:
+            send_json(exchange, {"error": str(exchange.problem)}, exchange.problem.status)
+        elif head.path == "/":
+            exchange.send(200, _HTML, self._page)
+        else:
+            await self._find(exchange)
+
+    def _show_the_door(self, exchange: Exchange) -> None:
+        if exchange.head.path.startswith(API):
+            send_json(exchange, {"error": "log in first"}, 401)
+        else:
+            exchange.send(303, {"location": LOGIN})
+
+    async def _find(self, exchange: Exchange) -> None:
+        head = exchange.head
+        other = False
+        for method, pattern, handler, problems in self._routes:
+            found = pattern.fullmatch(head.path)
+            if found is None:
+                continue
+            if method == head.method:
+                names = {name: unquote(value) for name, value in found.groupdict().items()}
+                await self._handle(handler, exchange, names, problems)
+                return
+            other = True
+        send_json(
+            exchange, {"error": "not with this method" if other else "there is no such page"}, 405 if other else 404
+        )
+
+    async def _handle(self, handler: Handler, exchange: Exchange, names: Mapping[str, str], problems: Problems) -> None:
+        """What goes wrong is said in words, with a status that a page can decide by."""
+        try:
+            await handler(exchange, names)
+        except (Gone, asyncio.CancelledError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a mistake of ours harms this request alone
+            status = next((number for kind, number in problems if isinstance(error, kind)), None)
+            if status is None:
+                told = {"message": f"{exchange.head.path} broke", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(told)
+            if not exchange.started:
+                words = str(error) if status else "something broke here; the server's own output tells more"
+                send_json(exchange, {"error": words}, status or 500)
+
+    # ── what every page has ──
+
+    async def _about(self, exchange: Exchange, _: Mapping[str, str]) -> None:
+        person = self._guard.person(exchange.head)
+        told = {
+            "version": __version__,
+            "places": [place.name for place in self._places],
+            "login": self._guard.asks,
+            "person": person and person.name,
+        }
+        send_json(exchange, told)
+
+    async def _asset(self, exchange: Exchange, names: Mapping[str, str]) -> None:
+        body = self._static.get(names["name"])
+        if body is None:
+            raise LookupError("there is no such file")
+        headers = {"cache-control": "no-cache", "etag": self._etag}
+        if exchange.head.headers.get("if-none-match") == self._etag:
+            exchange.send(304, headers)
+            return
+        suffix = names["name"][names["name"].rfind(".") :]
+        kind = _TYPES.get(suffix, "text/plain")
+        exchange.send(200, {**headers, "content-type": f"{kind}; charset=utf-8"}, body)
+
+    async def _ask(self, exchange: Exchange, _: Mapping[str, str]) -> None:
+        words = "<p class='problem' role='alert'>That is not it.</p>" if exchange.head.query == "wrong" else ""
+        text = _LOGIN.format(label=escape(self._guard.wanted), words=words)
+        exchange.send(200, _HTML, text.encode())
+
+    async def _log_in(self, exchange: Exchange, _: Mapping[str, str]) -> None:
+        await self._guard.log_in(exchange)
+
+    async def _log_out(self, exchange: Exchange, _: Mapping[str, str]) -> None:
+        self._guard.log_out(exchange.head)
+        send_json(exchange, {})
+
+
+async def _nothing(exchange: Exchange) -> None:
+    send_json(exchange, {"error": "there is only the page here, at /"}, 404)
+
+
+def _static() -> dict[str, bytes]:
+    """Read once: what is not among these files cannot be asked for, whatever a path says."""
+    folder = files("dragoman.web") / "static"
+    return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file()}
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(_NAME.sub(r"(?P<\1>[^/]+)", pattern))
+
+
+_LOGIN = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>dragoman: log in</title><link rel="stylesheet" href="/_/static/style.css">
+<body class="login"><main><form method="post" action="/_/login"><h1>dragoman</h1>{words}
+<label>{label} <input type="password" name="password" autofocus required autocomplete="current-password"></label>
+<button class="primary">Log in</button></form></main></body></html>
+"""

@@ -1,0 +1,74 @@
+"""Events to a page, as they happen: one stream for each tab that looks."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from dragoman.gateway.server import Exchange
+
+_BEAT = 15.0  # seconds of silence after which a comment keeps the connection
+_BEHIND = 10_000  # events a reader may be behind before it has to begin again
+_HEADERS = {"content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no"}
+_ALIVE = b": still here\n\n"
+
+
+class Streams:
+    """All that are open. They end before their server does, which would wait for them."""
+
+    def __init__(self) -> None:
+        self._open: set[Stream] = set()
+        self._closed = False
+
+    def close(self) -> None:
+        self._closed = True
+        for stream in self._open:
+            stream.end()
+
+    def stream(self) -> Stream:
+        return Stream(self)
+
+    def enter(self, stream: Stream) -> None:
+        self._open.add(stream)
+        if self._closed:
+            stream.end()
+
+    def leave(self, stream: Stream) -> None:
+        self._open.discard(stream)
+
+
+class Stream:
+    """Server-sent events. A page whose stream has ended comes back by itself and begins anew."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BEHIND)
+
+    def put(self, kind: str, told: object) -> None:
+        if self._queue.full():
+            return
+        self._queue.put_nowait(b"event: " + kind.encode() + b"\ndata: " + msgspec.json.encode(told) + b"\n\n")
+
+    def end(self) -> None:
+        if not self._queue.full():
+            self._queue.put_nowait(None)
+
+    async def run(self, exchange: Exchange) -> None:
+        """Until the page goes, or has fallen too far behind."""
+        exchange.start(200, _HEADERS)
+        self._streams.enter(self)
+        try:
+            while not self._queue.full() and (data := await self._next()) is not None:
+                if exchange.write(data):
+                    await exchange.drain()
+        finally:
+            self._streams.leave(self)
+        exchange.finish()
+
+    async def _next(self) -> bytes | None:
+        try:
+            async with asyncio.timeout(_BEAT):
+                return await self._queue.get()
+        except TimeoutError:
+            return _ALIVE

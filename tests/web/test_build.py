@@ -1,0 +1,30 @@
+"""The built page belongs to its sources."""
+
+import hashlib
+from pathlib import Path
+
+from tests.support.promises import promise
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("src", "public", "index.html", "package.json", "package-lock.json", "vite.config.ts")
+
+
+def digest(folder: Path) -> str:
+    """As web/digest.ts counts."""
+    given = [folder / name for name in SOURCES]
+    files = [file for path in given for file in (path.rglob("*") if path.is_dir() else (path,)) if file.is_file()]
+    names = sorted(file.relative_to(folder).as_posix() for file in files)
+    lines = [f"{name}\n{hashlib.sha256((folder / name).read_bytes()).hexdigest()}\n" for name in names]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+@promise("web:built")
+def test_the_page_that_ships_was_built_from_the_sources_here() -> None:
+    built = (ROOT / "src/dragoman/web/static/digest.txt").read_text(encoding="utf-8").strip()
+    assert built == digest(ROOT / "web"), "the page in src/dragoman/web/static is not of web/: run `make web`"
+
+
+@promise("web:built")
+def test_the_lock_names_no_registry() -> None:
+    text = (ROOT / "web/package-lock.json").read_text(encoding="utf-8")
+    assert '"resolved"' not in text

@@ -1,0 +1,53 @@
+// Questions and windows, all in the one <dialog> of the page.
+
+import { byId, element } from "./dom.ts";
+
+type Choice<Answer> = readonly [label: string, kind: string, give: () => Answer];
+
+function opened<Answer>(title: string, body: readonly Node[], choices: readonly Choice<Answer>[]): Promise<Answer | null> {
+  const dialog = byId<HTMLDialogElement>("dialog");
+  return new Promise((done) => {
+    let answer: Answer | null = null;
+    const row = choices.map(([label, kind, give]) => {
+      const choose = (): void => {
+        answer = give();
+        dialog.close();
+      };
+      return element("button", { type: "button", class: kind, onclick: choose }, label);
+    });
+    const heading = element("h2", { id: "dialog-title" }, title);
+    dialog.replaceChildren(heading, ...body, element("div", { class: "row end" }, ...row));
+    // The event of a window before this one may come late: it is not ours while this one is open.
+    const closed = (): void => {
+      if (dialog.open) return;
+      dialog.removeEventListener("close", closed);
+      done(answer);
+    };
+    dialog.addEventListener("close", closed);
+    dialog.showModal();
+    (dialog.querySelector<HTMLElement>("textarea, input, select") ?? row[0])?.focus();
+  });
+}
+
+export const isOpen = (): boolean => byId<HTMLDialogElement>("dialog").open;
+
+export async function show(title: string, ...body: Node[]): Promise<void> {
+  await opened(title, body, [["Close", "primary", () => null]]);
+}
+
+export async function confirmed(title: string, text: string, word: string): Promise<boolean> {
+  const choices: Choice<boolean>[] = [["Cancel", "", () => false], [word, "danger", () => true]];
+  return (await opened(title, [element("p", {}, text)], choices)) === true;
+}
+
+export function ask(title: string, label: string, value: string): Promise<string | null> {
+  const input = element("input", { value, "aria-label": label });
+  return opened<string | null>(title, [input], [["Cancel", "", () => null], ["OK", "primary", () => input.value.trim()]]);
+}
+
+export function askText(title: string, about: string, value: string): Promise<string | null> {
+  const area = element("textarea", { rows: 8, "aria-label": title });
+  area.value = value;
+  const body = [element("p", {}, about), area];
+  return opened<string | null>(title, body, [["Cancel", "", () => null], ["OK", "primary", () => area.value]]);
+}

@@ -1,0 +1,76 @@
+// One page, several places. Which ones there are, the server tells: a chat alone has nothing to watch.
+
+import "./style.css";
+import { call } from "./api.ts";
+import { chat } from "./chat/index.ts";
+import { isOpen, show } from "./dialogs.ts";
+import { byId, element, isTyping } from "./dom.ts";
+import { live } from "./live/index.ts";
+import { attempt } from "./notices.ts";
+import { playground } from "./playground/index.ts";
+import { type Place, Router, address } from "./router.ts";
+import { restore, toggle } from "./theme.ts";
+
+const EVERY: readonly Place[] = [live, chat, playground];
+const CHORD = 1200; // milliseconds between g and the letter of a place
+
+interface About {
+  version: string;
+  places: string[];
+  login: boolean;
+  person: string | null;
+}
+
+function navigation(places: readonly Place[]): (shown: Place) => void {
+  const links = places.map((place) => {
+    const key = `g ${place.name[0]}`;
+    return element("a", { href: address(place.name), title: `${place.label} (${key})` }, place.label);
+  });
+  byId("places").replaceChildren(...links);
+  return (shown) => {
+    document.title = `${shown.label} - dragoman`;
+    places.forEach((place, index) => {
+      if (place === shown) links[index]?.setAttribute("aria-current", "page");
+      else links[index]?.removeAttribute("aria-current");
+    });
+  };
+}
+
+/** g and then a letter goes to a place; not while one is writing. */
+function chords(places: readonly Place[], router: Router): void {
+  let begun = 0;
+  document.addEventListener("keydown", (event) => {
+    if (isTyping(event.target) || isOpen() || event.ctrlKey || event.metaKey || event.altKey) return;
+    const place = places.find((one) => one.name.startsWith(event.key));
+    if (event.timeStamp - begun < CHORD && place !== undefined) router.go(place.name);
+    begun = event.key === "g" ? event.timeStamp : 0;
+    if (event.key === "?") void shortcuts(places);
+  });
+}
+
+function shortcuts(places: readonly Place[]): Promise<void> {
+  const rows: [string, string][] = [
+    ...places.map((place): [string, string] => [`g ${place.name[0]}`, place.label]),
+    ["?", "This list"],
+    ["Esc", "Close a window, stop answers"],
+  ];
+  const list = rows.map(([keys, what]) => element("tr", {}, element("th", {}, element("kbd", {}, keys)), element("td", {}, what)));
+  return show("Keyboard", element("table", { class: "keys" }, element("tbody", {}, ...list)));
+}
+
+async function begin(): Promise<void> {
+  restore();
+  byId("theme").addEventListener("click", toggle);
+  byId("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the address is the router's
+    byId("place").focus();
+  });
+  const about = await call<About>("GET", "/site");
+  const places = EVERY.filter((place) => about.places.includes(place.name));
+  const router = new Router(places, byId("place"), navigation(places));
+  byId("keys").addEventListener("click", () => void shortcuts(places));
+  chords(places, router);
+  router.start();
+}
+
+void attempt(begin)();

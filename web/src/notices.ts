@@ -1,0 +1,28 @@
+// Short words at the foot of the page, for what happened and for what went wrong.
+
+import { byId, element } from "./dom.ts";
+
+const SHOWN_FOR = 6000;
+
+export type Kind = "info" | "problem";
+
+export function notice(text: string, kind: Kind = "info"): void {
+  const line = element("div", { class: kind }, element("span", {}, text));
+  line.append(element("button", { type: "button", class: "small", "aria-label": "Close", onclick: () => line.remove() }, "×"));
+  byId("status").append(line);
+  if (kind === "info") setTimeout(() => line.remove(), SHOWN_FOR);
+}
+
+/** The same work, with what goes wrong told instead of thrown. */
+export function attempt<Given extends unknown[], Told>(
+  work: (...given: Given) => Told | Promise<Told>,
+): (...given: Given) => Promise<Told | undefined> {
+  return async (...given) => {
+    try {
+      return await work(...given);
+    } catch (problem) {
+      notice(problem instanceof Error ? problem.message : String(problem), "problem");
+      return undefined;
+    }
+  };
+}
