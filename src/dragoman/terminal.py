@@ -21,6 +21,9 @@ _CODES: Mapping[Style, str] = {
     "magenta": "35",
     "cyan": "36",
 }
+# What a terminal obeys or is confused by: controls, marks that turn the direction of text, and halves of surrogates.
+_OBEYED = (range(0x20), range(0x7F, 0xA0), range(0x2028, 0x202F), range(0x2066, 0x206A), range(0xD800, 0xE000))
+_HARMLESS = {code: "\N{REPLACEMENT CHARACTER}" for codes in _OBEYED for code in codes if chr(code) not in "\n\t"}
 _PIPE_WIDTH = 100
 _LEAST_WIDTH = 40
 
@@ -65,17 +68,14 @@ def stdout() -> TextIO:
     return stream
 
 
+def harmless(text: str) -> str:
+    """The text as it may be shown, whoever wrote it: nothing in it is obeyed."""
+    return text.replace("\r\n", "\n").translate(_HARMLESS)
+
+
 def visible(text: str) -> str:
     """The text on one line, without anything a terminal would obey."""
-    return "".join(_shown(character) for character in text)
-
-
-def _shown(character: str) -> str:
-    if character == "\n":
-        return "⏎"
-    if character == "\t":
-        return " "
-    return character if character.isprintable() else "�"
+    return harmless(text).replace("\n", "⏎").replace("\t", " ")
 
 
 def columns(text: str) -> int:
@@ -84,7 +84,7 @@ def columns(text: str) -> int:
 
 
 def _columns_of(character: str) -> int:
-    if unicodedata.combining(character):
+    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:  # marks on the sign before, and what joins signs
         return 0
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from dragoman.chat.participants import DEFAULTS
-from dragoman.chat.terminal.app import COMMANDS
+from dragoman.chat.terminal.commands import COMMANDS
 from dragoman.cli import chat
 from tests.support.promises import promise
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.chat.stores import FileStore
-from dragoman.chat.terminal.app import COMMANDS
+from dragoman.chat.terminal.commands import COMMANDS
 from dragoman.chat.terminal.inputs import completions
-from dragoman.chat.terminal.screens import clean
 from dragoman.sim.server import Simulator
+from dragoman.terminal import harmless
 from tests.support.promises import promise
 from tests.support.terminals import ROOT, Program, terminal
 
@@ -74,7 +74,7 @@ def test_a_whole_session_through_a_pipe(environment: dict[str, str]) -> None:
         "Be brief.",
         "without a mention: @claude",
         "shared between models: yes",
-        "save_note               asks",
+        "save_note    (asks before it runs)",
         "of 200,000 tokens",
         "saved as 'Paris talk'",
         '"messages"',
@@ -214,7 +214,8 @@ def test_what_can_be_completed() -> None:
 
 @promise("chat:terminal")
 def test_nothing_a_model_says_steers_the_terminal() -> None:
-    assert clean("a\x1b[2Jb\x07\r\nc\td") == "a�[2Jb��\nc\td"
+    assert harmless("a\x1b[2Jb\x07\r\nc\td\x9b1m\u202ee\r") == "a�[2Jb�\nc\td�1m�e�"
+    assert harmless("全角　空白 👩\u200d👧 é\xa0") == "全角　空白 👩\u200d👧 é\xa0"
 
 
 @promise("chat:web", "chat:demo", "chat:web-keys")

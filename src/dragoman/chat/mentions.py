@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -34,13 +34,28 @@ def addressed(text: str, models: Sequence[str], default: Sequence[str] = ()) -> 
     """
     known = {name.casefold(): name for name in models}
     named: set[str] = set()
-    place = 0
-    while (found := _MENTION.match(text, place)) is not None:
-        word = found[1].rstrip(_PUNCTUATION).casefold()
+    for word in _mentions(text):
         if word not in known and word != ALL:
             break
         named.update(models if word == ALL else (known[word],))
-        place = found.end()
     if not named:
         named.update(name for one in default for name in (models if one == ALL else (one,)))
     return Addressed(tuple(name for name in models if name in named))
+
+
+def stranger(text: str, models: Sequence[str]) -> str | None:
+    """The name at the start of a message that looks like a mention and is none, so that a slip can be told.
+
+    >>> stranger("@gemni hello", ("gemini",))
+    'gemni'
+    """
+    word = next(_mentions(text), None)
+    return None if word is None or word == ALL or word in {name.casefold() for name in models} else word
+
+
+def _mentions(text: str) -> Iterator[str]:
+    """The `@words` that the text begins with."""
+    place = 0
+    while (found := _MENTION.match(text, place)) is not None:
+        yield found[1].rstrip(_PUNCTUATION).casefold()
+        place = found.end()

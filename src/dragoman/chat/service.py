@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from msgspec import Struct, structs
@@ -206,8 +206,7 @@ class ChatService:
             for task in tasks:
                 await asyncio.shield(task)
         except asyncio.CancelledError:
-            self.stop()
-            await asyncio.wait(tasks)
+            await self.halt()
             raise
         return tuple(entry for entry in self.conversation.entries if entry.turn == turn and not entry.replaced)
 
@@ -217,11 +216,15 @@ class ChatService:
             if not answers or one.id in answers:
                 one.stop()
 
-    async def close(self) -> None:
+    async def halt(self) -> None:
+        """Stop all answers, and wait until they have ended."""
         tasks = [one.task for one in self.running if one.task is not None]
         self.stop()
         if tasks:
             await asyncio.wait(tasks)
+
+    async def close(self) -> None:
+        await self.halt()
         for driver in self._drivers.values():
             await driver.close()
         self._drivers.clear()
@@ -326,10 +329,12 @@ class ChatService:
         asked, answer = self._asked.get(question, (None, None))
         if asked is None or answer is None or answer.done():
             return False
+        answer.set_result(allow)
         if always and allow:
             self._always.add(asked.tool)
-        with suppress(asyncio.InvalidStateError):
-            answer.set_result(allow)
+            for other, waiting in self._asked.values():
+                if other.tool == asked.tool and not waiting.done():
+                    waiting.set_result(True)
         return True
 
     # ── tokens ────────────────────────────────────────────────────────────────────────────────────────────────

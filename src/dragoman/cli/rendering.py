@@ -26,12 +26,10 @@ from dragoman.agent.accounts import added
 from dragoman.cli.problems import one_line
 from dragoman.ir import Usage
 from dragoman.ir.values import compact_text
-from dragoman.terminal import stdout, terminal_of
+from dragoman.terminal import harmless, stdout, terminal_of
 
 _FOLDED = 8
 """Lines of a tool's output that are shown unless all are asked for."""
-# What a model or a tool says may hold codes that take over the terminal.
-_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 class Renderer(Protocol):
@@ -68,11 +66,6 @@ class JsonRenderer:
     @contextmanager
     def paused(self) -> Iterator[None]:
         yield
-
-
-def harmless(text: str) -> str:
-    """The text as it may be shown on a terminal."""
-    return text.translate(_CONTROLS)
 
 
 def folded(text: str, *, expand: bool) -> str:

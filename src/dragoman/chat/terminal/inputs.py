@@ -10,6 +10,8 @@ from typing import Any
 
 _MORE = "\\"
 _BLOCK = '"""'
+_GNU = ("tab: complete", "set enable-bracketed-paste on")
+_LIBEDIT = ("bind ^I rl_complete",)
 
 
 def is_typed() -> bool:
@@ -33,8 +35,9 @@ class Typing:
             return
         self._readline.set_completer_delims(" \t\n")
         self._readline.set_completer(self._complete)
-        self._readline.parse_and_bind("tab: complete")
-        self._readline.parse_and_bind("set enable-bracketed-paste on")
+        self._readline.set_auto_history(False)  # answers to questions are no messages
+        for line in _LIBEDIT if "libedit" in str(self._readline.__doc__) else _GNU:
+            self._readline.parse_and_bind(line)
         if self._history is not None and self._history.exists():
             try:
                 self._readline.read_history_file(self._history)
@@ -49,6 +52,13 @@ class Typing:
 
     def read(self, prompt: str) -> str | None:
         """The next message; None at the end."""
+        message = self._message(prompt)
+        if message and self._readline is not None:
+            for line in message.splitlines():
+                self._readline.add_history(line)
+        return message
+
+    def _message(self, prompt: str) -> str | None:
         line = self._line(prompt)
         if line is None:
             return None

@@ -1,0 +1,112 @@
+"""What the terminal has before it: a conversation, the store it comes from, and whether it is saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dragoman.chat.drafts import Draft, LeftDraft, discard, left_drafts
+from dragoman.chat.entries import Conversation
+from dragoman.chat.service import ChatService
+from dragoman.chat.stores import ConversationStore
+from dragoman.chat.terminal.inputs import is_typed
+from dragoman.chat.terminal.screens import Screen
+from dragoman.chat.tokens import Gauge
+
+_YES = frozenset({"y", "yes", "はい"})
+_NO = frozenset({"", "n", "no", "いいえ"})
+_THROW = frozenset({"t", "throw"})
+
+
+class Desk:
+    """One conversation at a time, in front of a service and a store."""
+
+    def __init__(self, service: ChatService, store: ConversationStore, screen: Screen, folder: Path) -> None:
+        self.service = service
+        self.store = store
+        self.screen = screen
+        self.failed = False
+        """Something was not as it should be, which the exit code of a piped chat tells."""
+        self.leaving = False
+        self._folder = folder
+        self._saved = service.conversation
+        self._draft = Draft(folder)
+        service.keeper = self._draft
+        screen.gauge = self._gauge_of
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.service.conversation
+
+    def problem(self, text: str) -> None:
+        self.failed = True
+        self.screen.line(text, "red")
+
+    def _gauge_of(self, name: str) -> str:
+        return next((gauge_words(gauge) for gauge in self.service.gauges() if gauge.model == name), "")
+
+    # ── questions ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def confirm(self, question: str) -> bool:
+        """Nobody is asked who is not there: piped input says what it means."""
+        return not is_typed() or self._choice(f"{question} [y/N] ", _YES | _NO) in _YES
+
+    def _choice(self, question: str, words: frozenset[str]) -> str:
+        """One of the words; whatever else is typed, perhaps ahead of the question, decides nothing."""
+        while True:
+            try:
+                word = input(question).strip().lower()
+            except (EOFError, KeyboardInterrupt):
+                return ""
+            if word in words:
+                return word
+
+    # ── saved or not ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def unsaved(self) -> bool:
+        here, there = self.conversation, self._saved
+        return bool(here.entries) and (here.entries, here.system_prompt) != (there.entries, there.system_prompt)
+
+    def may_leave(self) -> bool:
+        return not self.unsaved or self.confirm("This conversation is not saved. Leave it?")
+
+    def open(self, conversation: Conversation) -> None:
+        """Go on with it, as it is in the store."""
+        self.service.replace(conversation)
+        self._saved = conversation
+        self._draft.discard()
+
+    def renamed(self, stored: Conversation) -> None:
+        """The same conversation has another name in the store; what is not saved of it stays."""
+        self._saved = stored
+        self.service.change(name=stored.name, revision=stored.revision)
+
+    def offer_drafts(self) -> None:
+        for left in left_drafts(self._folder):
+            if self._offer(left):
+                return
+
+    def _offer(self, left: LeftDraft) -> bool:
+        found = left.conversation
+        self.screen.line(f"A conversation was left unsaved: {found.title!r}, {len(found.entries)} entries.", "yellow")
+        word = self._choice("Go on with it? [y]es, [n]ot now, [t]hrow away: ", _YES | _NO | _THROW)
+        if word in _YES:
+            self.service.replace(found)
+            self.service.change()
+            self.screen.entries(found.entries)
+        if word not in _NO:
+            discard(left)
+        return word in _YES
+
+    def close(self) -> None:
+        if self.unsaved and is_typed():
+            self._draft.leave()
+            self.screen.line("not saved: it will be offered the next time", "dim")
+        else:
+            self._draft.discard()
+
+
+def gauge_words(gauge: Gauge) -> str:
+    """Such as `~1,204 of 200,000 tokens`; without the sign it was counted by the model's own tokenizer."""
+    dropped = f", {gauge.dropped_turns} oldest turns left out" if gauge.dropped_turns else ""
+    return f"{'' if gauge.exact else '~'}{gauge.used:,} of {gauge.window:,} tokens{dropped}"
