@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.documents import Document, offset_of, read_documents
+from dragoman.cli.documents import Document, read_documents
 from dragoman.cli.problems import InputProblem
+from dragoman.description.places import offset_of
 
 
 def read(content: bytes) -> tuple[bool, list[Document]]:

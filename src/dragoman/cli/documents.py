@@ -16,15 +16,13 @@ from dragoman.cli.inputs import open_input
 from dragoman.cli.problems import BAD_INPUT, REFUSED, CommandError
 from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.description.lines import ByLine, input_lines
-from dragoman.errors import DecodeError, DragomanError, EncodeError
+from dragoman.description.places import place_of
+from dragoman.errors import DragomanError, EncodeError
 from dragoman.ir.values import exact_json
 
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _BRACKET = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
 _STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
-_TOKEN = re.compile(_STRING + rb'|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
-_BYTE = re.compile(r"\(byte (\d+)\)|in position (\d+)")
 
 
 class Document(NamedTuple):
@@ -129,73 +127,4 @@ def _lines_before(content: bytes, error: DragomanError) -> int:
     """How many lines of the document come before the place the error speaks of."""
     if b"\n" not in content:
         return 0
-    return content.count(b"\n", 0, _offset(content, error))
-
-
-def _offset(content: bytes, error: DragomanError) -> int:
-    if isinstance(error, DecodeError):
-        byte = _BYTE.search(error.got)
-        if byte:
-            return int(byte[1] or byte[2])
-        if error.path == "$" and exact_json(content) is None:
-            return len(content)  # cut off: the place is the end
-    path = getattr(error, "path", "$")
-    return offset_of(content, path)
-
-
-def offset_of(content: bytes, path: str) -> int:
-    """Where the value at a JSON path begins; as far as the path can be followed."""
-    tokens = _TOKEN.finditer(content)
-    offset = 0
-    token = next(tokens, None)
-    for key, index in _STEP.findall(path):
-        if token is None:
-            break
-        offset = token.start()
-        found = _entry(tokens, token, key.encode()) if key else _item(tokens, token, int(index))
-        if found is None:
-            return offset
-        token = found
-    return token.start() if token is not None else offset
-
-
-Tokens = Iterator[re.Match[bytes]]
-
-
-def _entry(tokens: Tokens, opening: re.Match[bytes], key: bytes) -> re.Match[bytes] | None:
-    if opening[0] != b"{":
-        return None
-    for name in tokens:
-        next(tokens, None)  # the colon
-        value = next(tokens, None)
-        if value is None or name[0] == b"}":
-            return None
-        if name[0].strip(b'"') == key:
-            return value
-        if _skip(tokens, value) != b",":
-            return None
-    return None
-
-
-def _item(tokens: Tokens, opening: re.Match[bytes], index: int) -> re.Match[bytes] | None:
-    if opening[0] != b"[":
-        return None
-    value = next(tokens, None)
-    for _ in range(index):
-        if value is None or value[0] == b"]" or _skip(tokens, value) != b",":
-            return None
-        value = next(tokens, None)
-    return value
-
-
-def _skip(tokens: Tokens, value: re.Match[bytes]) -> bytes:
-    """Past the value, and past the comma or bracket that follows it, which is the answer."""
-    depth = int(value[0] in {b"{", b"["})
-    for token in tokens:
-        if token[0] in {b"{", b"["}:
-            depth += 1
-        elif depth == 0:
-            return token[0]
-        elif token[0] in {b"}", b"]"}:
-            depth -= 1
-    return b""
+    return content.count(b"\n", 0, place_of(content, error))

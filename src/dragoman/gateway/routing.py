@@ -276,6 +276,9 @@ class Router:
             if reached or keyed or (addressed and not provider.key_required):
                 yield self._of_environment(provider)
 
+    def is_simulated(self, name: str) -> bool:
+        return name in self._simulated and name not in self._places
+
     def opened(self) -> Iterator[Upstream]:
         for upstreams in self._opened.values():
             yield from upstreams

@@ -127,7 +127,7 @@ async def serving(
         warm(format)
     told = log or (Silence() if config.log == "off" else Log())
     responses = Responses(ledger)
-    capture = Capture() if config.page else None
+    capture = Capture() if config.page and front is not None else None
     gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
     fronts = AsyncExitStack()
     application: Application = gateway

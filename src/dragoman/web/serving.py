@@ -25,7 +25,7 @@ async def page_before(gateway: Gateway, setting: Setting) -> AsyncIterator[Appli
     streams = Streams()
     guard = Guard(setting.config.server.host, setting.environment.get(_PASSWORD), _keys_of(gateway))
     try:
-        yield Site(guard, [live(gateway, guard, streams), playground()], next=gateway)
+        yield Site(guard, [live(gateway, guard, streams, setting.environment), playground()], next=gateway)
     finally:
         streams.close()
 

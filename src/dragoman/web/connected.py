@@ -1,0 +1,105 @@
+"""What a gateway is connected to: who can be asked, how they are, and which names lead where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, structs
+
+from dragoman.drivers.connecting import Environment
+from dragoman.gateway.app import Gateway
+from dragoman.gateway.config import ProviderTable, RouteTable
+from dragoman.gateway.routing import Place
+from dragoman.web.guard import Person
+
+_ENVIRONMENT = "env:"
+
+
+class UpstreamState(Struct, frozen=True, kw_only=True):
+    """One key of a provider that has been asked."""
+
+    name: str
+    breaker: str
+    in_flight: int
+
+
+class Connection(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    name: str
+    provider: str
+    format: str
+    is_simulated: bool = False
+    keys: list[str] = []
+    """Where keys come from, never the keys."""
+    models: Sequence[str] = ()
+    upstreams: list[UpstreamState] = []
+
+
+class RouteShown(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    name: str
+    to: list[str]
+    fallback: Sequence[str] = ()
+    settings: dict[str, object] = {}
+
+
+class Connected(Struct, frozen=True, kw_only=True):
+    connections: list[Connection]
+    routes: list[RouteShown]
+
+
+def connected(gateway: Gateway, environment: Environment, person: Person) -> Connected:
+    """As far as it concerns the person: an ordinary key does not see which keys the gateway has."""
+    states = _states(gateway)
+    tables = gateway.config.providers
+    connections = [
+        Connection(
+            name=place.name,
+            provider=place.provider.name,
+            format=place.provider.format,
+            is_simulated=gateway.router.is_simulated(place.name),
+            keys=_keys(place, tables, environment) if person.sees_all else [],
+            models=place.models,
+            upstreams=states.get(place.name, []),
+        )
+        for place in gateway.router.available()
+    ]
+    return Connected(
+        connections=connections, routes=[_route(name, route) for name, route in gateway.config.routes.items()]
+    )
+
+
+def _states(gateway: Gateway) -> dict[str, list[UpstreamState]]:
+    states: dict[str, list[UpstreamState]] = {}
+    for upstream in gateway.router.opened():
+        state = UpstreamState(name=upstream.name, breaker=upstream.breaker.state, in_flight=upstream.in_flight)
+        states.setdefault(upstream.name.partition("#")[0], []).append(state)
+    return states
+
+
+def _keys(place: Place, tables: Mapping[str, ProviderTable], environment: Environment) -> list[str]:
+    table = tables.get(place.name)
+    if table is not None and place.keys:
+        given = table.api_keys or (table.api_key or "",)
+        return [_named(key) for key in given]
+    return [name for name in place.provider.key_environment if environment.get(name)]
+
+
+def _named(key: str) -> str:
+    return key.removeprefix(_ENVIRONMENT) if key.startswith(_ENVIRONMENT) else "in the configuration"
+
+
+_PLAIN = RouteTable(to="")
+
+
+def _route(name: str, route: RouteTable) -> RouteShown:
+    to = (route.to,) if isinstance(route.to, str) else route.to
+    settings = {
+        field: value
+        for field, value in structs.asdict(route).items()
+        if field not in {"to", "fallback"} and value != getattr(_PLAIN, field)
+    }
+    return RouteShown(
+        name=name,
+        to=[one if isinstance(one, str) else f"{one.model} ({one.weight:g})" for one in to],
+        fallback=route.fallback,
+        settings=settings,
+    )
