@@ -79,7 +79,7 @@ class EncodeError(DragomanError, ValueError):
 
 
 class LossRefused(EncodeError):
-    """Raised instead of returning losses when ``strict=True``."""
+    """Raised instead of returning losses when ``strict=True``; a provider's bookkeeping alone is no reason."""
 
     def __init__(self, losses: Sequence[Loss], *, target: str) -> None:
         self.losses = tuple(losses)

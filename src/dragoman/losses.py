@@ -11,14 +11,17 @@ from dragoman.ir import Message, Request, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 
-Severity = Literal["dropped", "degraded", "invented"]
+Severity = Literal["dropped", "degraded", "invented", "noted"]
+SEVERITIES: tuple[Severity, ...] = ("dropped", "degraded", "invented", "noted")
+"""Worst first."""
 
 
 class Loss(Struct, frozen=True, order=True):
     """One thing that did not cross unchanged.
 
     `dropped`: the target never sees it. `degraded`: it arrives in a poorer form. `invented`: the target
-    demands something the source did not say, so we said it.
+    demands something the source did not say, so we said it. `noted`: a provider's bookkeeping about its answer (ids,
+    times, tiers, counts that the target does not keep apart) is not the same there; what the answer says is.
     """
 
     path: str
@@ -26,14 +29,18 @@ class Loss(Struct, frozen=True, order=True):
     severity: Severity
     why: str
 
+    @property
+    def refusable(self) -> bool:
+        """Whether `strict` refuses it: it is more than bookkeeping."""
+        return self.severity != "noted"
+
     def __str__(self) -> str:
         return f"{self.severity:9} {self.path}: {self.what} ({self.why})"
 
 
 def render_losses(losses: Iterable[Loss]) -> str:
     """A table for people: one line per loss, worst first, columns aligned."""
-    rank = {"dropped": 0, "degraded": 1, "invented": 2}
-    rows = sorted(losses, key=lambda loss: (rank[loss.severity], loss.path))
+    rows = sorted(losses, key=lambda loss: (SEVERITIES.index(loss.severity), loss.path))
     if not rows:
         return "nothing was lost"
     path_width = min(max(len(row.path) for row in rows), 60)
@@ -68,6 +75,9 @@ class LossLog:
 
     def invent(self, node: Value, field: str, what: str, why: str) -> None:
         self.entries.append((node, field, what, "invented", why))
+
+    def note(self, node: Value, field: str, what: str, why: str) -> None:
+        self.entries.append((node, field, what, "noted", why))
 
     def replaced(self, new: Value, old: Value) -> None:
         if self._origins is None:

@@ -178,5 +178,7 @@ def _with_losses(
     encoded: Encoded, log: LossLog, root: Request | Completion, outgoing: Codec, locate: Locator, *, strict: bool
 ) -> Encoded:
     if strict:
-        raise LossRefused(log.resolve(root, locate), target=outgoing.name)
+        refused = [loss for loss in log.resolve(root, locate) if loss.refusable]
+        if refused:
+            raise LossRefused(refused, target=outgoing.name)
     return Encoded(encoded.content, lambda: log.resolve(root, locate), encoded.path, encoded.headers, encoded.status)

@@ -121,26 +121,37 @@ def test_answers_of_gemini_one_per_line(tmp_path: Path, capsysbinary: Captured) 
 def test_losses_are_told_as_for_bodies(tmp_path: Path, capsysbinary: Captured) -> None:
     file = written(tmp_path, CHAT)
     assert main(["convert", "--stream", file, "--to", "anthropic-messages"]) == 0
-    assert b"1 dropped; --report tells" in capsysbinary.readouterr().err
+    assert b"1 noted; --report tells" in capsysbinary.readouterr().err
     assert main(["convert", "--stream", file, "--to", "anthropic-messages", "--report"]) == 0
     title, row = capsysbinary.readouterr().err.decode().splitlines()
-    assert title == "openai-chat → anthropic-messages (stream): 1 dropped"
-    assert row.split()[:2] == ["dropped", "$.created"]
+    assert title == "openai-chat → anthropic-messages (stream): 1 noted"
+    assert row.split()[:2] == ["noted", "$.created"]
     assert main(["convert", "--stream", file, "--to", "anthropic-messages", "--report", "json"]) == 0
     report = json.loads(capsysbinary.readouterr().err)
     assert (report["from"], report["to"], report["kind"]) == ("openai-chat", "anthropic-messages", "stream")
-    assert [loss["severity"] for loss in report["losses"]] == ["dropped"]
+    assert [loss["severity"] for loss in report["losses"]] == ["noted"]
     assert "failed" not in report
 
 
 @promise("law:2-nothing-vanishes")
 def test_strict_writes_nothing_if_anything_would_be_lost(tmp_path: Path, capsysbinary: Captured) -> None:
-    file, out = written(tmp_path, CHAT), tmp_path / "out.sse"
+    refused = (
+        b'data: {"id":"1","created":7,"model":"m","choices":[{"index":0,"delta":{"refusal":"No."}}]}\n\n'
+        b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    )
+    file, out = written(tmp_path, refused), tmp_path / "out.sse"
     assert main(["convert", "--stream", file, "--to", "anthropic-messages", "--strict", "-o", str(out)]) == 3
     captured = capsysbinary.readouterr()
     assert captured.out == b""
-    assert b"$.created" in captured.err
+    assert b"degraded" in captured.err
     assert not out.exists()
+
+
+def test_bookkeeping_is_no_reason_to_refuse(tmp_path: Path, capsysbinary: Captured) -> None:
+    file, out = written(tmp_path, CHAT), tmp_path / "out.sse"
+    assert main(["convert", "--stream", file, "--to", "anthropic-messages", "--strict", "-o", str(out)]) == 0
+    assert capsysbinary.readouterr().err == b""
+    assert b"message_stop" in out.read_bytes()
 
 
 def test_strict_and_nothing_lost(tmp_path: Path, capsysbinary: Captured) -> None:

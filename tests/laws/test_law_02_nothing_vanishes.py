@@ -235,12 +235,16 @@ def test_every_field_of_an_answer_matters_or_is_told(target: str, completion: ir
 # ── losses themselves ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+# What an answer must say there, though the source did not: noted, not invented.
+DEMANDED = re.compile(r"^\$\.(id|model|responseId|modelVersion|metrics)$")
+
+
 def assert_well_told(losses: tuple[Loss, ...], body: bytes) -> None:
     source = plain(body)
     for loss in losses:
         assert loss.what
         assert loss.why
-        assert reaches(source, loss.path) or loss.severity == "invented", loss
+        assert reaches(source, loss.path) or loss.severity == "invented" or DEMANDED.search(loss.path), loss
 
 
 @pytest.mark.parametrize(("source", "target"), CROSSINGS)
@@ -276,6 +280,174 @@ def test_strict_refuses_exactly_what_has_losses(target: str, request: ir.Request
     assert refused.value.losses == encoded.losses
     assert refused.value.target == target
     assert refused.value.path == encoded.losses[0].path
+
+
+@pytest.mark.parametrize("target", FORMATS)
+@given(completion=strategies.COMPLETIONS)
+def test_strict_refuses_an_answer_that_loses_more_than_bookkeeping(target: str, completion: ir.Completion) -> None:
+    encoded = dragoman.encode_response(completion, target)
+    refusable = tuple(loss for loss in encoded.losses if loss.severity != "noted")
+    if not refusable:
+        strictly = dragoman.encode_response(completion, target, strict=True)
+        assert (strictly.json(), strictly.losses) == (encoded.json(), encoded.losses)
+        return
+    with pytest.raises(LossRefused) as refused:
+        dragoman.encode_response(completion, target, strict=True)
+    assert refused.value.losses == refusable
+
+
+# Ordinary answers with all the bookkeeping that each provider writes beside them, by format.
+ORDINARY_ANSWERS: dict[str, dict[str, Any]] = {
+    "openai-chat": {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1763000000,
+        "model": "gpt-4o-2024-08-06",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "Hello", "refusal": None, "annotations": []},
+                "logprobs": None,
+                "finish_reason": "stop",
+                "native_finish_reason": "STOP",
+            }
+        ],
+        "usage": {
+            "prompt_tokens": 9,
+            "completion_tokens": 4,
+            "total_tokens": 13,
+            "prompt_tokens_details": {"cached_tokens": 3, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 2, "accepted_prediction_tokens": 0},
+        },
+        "service_tier": "default",
+        "system_fingerprint": "fp_1",
+        "provider": "OpenAI",
+        "x_groq": {"id": "req_1"},
+    },
+    "anthropic-messages": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5-20250929",
+        "content": [{"type": "text", "text": "Hello"}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 6,
+            "cache_creation_input_tokens": 2,
+            "cache_read_input_tokens": 1,
+            "output_tokens": 4,
+            "service_tier": "standard",
+        },
+    },
+    "gemini": {
+        "candidates": [
+            {
+                "content": {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+                "finishReason": "STOP",
+                "finishMessage": "Model generated function call(s).",
+                "avgLogprobs": -0.1,
+                "index": 0,
+            }
+        ],
+        "usageMetadata": {
+            "promptTokenCount": 9,
+            "candidatesTokenCount": 3,
+            "thoughtsTokenCount": 1,
+            "totalTokenCount": 13,
+            "trafficType": "ON_DEMAND",
+            "serviceTier": "standard",
+        },
+        "modelVersion": "gemini-3-flash",
+        "responseId": "r1",
+    },
+    "openai-responses": {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1763000000,
+        "status": "completed",
+        "model": "gpt-5",
+        "output": [
+            {
+                "id": "msg_1",
+                "type": "message",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "output_text", "text": "Hello", "annotations": [], "logprobs": []}],
+            }
+        ],
+        "service_tier": "default",
+        "billing": {"payer": "developer"},
+        "tool_usage": {"web_search": {"num_requests": 0}},
+        "usage": {
+            "input_tokens": 9,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 4,
+            "output_tokens_details": {"reasoning_tokens": 2},
+            "total_tokens": 13,
+        },
+    },
+    "bedrock-converse": {
+        "output": {"message": {"role": "assistant", "content": [{"text": "Hello"}]}},
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 9, "outputTokens": 4, "totalTokens": 13},
+        "metrics": {"latencyMs": 700},
+        "performanceConfig": {"latency": "standard"},
+    },
+    "ollama-chat": {
+        "model": "qwen3",
+        "created_at": "2026-08-21T10:00:00.1Z",
+        "message": {"role": "assistant", "content": "Hello"},
+        "done": True,
+        "done_reason": "stop",
+        "total_duration": 7,
+        "load_duration": 1,
+        "prompt_eval_count": 9,
+        "eval_count": 4,
+    },
+}
+
+
+@pytest.mark.parametrize("source", ORDINARY_ANSWERS)
+@pytest.mark.parametrize("target", FORMATS)
+def test_strict_takes_an_ordinary_answer_of_every_provider(source: str, target: str) -> None:
+    encoded = dragoman.translate_response(ORDINARY_ANSWERS[source], source=source, target=target, strict=True)
+    assert {loss.severity for loss in encoded.losses} <= {"noted"}
+
+
+def test_bookkeeping_is_told_though_strict_does_not_refuse_it() -> None:
+    body = ORDINARY_ANSWERS["openai-chat"]
+    encoded = dragoman.translate_response(body, source="openai-chat", target="bedrock-converse", strict=True)
+    assert {loss.path for loss in encoded.losses} == {
+        "$.id",
+        "$.model",
+        "$.created",
+        "$.metrics",
+        "$.service_tier",
+        "$.system_fingerprint",
+        "$.provider",
+        "$.x_groq",
+        "$.choices[0].native_finish_reason",
+        "$.usage.completion_tokens_details.reasoning_tokens",
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("logprobs", {"content": [{"token": "a", "logprob": -0.1, "bytes": None, "top_logprobs": []}]}), ("x_new", 1)],
+)
+def test_strict_refuses_what_tells_of_the_content_or_is_not_known(key: str, value: Any) -> None:
+    (choice,) = ORDINARY_ANSWERS["openai-chat"]["choices"]
+    body = {**ORDINARY_ANSWERS["openai-chat"], "choices": [{**choice, key: value}]}
+    with pytest.raises(LossRefused) as refused:
+        dragoman.translate_response(body, source="openai-chat", target="gemini", strict=True)
+    assert [loss.path for loss in refused.value.losses] == [f"$.choices[0].{key}"]
+
+
+def test_a_request_has_no_bookkeeping() -> None:
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}], "service_tier": "flex"}
+    with pytest.raises(LossRefused):
+        dragoman.translate_request(body, source="openai-chat", target="gemini", strict=True)
 
 
 UNKNOWN_KEY = "x_unknown"
@@ -327,11 +499,13 @@ def test_losses_are_readable() -> None:
         Loss("$.top_k", "top_k", "dropped", "no such setting"),
         Loss("$.messages[0]", "place", "degraded", "another order"),
         Loss("$.max_tokens", "max_tokens", "invented", "demanded"),
+        Loss("$.created", "time", "noted", "untold"),
     )
     assert dragoman.render_losses(losses[::-1]).splitlines() == [
         "dropped   $.top_k        top_k       no such setting",
         "degraded  $.messages[0]  place       another order",
         "invented  $.max_tokens   max_tokens  demanded",
+        "noted     $.created      time        untold",
     ]
     assert dragoman.render_losses(()) == "nothing was lost"
     assert str(losses[0]) == "dropped   $.top_k: top_k (no such setting)"

@@ -66,11 +66,11 @@ def convert(options: Options) -> int:
         run = _Run(options, source, targets, documents, report)
         for document in documents.items:
             output.write(run.convert(document))
-        if options.strict and (run.losses or run.refusals):
+        if options.strict and (run.lossy or run.refusals):
             report.publish()
             return REFUSED
         output.commit()
-        if not (options.strict and options.report == "none"):  # strict and still here: there is nothing to tell
+        if not (options.strict and options.report == "none"):  # strict and still here: there is nothing to warn of
             report.publish()
         return REFUSED if run.refusals else OK
 
@@ -91,7 +91,7 @@ class _Run:
         self._documents = documents
         self._report = report
         self._side_by_side = len(targets) > 1
-        self.losses = 0
+        self.lossy = False
         self.refusals = 0
 
     def convert(self, document: Document) -> bytes:
@@ -124,7 +124,7 @@ class _Run:
             self.refusals += 1
             self._report.add(msgspec.structs.replace(crossing, refused=str(error)))
             return error
-        self.losses += len(encoded.losses)
+        self.lossy = self.lossy or any(loss.refusable for loss in encoded.losses)
         self._report.add(
             msgspec.structs.replace(crossing, losses=encoded.losses, path=encoded.path, headers=encoded.headers)
         )

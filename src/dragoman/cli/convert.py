@@ -44,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kind", choices=("auto", "request", "response", "error"), default="auto", help="default: %(default)s"
     )
     parser.add_argument("--model", metavar="NAME", help="the model a request asks for, instead of the one it names")
-    parser.add_argument("--strict", action="store_true", help="write nothing and exit with 3 if anything would be lost")
+    parser.add_argument(
+        "--strict", action="store_true", help="write nothing and exit with 3 if anything but bookkeeping would be lost"
+    )
     parser.add_argument(
         "--report",
         choices=("none", "table", "json"),

@@ -9,7 +9,7 @@ from importlib import resources
 
 from dragoman import translate
 from dragoman.cli.problems import OK
-from dragoman.cli.report import SEVERITIES, counted
+from dragoman.cli.report import counted
 from dragoman.cli.table import aligned
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import formats
@@ -18,12 +18,12 @@ from dragoman.description.tree import render
 from dragoman.errors import EncodeError
 from dragoman.ir import Audio, Document, Image, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import parse_json
-from dragoman.losses import Loss
+from dragoman.losses import SEVERITIES, Loss
 from dragoman.terminal import Style, Terminal, stdout, terminal_of
 
 SOURCE = "openai-chat"
 
-_COLOURS: dict[str, Style] = {"dropped": "red", "degraded": "yellow", "invented": "blue"}
+_COLOURS: dict[str, Style] = {"dropped": "red", "degraded": "yellow", "invented": "blue", "noted": "dim"}
 _COUNTED: dict[type, str] = {
     Text: "text",
     Image: "image",

@@ -13,11 +13,10 @@ from msgspec import Struct
 from dragoman.cli.output import pour, spool
 from dragoman.cli.table import aligned
 from dragoman.ir.values import encode_json
-from dragoman.losses import Loss, Severity, render_losses
+from dragoman.losses import SEVERITIES, Loss, Severity, render_losses
 
 Style: TypeAlias = Literal["none", "table", "json"]
 
-SEVERITIES: tuple[Severity, ...] = ("dropped", "degraded", "invented")
 _INDEX = re.compile(r"\[\d+\]")
 _MOST_ROWS = 200
 

@@ -35,7 +35,7 @@ def convert_stream(options: Options) -> int:
         run = _Run(recording, target)
         run.convert(output)
         report.add(run.crossing())
-        if options.strict and run.translator.losses:
+        if options.strict and any(loss.refusable for loss in run.translator.losses):
             report.publish()
             return REFUSED
         output.commit()

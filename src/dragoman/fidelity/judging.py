@@ -90,11 +90,6 @@ def _usually_crossed(kind: Kind, source: str, target: str) -> frozenset[str]:
     return frozenset(usual)
 
 
-def _told(case: Case, crossed: Translation, source: str, target: str) -> str:
-    news = _news(case, crossed.losses, _usually_crossed(case.kind, source, target)) if crossed.losses else []
-    return "; ".join(f"{loss.what}: {loss.why}" for loss in news)
-
-
 def judge(case: Case, source: str, target: str, interpreter: Interpreter) -> Judgement | None:
     """What became of one example on its way from one format to another."""
     if not interpreter.offers(case.kind, source, target):
@@ -107,9 +102,11 @@ def judge(case: Case, source: str, target: str, interpreter: Interpreter) -> Jud
         crossed = interpreter.translate(spoken.content, way)
     except Refused as refusal:
         return Judgement("refused", str(refusal))
-    told = _told(case, crossed, source, target)
+    news = _news(case, crossed.losses, _usually_crossed(case.kind, source, target)) if crossed.losses else []
+    told = "; ".join(f"{loss.what}: {loss.why}" for loss in news)
     arrived = wire.fact_of(case, crossed.content, target)
-    if not told and arrived == spoken.fact and _is_native(case, crossed, source, target):
+    unspoilt = not any(loss.refusable for loss in news)
+    if unspoilt and arrived == spoken.fact and _is_native(case, crossed, source, target):
         return Judgement("exact")
     if _returned(case, crossed.content, way, interpreter, arrived) == spoken.fact:
         return Judgement("carried", told)

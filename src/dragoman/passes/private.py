@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from dragoman.ir import AnyPart, Completion, Message, Metadata, Request, Text, ToolResult
+from dragoman.ir import AnyPart, Completion, Message, Metadata, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import WITHIN, inner_extra
 from dragoman.ir.values import Value
@@ -12,6 +12,32 @@ from dragoman.losses import LossLog
 from dragoman.profile import Profile
 
 _SAYS_NOTHING = frozenset({b"null", b"[]", b"{}"})
+
+BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
+    Completion: frozenset(
+        {
+            "billing",
+            "metrics",
+            "performanceConfig",
+            "prompt",  # the request's own, told back
+            "provider",
+            "serviceTier",
+            "service_tier",
+            "system_fingerprint",
+            "tool_usage",
+            "usage_breakdown",
+            "x_groq",
+        }
+    ),
+    # What a candidate says of itself: how likely it was, and its finish reason once more in other words.
+    Message: frozenset({"avgLogprobs", "finishMessage", "native_finish_reason", "score"}),
+    ToolCall: frozenset({"index"}),
+}
+"""Keys of an answer that tell how it was made, and nothing of what it says. One list for all: servers that speak
+another's format copy its names, and no name here means two things."""
+
+_COUNTS = "usage."
+"""Whatever a provider says beside its token counts is bookkeeping."""
 
 
 def says_more(metadata: Metadata, family: str) -> bool:
@@ -25,64 +51,74 @@ def says_more(metadata: Metadata, family: str) -> bool:
 
 
 def report_private(request: Request, profile: Profile, log: LossLog) -> Request:
-    _report(request, request.metadata, profile, log)
+    reporter = _Reporter(profile.family, log, {})
+    reporter.node(request, request.metadata)
     for tool in request.tools:
-        _report(tool, getattr(tool, "metadata", None), profile, log)
-    _report_messages(request.messages, profile, log)
+        reporter.node(tool, getattr(tool, "metadata", None))
+    reporter.messages(request.messages)
     for name in ("tool_choice", "reasoning", "output"):
         settings = getattr(request, name)
         if settings is not None:
-            _report(request, settings.metadata, profile, log, f"{name}.")
+            reporter.node(request, settings.metadata, f"{name}.")
     return request
 
 
 def report_private_answer(completion: Completion, profile: Profile, log: LossLog) -> None:
-    _report(completion, completion.metadata, profile, log)
-    _report_messages(completion.messages, profile, log)
+    reporter = _Reporter(profile.family, log, BOOKKEEPING)
+    reporter.node(completion, completion.metadata)
+    reporter.messages(completion.messages)
     if completion.finish is not None:
-        _report(completion, completion.finish.metadata, profile, log, "finish.")
+        reporter.node(completion, completion.finish.metadata, "finish.")
     if completion.usage is not None:
-        _report(completion, completion.usage.metadata, profile, log, "usage.")
+        reporter.node(completion, completion.usage.metadata, _COUNTS)
 
 
-def _report_messages(messages: Iterable[Message], profile: Profile, log: LossLog) -> None:
-    for message in messages:
-        if message.metadata is not None:
-            _report(message, message.metadata, profile, log)
-        content = content_held(message)
-        if type(content) is tuple:
-            for part in content:
-                _report_part(part, profile, log)
+class _Reporter:
+    """Tells what families other than one said."""
 
+    def __init__(self, family: str, log: LossLog, bookkeeping: Mapping[type[Value], frozenset[str]]) -> None:
+        self._family = family
+        self._log = log
+        self._bookkeeping = bookkeeping
 
-def _report_part(part: AnyPart, profile: Profile, log: LossLog) -> None:
-    metadata = getattr(part, "metadata", None)
-    if metadata is not None:
-        _report(part, metadata, profile, log)
-    kind = type(part)
-    if kind is Text:
-        for citation in part.citations:  # type: ignore[union-attr]
-            _report(part, citation.metadata, profile, log, "citations.")
-    elif kind is ToolResult:
-        for inner in part.parts:  # type: ignore[union-attr]
-            _report_part(inner, profile, log)
+    def messages(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            if message.metadata is not None:
+                self.node(message, message.metadata)
+            content = content_held(message)
+            if type(content) is tuple:
+                for part in content:
+                    self._part(part)
 
+    def _part(self, part: AnyPart) -> None:
+        metadata = getattr(part, "metadata", None)
+        if metadata is not None:
+            self.node(part, metadata)
+        kind = type(part)
+        if kind is Text:
+            for citation in part.citations:  # type: ignore[union-attr]
+                self.node(part, citation.metadata, "citations.")
+        elif kind is ToolResult:
+            for inner in part.parts:  # type: ignore[union-attr]
+                self._part(inner)
 
-def _report(node: Value, metadata: Metadata | None, profile: Profile, log: LossLog, within: str = "") -> None:
-    if metadata is None or not says_more(metadata, profile.family):
-        return
-    for family, entries in metadata.items():
-        if family == profile.family:
-            continue
-        for key, held in entries.items():
-            if key.startswith(WITHIN):
-                name = key.removeprefix(WITHIN)
-                for inner, value in (inner_extra(entries, name) or {}).items():
-                    _report_key(node, f"{within}{name}.", inner, bytes(value), family, log)
-            else:
-                _report_key(node, within, key, bytes(held), family, log)
+    def node(self, node: Value, metadata: Metadata | None, within: str = "") -> None:
+        if metadata is None or not says_more(metadata, self._family):
+            return
+        for family, entries in metadata.items():
+            if family == self._family:
+                continue
+            for key, held in entries.items():
+                if key.startswith(WITHIN):
+                    name = key.removeprefix(WITHIN)
+                    for inner, value in (inner_extra(entries, name) or {}).items():
+                        self._key(node, f"{within}{name}.", inner, bytes(value), family)
+                else:
+                    self._key(node, within, key, bytes(held), family)
 
-
-def _report_key(node: Value, within: str, key: str, held: bytes, family: str, log: LossLog) -> None:
-    if not key.startswith("~") and held not in _SAYS_NOTHING:
-        log.drop(node, within + key, key, f"only {family} understands it")
+    def _key(self, node: Value, within: str, key: str, held: bytes, family: str) -> None:
+        if key.startswith("~") or held in _SAYS_NOTHING:
+            return
+        bookkeeping = within == _COUNTS or key in self._bookkeeping.get(type(node), ())
+        tell = self._log.note if bookkeeping else self._log.drop
+        tell(node, within + key, key, f"only {family} understands it")

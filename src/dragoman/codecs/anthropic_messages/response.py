@@ -179,7 +179,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     for message in completion.messages[1:]:
         log.drop(message, "", "further candidate", "an answer of this API is one message")
     if completion.created is not None:
-        log.drop(completion, "created", "time of creation", "an answer of this API does not tell it")
+        log.note(completion, "created", "time of creation", "an answer of this API does not tell it")
     encoder = MessageEncoder(log)
     word, matched = encode_finish(completion.finish, None, log, completion)
     usage = completion.usage
@@ -189,7 +189,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         why = "thinking is part of the output here, and the output was told as less"
         log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", why)
     if completion.model is None:
-        log.invent(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "an answer of this API names its model")
     wire = MessageResponse(
         _encode_content(completion, encoder),
         message_id(completion.id),

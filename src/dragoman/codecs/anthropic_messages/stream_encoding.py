@@ -70,9 +70,9 @@ class EventEncoder(SequentialEncoder):
 
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         if event.model is None:
-            self._log.invent(event, "model", "empty model name", "an answer of this API names its model")
+            self._log.note(event, "model", "empty model name", "an answer of this API names its model")
         if event.created is not None:
-            self._log.drop(event, "created", "time of creation", "an answer of this API does not tell it")
+            self._log.note(event, "created", "time of creation", "an answer of this API does not tell it")
         message = MessageResponse(
             [],
             event.id if self._native else message_id(event.id),

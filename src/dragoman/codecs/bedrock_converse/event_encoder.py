@@ -110,7 +110,7 @@ class EventEncoder(SequentialEncoder):
             self._log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
         else:
             report_usage(self._usage, self._log, completion)
-        self._log.invent(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
+        self._log.note(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
         return {"usage": encode_usage(self._usage or Usage()), "metrics": Metrics()}
 
     def _failure(self, failure: Failure) -> bytes:

@@ -133,7 +133,7 @@ def report_usage(usage: Usage, log: LossLog, node: Any) -> None:
     for field in ("reasoning", "image"):
         count = getattr(usage, field)
         if count:
-            log.drop(node, f"usage.{field}", f"{count} {field} tokens", "this API does not count them apart")
+            log.note(node, f"usage.{field}", f"{count} {field} tokens", "this API does not count them apart")
 
 
 # ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,7 +180,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
     else:
         report_usage(completion.usage, log, completion)
-    log.invent(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
+    log.note(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
     wire = ConverseResponse(
         OutputWire(MessageWire("assistant", _encode_content(completion, MessageEncoder(log)))),
         stop_reason,
@@ -201,7 +201,7 @@ def report_untold(node: Any, log: LossLog) -> None:
     """An answer of this API has no id, names no model and tells no time."""
     for field, what in (("id", "id of the answer"), ("model", "name of the model"), ("created", "time of creation")):
         if getattr(node, field) is not None:
-            log.drop(node, field, what, "an answer of this API does not tell it")
+            log.note(node, field, what, "an answer of this API does not tell it")
 
 
 def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:

@@ -214,7 +214,7 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
     if held is not None and decode_usage(held) == usage:
         return held
     if usage.cache_written:
-        log.drop(completion, "usage.cache_written", "tokens written to a cache", "this API does not count them")
+        log.note(completion, "usage.cache_written", "tokens written to a cache", "this API does not count them")
     thoughts = min(usage.reasoning or 0, usage.output)
     if thoughts != (usage.reasoning or 0):
         log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", "more than all output tokens")

@@ -105,7 +105,7 @@ def encode_usage(usage: Usage | None, log: LossLog, completion: Completion) -> t
         return None, None
     for field, what in _UNCOUNTED:
         if getattr(usage, field):
-            log.drop(completion, f"usage.{field}", what, "this API does not count them apart")
+            log.note(completion, f"usage.{field}", what, "this API does not count them apart")
     if usage.total is not None and usage.total != usage.input + usage.output:
         log.degrade(completion, "usage.total", f"total of {usage.total} tokens", "this API gives the two counts only")
     return usage.input, usage.output
@@ -180,7 +180,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         prompt, written = prompt or None, written or None  # zeros are noted where they were said
     model = completion.model
     if model is None and not native:
-        log.invent(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "an answer of this API names its model")
         model = ""
     done: Any = True
     if notes is not None and "~done" in notes:

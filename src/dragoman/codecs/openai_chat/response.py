@@ -247,9 +247,9 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
     named = structs.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
     log.replaced(named, completion)
     if completion.id is None:
-        log.invent(completion, "id", "id of the answer", "an answer of this API has one")
+        log.note(completion, "id", "id of the answer", "an answer of this API has one")
     if completion.model is None:
-        log.invent(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "an answer of this API names its model")
     return named
 
 
@@ -302,7 +302,7 @@ def locate(completion: Completion, message_index: int | None, part_index: int | 
         return f"$.{field}" if field else "$"
     path = f"$.choices[{message_index}]"
     if part_index is None:
-        of_the_choice = field.startswith("choice.")
+        of_the_choice = field.startswith(("choice.", "logprobs"))
         path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
         return path if of_the_choice or not field else f"{path}.{field}"
     return f"{path}.message{locate_part(completion.messages[message_index], part_index, field)}"

@@ -159,7 +159,7 @@ def report_usage(usage: Usage, node: Value, log: LossLog) -> None:
     if "~usage" in own(usage.metadata):
         return
     if usage.image:
-        log.drop(node, "usage.image", f"{usage.image} image tokens", "this API does not count them apart")
+        log.note(node, "usage.image", f"{usage.image} image tokens", "this API does not count them apart")
     if usage.total not in {None, usage.input + usage.output}:
         log.degrade(node, "usage.total", f"total of {usage.total} tokens", "this API's total is the sum of both counts")
 
@@ -297,9 +297,9 @@ def _identified(completion: Completion, log: LossLog) -> Completion:
     named = structs.replace(completion, id=completion.id or INVENTED_ID, model=completion.model or "")
     log.replaced(named, completion)
     if not completion.id:
-        log.invent(completion, "id", "id of the answer", "an answer of this API has one")
+        log.note(completion, "id", "id of the answer", "an answer of this API has one")
     if completion.model is None:
-        log.invent(completion, "model", "empty model name", "an answer of this API names its model")
+        log.note(completion, "model", "empty model name", "an answer of this API names its model")
     return named
 
 

@@ -142,7 +142,7 @@ class EventEncoder:
         if self._answer is not None:
             return []
         if event.model is None:
-            self._log.invent(event, "model", "empty model name", "an answer of this API names its model")
+            self._log.note(event, "model", "empty model name", "an answer of this API names its model")
         answer_id = event.id or INVENTED_ID
         self._answer = Completion((), None, None, answer_id, event.model or "", event.created or 0)
         response = answer_object(self._answer, "in_progress", None, [], None)

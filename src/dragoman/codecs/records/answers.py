@@ -14,7 +14,7 @@ def only_message(completion: Completion, log: LossLog, *, holds: frozenset[str] 
     why = "a stored answer is the message alone"
     for name, what in _OF_AN_ANSWER.items():
         if name not in holds and getattr(completion, name) is not None:
-            log.drop(completion, name, what, why)
+            log.note(completion, name, what, why)
     for message in completion.messages[1:]:
         log.drop(message, "", "another candidate", "a history holds one answer")
     finish = completion.finish

@@ -86,10 +86,10 @@ def decode_usage(wire: UsageRecord) -> Usage:
 
 def encode_usage(usage: Usage, completion: Completion, log: LossLog, *, native: bool) -> Raw:
     if usage.reasoning:
-        log.drop(completion, "usage.reasoning", "reasoning tokens", "this format does not count them apart")
+        log.note(completion, "usage.reasoning", "reasoning tokens", "this format does not count them apart")
     model = completion.model
     if model is None and not native:
-        log.invent(completion, "model", "empty model name", "counts of this format name the model")
+        log.note(completion, "model", "empty model name", "counts of this format name the model")
         model = ""
     total = usage.total
     if total is None and not native:

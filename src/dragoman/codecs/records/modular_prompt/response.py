@@ -64,7 +64,7 @@ _UNCOUNTED = {"cached": "cached tokens", "cache_written": "tokens written to the
 def encode_usage(usage: Usage, completion: Completion, log: LossLog) -> Raw:
     for name, what in _UNCOUNTED.items():
         if getattr(usage, name):
-            log.drop(completion, f"usage.{name}", what, "this format counts prompt and completion only")
+            log.note(completion, f"usage.{name}", what, "this format counts prompt and completion only")
     notes: Extra = (usage.metadata or {}).get(FAMILY, {})
     total = usage.input + usage.output if usage.total is None else usage.total
     counts = {"promptTokens": usage.input, "completionTokens": usage.output, "totalTokens": total}
