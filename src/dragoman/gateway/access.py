@@ -2,59 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Protocol
-
-from msgspec import Struct
 
 from dragoman.drivers.connecting import Environment
 from dragoman.gateway.http11 import Head
 from dragoman.gateway.records import Record
 from dragoman.gateway.routing import revealed_key
+from dragoman.gateway.state.base import Entry, Exceeded, Grant, Limit, Ticket, day_of
+from dragoman.gateway.state.ledger import Ledger
 from dragoman.gateway.wording import no_key, no_model, wrong_key
 from dragoman.ir import Failure
 
-_MINUTE = 60.0
-_BEARERS = ("authorization",)
 _HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
+_LIMITS: Mapping[Limit, tuple[str, str]] = {
+    "requests": ("requests_per_minute", "more than {} requests a minute with this key"),
+    "concurrent": ("concurrent", "more than {} requests at a time with this key"),
+    "tokens": ("tokens_per_minute", "more than {} tokens a minute with this key"),
+}
 
 
 class Denied(Exception):
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
         super().__init__(failure.message)
-
-
-class Grant(Struct, frozen=True, kw_only=True):
-    """A key, as far as it is kept: never the key itself."""
-
-    name: str
-    digest: str
-    models: tuple[str, ...] = ()
-    """Names or patterns; none at all means every model."""
-    expires: float | None = None
-    requests_per_minute: int | None = None
-    concurrent: int | None = None
-    budget: float | None = None
-    """In the currency of the prices, for the key's whole life."""
-
-
-class Ledger(Protocol):
-    """Where keys and usage are kept."""
-
-    def grant(self, digest: str) -> Grant | None: ...
-
-    def spent(self, key: str) -> float: ...
-
-    def add(self, record: Record) -> None: ...
-
-    def any_keys(self) -> bool: ...
 
 
 def digest_of(key: str) -> str:
@@ -73,46 +48,52 @@ def shown_key(head: Head) -> str:
     return head.parameters.get("key", "") if "key=" in head.query else ""
 
 
-class _Meter:
-    """What one key is doing, and has done in the last minute. In this process: with several, each has its own."""
-
-    __slots__ = ("arrivals", "working")
-
-    def __init__(self) -> None:
-        self.arrivals: deque[float] = deque()
-        self.working = 0
-
-
 class Visitor:
     """Whoever made this request."""
 
-    __slots__ = ("_access", "_format", "_grant")
+    __slots__ = ("_access", "_format", "_ticket", "grant")
 
     def __init__(self, access: Access, grant: Grant | None, format: str) -> None:
         self._access = access
-        self._grant = grant
+        self.grant = grant
         self._format = format
+        self._ticket: Ticket | None = None
 
     @property
     def name(self) -> str:
-        return "" if self._grant is None else self._grant.name
+        return "" if self.grant is None else self.grant.name
 
     def may_use(self, model: str) -> None:
-        grant = self._grant
+        grant = self.grant
         if grant is not None and grant.models and not any(fnmatchcase(model, one) for one in grant.models):
             raise Denied(no_model(self._format, model))
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Within its limits, all along. Raises `Denied`."""
-        if self._grant is None:
-            yield
+    async def enter(self) -> None:
+        """Within all limits, or not at all. Raises `Denied`."""
+        if self.grant is not None:
+            self._ticket = await self._access.enter(self.grant)
+
+    async def settle(self, record: Record) -> None:
+        """Before the last byte leaves: what it cost is written, and its place free for whoever asks next."""
+        if self.grant is None:
             return
-        meter = self._access.enter(self._grant)
-        try:
-            yield
-        finally:
-            meter.working -= 1
+        await self._access.settle(record)
+        ticket, self._ticket = self._ticket, None
+        if ticket is not None:
+            usage = record.usage
+            await asyncio.shield(self._access.leave(ticket, 0 if usage is None else usage.input + usage.output))
+
+    def leave(self) -> None:
+        """Whatever has happened: also where nothing was settled."""
+        ticket, self._ticket = self._ticket, None
+        if ticket is not None:
+            self._access.leave(ticket, 0)
+
+    def handed_over(self) -> Visitor:
+        """Who works on when this request has its answer, with its place."""
+        other = Visitor(self._access, self.grant, self._format)
+        other._ticket, self._ticket = self._ticket, None  # noqa: SLF001 - another of our kind
+        return other
 
 
 class Access:
@@ -120,53 +101,92 @@ class Access:
         grants = [_configured(number, key, environment) for number, key in enumerate(keys, 1)]
         self._grants: Mapping[str, Grant] = {grant.digest: grant for grant in grants}
         self._ledger = ledger
-        self._meters: dict[str, _Meter] = {}
+        self._keeps_all = ledger is not None and ledger.store.shared
+        self._leaving: set[asyncio.Task[None]] = set()
 
     @property
     def required(self) -> bool:
-        return bool(self._grants) or (self._ledger is not None and self._ledger.any_keys())
+        return bool(self._grants) or (self._ledger is not None and self._ledger.locked)
 
-    def visitor(self, format: str, head: Head) -> Visitor:
+    async def visitor(self, format: str, head: Head) -> Visitor:
         if not self.required:
             return Visitor(self, None, format)
         key = shown_key(head)
         if not key:
             raise Denied(no_key(format))
-        grant = self._find(digest_of(key))
-        if grant is None or (grant.expires is not None and time.time() >= grant.expires):
+        grant = await self.find(digest_of(key))
+        if grant is None:
             raise Denied(wrong_key(format))
         return Visitor(self, grant, format)
 
-    def _find(self, digest: str) -> Grant | None:
+    async def find(self, digest: str) -> Grant | None:
+        """A key that is good now."""
         found = None
         for known, grant in self._grants.items():  # all of them, always: how long it takes tells nothing
             if hmac.compare_digest(known, digest):
                 found = grant
-        if found is None and self._ledger is not None:
-            found = self._ledger.grant(digest)
-        return found
+        if found is None and self._ledger is not None and self._ledger.locked:
+            found = await self._ledger.grant(digest)
+        expired = found is not None and found.expires is not None and time.time() >= found.expires
+        return None if expired else found
 
-    def enter(self, grant: Grant) -> _Meter:
-        meter = self._meters.setdefault(grant.name, _Meter())
-        now = time.monotonic()
-        while meter.arrivals and now - meter.arrivals[0] >= _MINUTE:
-            meter.arrivals.popleft()
-        if grant.requests_per_minute is not None and len(meter.arrivals) >= grant.requests_per_minute:
-            wait = _MINUTE - (now - meter.arrivals[0]) if meter.arrivals else _MINUTE
-            message = f"more than {grant.requests_per_minute} requests a minute with this key"
-            raise Denied(Failure("rate_limit", message, 429, retry_after=round(wait, 1)))
-        if grant.concurrent is not None and meter.working >= grant.concurrent:
-            message = f"more than {grant.concurrent} requests at a time with this key"
-            raise Denied(Failure("rate_limit", message, 429, retry_after=1.0))
-        if grant.budget is not None and self._ledger is not None and self._ledger.spent(grant.name) >= grant.budget:
+    # ── limits ──
+
+    async def enter(self, grant: Grant) -> Ticket | None:
+        if self._ledger is None:
+            return None
+        if grant.budget is not None and await self._ledger.spent(grant.name) >= grant.budget:
             raise Denied(Failure("billing", "the budget of this key is used up", 402))
-        meter.arrivals.append(now)
-        meter.working += 1
-        return meter
+        if not grant.metered:
+            return None
+        try:
+            return await self._ledger.enter(grant)
+        except Exceeded as exceeded:
+            field, words = _LIMITS[exceeded.limit]
+            message = words.format(getattr(grant, field))
+            wait = round(max(exceeded.retry_after, 0.1), 1)
+            raise Denied(Failure("rate_limit", message, 429, retry_after=wait)) from None
+
+    def leave(self, ticket: Ticket, tokens: int) -> asyncio.Task[None]:
+        """By itself: whoever is cancelled does not take its place along."""
+        assert self._ledger is not None  # noqa: S101 - tickets come from there
+        task = asyncio.ensure_future(self._ledger.leave(ticket, tokens))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+        return task
+
+    # ── usage ──
+
+    async def settle(self, record: Record) -> None:
+        if self._ledger is not None and not record.settled:
+            record.settled = True
+            await self._ledger.settle(_entry(record))
 
     def account(self, record: Record) -> None:
-        if self._ledger is not None:
-            self._ledger.add(record)
+        """What was not settled: whoever has no key, and what did not end well."""
+        if self._ledger is not None and not record.settled and (self._keeps_all or record.key):
+            record.settled = True
+            self._ledger.add(_entry(record))
+
+
+def _entry(record: Record) -> Entry:
+    usage, now = record.usage, time.time()
+    return Entry(
+        id=record.id,
+        time=now,
+        day=day_of(now),
+        key=record.key,
+        client=record.client,
+        model=record.model,
+        upstream=record.upstream,
+        target=record.target,
+        status=record.status,
+        seconds=record.seconds,
+        input=None if usage is None else usage.input,
+        output=None if usage is None else usage.output,
+        cached=None if usage is None else usage.cached,
+        cost=record.cost,
+    )
 
 
 def _configured(number: int, key: str, environment: Environment) -> Grant:

@@ -35,7 +35,11 @@ class Server(_Table, frozen=True, kw_only=True):
     """Under way at a time; more are asked to come back."""
     drain_seconds: float = 30.0
     database: str = ""
-    """SQLite file of keys, usage and stored responses; empty keeps them in memory."""
+    """Keys, usage and stored responses: a SQLite file, `postgresql://…` or `env:NAME`; empty keeps them in memory."""
+    limits: str = ""
+    """Rates and concurrency: `redis://…`, `env:NAME`, or `memory` of each process; empty is where the keys are."""
+    lease_seconds: float = 15.0
+    """For so long a request under way counts after its gateway has died."""
     log: Literal["json", "off"] = "json"
     origins: tuple[str, ...] = ()
     """Pages that may ask from within a browser, such as `https://app.example.com`; `*` is every page."""

@@ -50,6 +50,8 @@ class Record(Struct, kw_only=True):
     cost: float | None = None
     held: Held | None = None
     """Where the page shows it."""
+    settled: bool = False
+    """Whether it was handed to the ledger."""
 
 
 def cost_of(usage: Usage, price: Price) -> float:

@@ -320,5 +320,5 @@ def revealed_key(key: str, environment: Environment) -> str:
         return key
     value = environment.get(key.removeprefix("env:"))
     if not value:
-        raise ConfigError(f"the environment has no {key.removeprefix('env:')}, which the configuration names as a key")
+        raise ConfigError(f"the environment has no {key.removeprefix('env:')}, which the configuration names")
     return value

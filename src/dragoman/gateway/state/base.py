@@ -1,0 +1,199 @@
+"""What every home of keys, usage, responses and limits does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+Limit: TypeAlias = Literal["requests", "concurrent", "tokens"]
+Group: TypeAlias = Literal["key", "model", "day"]
+
+
+class Unavailable(Exception):
+    """The database cannot be reached, or does not answer in time."""
+
+
+class NameTaken(Exception):
+    """Another key has that name."""
+
+
+class Exceeded(Exception):
+    """One request more than a key may have now."""
+
+    def __init__(self, limit: Limit, retry_after: float) -> None:
+        self.limit: Limit = limit
+        self.retry_after = retry_after
+        super().__init__(limit)
+
+
+class Grant(Struct, frozen=True, kw_only=True):
+    """A key, as far as it is kept: never the key itself."""
+
+    name: str
+    digest: str
+    models: tuple[str, ...] = ()
+    """Names or patterns; none at all means every model."""
+    expires: float | None = None
+    requests_per_minute: int | None = None
+    concurrent: int | None = None
+    tokens_per_minute: int | None = None
+    budget: float | None = None
+    """In the currency of the prices, for the key's whole life."""
+
+    @property
+    def metered(self) -> bool:
+        return not (self.requests_per_minute is None and self.concurrent is None and self.tokens_per_minute is None)
+
+
+class KeyRow(Struct, frozen=True, kw_only=True):
+    """A key as it is listed."""
+
+    name: str
+    models: tuple[str, ...]
+    created: float
+    expires: float | None
+    revoked: float | None
+    requests_per_minute: int | None
+    concurrent: int | None
+    tokens_per_minute: int | None
+    budget: float | None
+    spent: float
+
+    @property
+    def state(self) -> Literal["revoked", "expired", "good"]:
+        if self.revoked is not None:
+            return "revoked"
+        return "expired" if self.expires is not None and self.expires <= time.time() else "good"
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One request that has ended. Its id is written once, however often it is tried."""
+
+    id: str
+    time: float
+    day: str
+    key: str
+    client: str
+    model: str
+    upstream: str
+    target: str
+    status: int
+    seconds: float
+    input: int | None
+    output: int | None
+    cached: int | None
+    cost: float | None
+
+
+class UsageRow(Struct, frozen=True, kw_only=True):
+    """Requests added up; what they were not told apart by is empty."""
+
+    key: str
+    upstream: str
+    model: str
+    day: str
+    requests: int
+    failed: int
+    input: int
+    output: int
+    cost: float
+
+
+class Kept(Struct, frozen=True):
+    """A response that somebody may ask for again."""
+
+    id: str
+    owner: str
+    previous: str | None
+    input: bytes
+    """Items, as a JSON array."""
+    response: bytes
+
+
+class Ticket(Struct, frozen=True):
+    """One request that was let in under the limits of its key."""
+
+    key: str
+    lease: str
+    """Empty where nobody counts how many are under way."""
+    counts_tokens: bool
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    window: float = 60.0
+    """Seconds of a minute: tests have no time for a whole one."""
+    lease: float = 15.0
+    """Seconds for which a request under way counts when nobody says any more that it is."""
+
+    @property
+    def beat(self) -> float:
+        return self.lease / 3
+
+
+class Meters(Protocol):
+    """Rates and concurrency. `enter` is atomic: however many ask at once, no limit is ever exceeded."""
+
+    async def enter(self, grant: Grant) -> Ticket:
+        """Raises `Exceeded`; then nothing was counted. Raises `Unavailable`."""
+        ...
+
+    async def leave(self, ticket: Ticket, tokens: int) -> None: ...
+
+    async def beat(self) -> None:
+        """Those of ours that are under way still are."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Store(Protocol):
+    """Keys, usage and responses. Everything raises `Unavailable` when its home cannot be reached."""
+
+    shared: bool
+    """Whether anybody else can write to it, or read it later."""
+
+    async def create(self, grant: Grant) -> None:
+        """Raises `NameTaken`."""
+        ...
+
+    async def revoke(self, name: str) -> bool: ...
+
+    async def rotate(self, name: str, digest: str) -> bool:
+        """Another secret for the same key: limits, budget and what it has spent stay."""
+        ...
+
+    async def listed(self) -> list[KeyRow]: ...
+
+    async def any_keys(self) -> bool:
+        """Also when all were revoked: a gateway that had keys does not open by itself."""
+        ...
+
+    async def grant(self, digest: str) -> Grant | None: ...
+
+    async def spent(self, name: str) -> float: ...
+
+    async def add(self, entries: Sequence[Entry]) -> None:
+        """All or none of them, with what their keys have spent; an id that is there already changes nothing."""
+        ...
+
+    async def usage(self, since: float = 0.0, by: Sequence[Group] = ("key", "model")) -> list[UsageRow]: ...
+
+    async def keep(self, kept: Kept) -> None: ...
+
+    async def kept(self, id: str, owner: str) -> Kept | None: ...
+
+    async def chain(self, id: str, owner: str) -> list[Kept]:
+        """A response and all before it, the last one first."""
+        ...
+
+    async def forget(self, id: str, owner: str) -> bool: ...
+
+    async def close(self) -> None: ...
+
+
+def day_of(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).date().isoformat()

@@ -1,0 +1,124 @@
+"""What a gateway holds of its state: keys it has just read, usage that is not written yet, its place under limits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from dragoman.gateway.state.base import Entry, Grant, Meters, Store, Ticket, Timing, Unavailable
+
+_REMEMBERED = 2.0
+"""Seconds for which what was read of a key counts: so long may one that was revoked still be good."""
+_MOST_REMEMBERED = 10_000
+_WRITTEN_EVERY = 1.0
+_TOGETHER = 500
+_MOST_WAITING = 100_000
+_WRITING = 3.0
+"""Seconds that an answer waits until its cost is written; a database that is away delays nobody for longer."""
+
+
+class Ledger:
+    """One for each process."""
+
+    def __init__(self, store: Store, meters: Meters, timing: Timing | None = None) -> None:
+        self.store = store
+        self._meters = meters
+        self._timing = timing or Timing()
+        self._grants: dict[str, tuple[float, Grant | None]] = {}
+        self._waiting: deque[Entry] = deque()
+        self._writing = asyncio.Lock()
+        self.locked = False
+        """Whether there are keys, as far as is known; once there are, it stays so."""
+        self.dropped = 0
+        """Requests whose usage was never written: the database was away for too long."""
+        self.problem: Callable[[str], None] = lambda _words: None
+        """Somebody who should hear of a database that cannot be reached."""
+
+    async def close(self) -> None:
+        with suppress(Unavailable):
+            await self.flush()
+        await self._meters.close()
+        await self.store.close()
+
+    async def tend(self) -> None:
+        """As long as the gateway runs."""
+        loop = asyncio.get_running_loop()
+        beaten = loop.time()
+        while True:
+            await asyncio.sleep(min(_WRITTEN_EVERY, self._timing.beat))
+            try:
+                if loop.time() - beaten >= self._timing.beat * 0.9:
+                    beaten = loop.time()
+                    await self._meters.beat()
+                await self.flush()
+                await self.look()
+            except Unavailable as error:
+                self.problem(str(error))
+
+    # ── keys ──
+
+    async def look(self) -> None:
+        """Whether there are keys by now: a gateway that began without closes with the first."""
+        if self.store.shared and not self.locked:
+            self.locked = await self.store.any_keys()
+
+    async def grant(self, digest: str) -> Grant | None:
+        now = time.monotonic()
+        until, grant = self._grants.get(digest, (0.0, None))
+        if now >= until:
+            grant = await self.store.grant(digest)
+            if len(self._grants) > _MOST_REMEMBERED:
+                self._grants.clear()
+            self._grants[digest] = (now + _REMEMBERED, grant)
+        return grant
+
+    # ── limits ──
+
+    async def spent(self, name: str) -> float:
+        """All that has ended, here and elsewhere; what requests under way cost is known when they end."""
+        await self.flush()
+        return await self.store.spent(name)
+
+    async def enter(self, grant: Grant) -> Ticket:
+        return await self._meters.enter(grant)
+
+    async def leave(self, ticket: Ticket, tokens: int) -> None:
+        """A lease that could not be given back runs out."""
+        with suppress(Unavailable):
+            await self._meters.leave(ticket, tokens)
+
+    # ── usage ──
+
+    def add(self, entry: Entry) -> None:
+        """Written soon, together with others."""
+        self._waiting.append(entry)
+        if len(self._waiting) > _MOST_WAITING:
+            self._waiting.popleft()
+            self.dropped += 1
+
+    async def settle(self, entry: Entry) -> None:
+        """Written when this returns, unless the database is away: then it is written later."""
+        self.add(entry)
+        try:
+            async with asyncio.timeout(_WRITING):
+                await self.flush()
+        except (Unavailable, TimeoutError) as error:
+            self.problem(str(error) or "the database does not answer in time")
+
+    async def flush(self) -> None:
+        """Whatever waits is written in one transaction: who waits for a turn finds that others did it for him."""
+        if not self._waiting and not self._writing.locked():
+            return
+        async with self._writing:
+            left = len(self._waiting)
+            while left > 0:
+                batch = [self._waiting.popleft() for _ in range(min(left, _TOGETHER))]
+                left -= len(batch)
+                try:
+                    await self.store.add(batch)
+                except BaseException:  # perhaps written and perhaps not: each id counts once, so it is tried again
+                    self._waiting.extendleft(reversed(batch))
+                    raise

@@ -1,0 +1,71 @@
+"""A state by its addresses."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from dragoman.drivers.connecting import Environment
+from dragoman.errors import NotConfigured
+from dragoman.gateway.config import ConfigError, Server
+from dragoman.gateway.routing import revealed_key
+from dragoman.gateway.state.base import Meters, Timing, Unavailable
+from dragoman.gateway.state.ledger import Ledger
+from dragoman.gateway.state.memory import MemoryMeters
+from dragoman.gateway.state.postgres import PostgresDatabase, PostgresMeters
+from dragoman.gateway.state.redis import RedisMeters
+from dragoman.gateway.state.sql import SqlStore
+from dragoman.gateway.state.sqlite import SqliteDatabase, SqliteMeters
+
+_POSTGRES = ("postgresql://", "postgres://")
+_REDIS = ("redis://", "rediss://", "unix://")
+
+
+def is_address(name: str) -> bool:
+    return "://" in name
+
+
+async def open_store(address: str) -> tuple[SqlStore, SqliteDatabase | PostgresDatabase]:
+    """Nothing: memory. `postgresql://…`, or a SQLite file. Raises `ConfigError`."""
+    try:
+        if address.startswith(_POSTGRES):
+            postgres = PostgresDatabase(address)
+            await postgres.prepare()
+            return SqlStore(postgres), postgres
+        if is_address(address):
+            raise ConfigError(f"server.database: a file or postgresql://…, not {address.partition('://')[0]}://…")
+        sqlite = SqliteDatabase(address)
+        return SqlStore(sqlite), sqlite
+    except NotConfigured as error:
+        raise ConfigError(f"server.database: {error}") from None
+    except (Unavailable, sqlite3.Error) as error:
+        shown = "the database" if is_address(address) else address
+        raise ConfigError(f"{shown}: {error}") from None
+
+
+async def open_ledger(server: Server, environment: Environment, timing: Timing | None = None) -> Ledger:
+    """Limits live where the keys live, unless they have a home of their own. Raises `ConfigError`."""
+    address, limits = (revealed_key(name, environment) for name in (server.database, server.limits))
+    told = timing or Timing(lease=server.lease_seconds)
+    store, database = await open_store(address)
+    ledger = Ledger(store, _meters(limits, database, told), told)
+    try:
+        await ledger.look()
+    except Unavailable as error:
+        raise ConfigError(f"the database: {error}") from None
+    return ledger
+
+
+def _meters(limits: str, database: SqliteDatabase | PostgresDatabase, timing: Timing) -> Meters:
+    if limits.startswith(_REDIS):
+        try:
+            return RedisMeters(limits, timing)
+        except NotConfigured as error:
+            raise ConfigError(f"server.limits: {error}") from None
+    if limits not in {"", "memory"}:
+        raise ConfigError('server.limits: "memory" or redis://…; left out, limits are where the keys are')
+    if limits == "memory" or not database.shared:
+        return MemoryMeters(timing)
+    if isinstance(database, PostgresDatabase):
+        return PostgresMeters(database, timing)
+    return SqliteMeters(database, timing)
+

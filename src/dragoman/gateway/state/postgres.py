@@ -1,0 +1,210 @@
+"""PostgreSQL, for many gateways (extra `postgres`: psycopg). Its clock is the clock of all."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+from dragoman.drivers.credentials import needed
+from dragoman.gateway.state.base import Exceeded, Grant, Ticket, Timing, Unavailable
+from dragoman.gateway.state.sql import ENTRY, SCHEMA, Conflict, Row
+
+_SIZE = 8
+_PATIENCE = 5.0
+_CONNECTING = 3
+_LOCK = 0x647267  # any number, the same for all of us: one makes the tables, the others wait
+# Counters of a minute need not survive a crash of the database: without a journal they cost no write to its disk.
+_METERS = (
+    "CREATE UNLOGGED TABLE IF NOT EXISTS gateway_meters (key TEXT PRIMARY KEY, arrivals BIGINT NOT NULL)",
+    """
+    CREATE UNLOGGED TABLE IF NOT EXISTS gateway_arrivals (
+      key TEXT NOT NULL, slot BIGINT NOT NULL, time DOUBLE PRECISION NOT NULL, PRIMARY KEY (key, slot))
+    """,
+    """
+    CREATE UNLOGGED TABLE IF NOT EXISTS gateway_leases (
+      lease TEXT PRIMARY KEY, key TEXT NOT NULL, until DOUBLE PRECISION NOT NULL)
+    """,
+    "CREATE INDEX IF NOT EXISTS gateway_leases_by_key ON gateway_leases (key)",
+    """
+    CREATE UNLOGGED TABLE IF NOT EXISTS gateway_tokens (
+      key TEXT NOT NULL, second BIGINT NOT NULL, tokens BIGINT NOT NULL, PRIMARY KEY (key, second))
+    """,
+    # One journey for one request. The row of the key is the lock; what is read after it, is read as it is by then.
+    """
+    CREATE OR REPLACE FUNCTION gateway_enter(
+      who TEXT, per_minute BIGINT, at_a_time BIGINT, tokens_a_minute BIGINT, minute DOUBLE PRECISION,
+      new_lease TEXT, lease_seconds DOUBLE PRECISION, OUT refused TEXT, OUT wait DOUBLE PRECISION)
+    LANGUAGE plpgsql AS $$
+    DECLARE
+      place BIGINT; moment DOUBLE PRECISION; oldest DOUBLE PRECISION; total BIGINT;
+    BEGIN
+      INSERT INTO gateway_meters VALUES (who, 0) ON CONFLICT DO NOTHING;
+      SELECT arrivals INTO place FROM gateway_meters WHERE key = who FOR UPDATE;
+      moment := extract(epoch FROM clock_timestamp());
+      IF tokens_a_minute IS NOT NULL THEN
+        DELETE FROM gateway_tokens WHERE key = who AND second <= moment - minute;
+        SELECT coalesce(sum(tokens), 0), min(second) INTO total, oldest FROM gateway_tokens WHERE key = who;
+        IF total >= tokens_a_minute THEN
+          refused := 'tokens'; wait := coalesce(oldest, moment) + minute - moment; RETURN;
+        END IF;
+      END IF;
+      IF at_a_time IS NOT NULL THEN
+        DELETE FROM gateway_leases WHERE key = who AND until <= moment;
+        SELECT count(*) INTO total FROM gateway_leases WHERE key = who;
+        IF total >= at_a_time THEN
+          refused := 'concurrent'; wait := 1; RETURN;
+        END IF;
+      END IF;
+      IF per_minute IS NOT NULL THEN
+        oldest := moment;
+        IF per_minute > 0 THEN
+          SELECT max(time) INTO oldest FROM gateway_arrivals WHERE key = who AND slot = place % per_minute;
+        END IF;
+        IF moment - oldest < minute THEN
+          refused := 'requests'; wait := oldest + minute - moment; RETURN;
+        END IF;
+        INSERT INTO gateway_arrivals VALUES (who, place % per_minute, moment)
+          ON CONFLICT (key, slot) DO UPDATE SET time = excluded.time;
+        UPDATE gateway_meters SET arrivals = arrivals + 1 WHERE key = who;
+      END IF;
+      IF at_a_time IS NOT NULL THEN
+        INSERT INTO gateway_leases VALUES (new_lease, who, moment + lease_seconds);
+      END IF;
+    END $$
+    """,
+)
+_ADD = f"""
+WITH added AS (
+  INSERT INTO gateway_usage ({ENTRY}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+  ON CONFLICT (id) DO NOTHING RETURNING key, cost)
+UPDATE gateway_keys SET spent = spent + added.cost FROM added WHERE name = added.key AND added.cost IS NOT NULL
+"""  # noqa: S608 - our own names
+_ENTER = "SELECT refused, wait FROM gateway_enter(?, ?, ?, ?, ?, ?, ?)"
+_LEAVE = "DELETE FROM gateway_leases WHERE lease = ?"
+_COUNT = """
+INSERT INTO gateway_tokens VALUES (?, floor(extract(epoch FROM clock_timestamp())), ?)
+ON CONFLICT (key, second) DO UPDATE SET tokens = gateway_tokens.tokens + excluded.tokens
+"""
+_BEAT = "UPDATE gateway_leases SET until = extract(epoch FROM clock_timestamp()) + ? WHERE lease = ANY(?)"
+
+Result = TypeVar("Result")
+
+
+class PostgresDatabase:
+    """A few connections, opened when they are needed. `dsn` is what libpq takes: postgresql://user@host/database."""
+
+    shared = True
+
+    def __init__(self, dsn: str) -> None:
+        self._psycopg = needed("psycopg", "postgres")
+        self._dsn = dsn
+        self._idle: list[Any] = []
+        self._turns = asyncio.Semaphore(_SIZE)
+
+    async def prepare(self) -> None:
+        async def work(connection: Any) -> None:
+            async with connection.transaction():
+                await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                for statement in (*SCHEMA, *_METERS):
+                    await connection.execute(statement)
+
+        await self._run(work)
+
+    async def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        async def work(connection: Any) -> list[Row]:
+            cursor = await connection.execute(statement.replace("?", "%s"), values)
+            return list(await cursor.fetchall()) if cursor.description is not None else []
+
+        return await self._run(work)
+
+    async def add(self, entries: Sequence[Row]) -> None:
+        async def work(connection: Any) -> None:
+            async with connection.transaction(), connection.cursor() as cursor:
+                await cursor.executemany(_ADD, entries)
+
+        await self._run(work)
+
+    async def _run(self, work: Callable[[Any], Awaitable[Result]]) -> Result:
+        """Everything here may be done twice. A connection that had gone bad while nobody used it is replaced."""
+        errors = self._psycopg
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                try:
+                    async with self._connection() as connection:
+                        return await work(connection)
+                except (errors.OperationalError, errors.InterfaceError):
+                    await self._drop()
+                    async with self._connection() as connection:
+                        return await work(connection)
+        except errors.errors.UniqueViolation as error:
+            raise Conflict(str(error)) from error
+        except (errors.Error, OSError, TimeoutError) as error:
+            raise Unavailable(f"PostgreSQL: {_reason(error)}") from error
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        async with self._turns:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            try:
+                yield connection
+            except BaseException:  # whoever was stopped amid a question must not leave the answer to the next
+                await connection.close()
+                raise
+            self._idle.append(connection)
+
+    async def _connect(self) -> Any:
+        # Nothing is prepared: a balancer of connections in between would hand it to somebody else.
+        return await self._psycopg.AsyncConnection.connect(
+            self._dsn, autocommit=True, prepare_threshold=None, connect_timeout=_CONNECTING
+        )
+
+    async def _drop(self) -> None:
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            with suppress(self._psycopg.Error):
+                await connection.close()
+
+    async def close(self) -> None:
+        await self._drop()
+
+
+def _reason(error: BaseException) -> str:
+    """The first line; what libpq says of an address never has its password."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+class PostgresMeters:
+    """Limits of all gateways that share a database."""
+
+    def __init__(self, database: PostgresDatabase, timing: Timing | None = None) -> None:
+        self._database = database
+        self._timing = timing or Timing()
+        self._held: set[str] = set()
+
+    async def enter(self, grant: Grant) -> Ticket:
+        lease = secrets.token_hex(8) if grant.concurrent is not None else ""
+        limits = (grant.name, grant.requests_per_minute, grant.concurrent, grant.tokens_per_minute)
+        values = (*limits, self._timing.window, lease, self._timing.lease)
+        ((refused, wait),) = await self._database.rows(_ENTER, values)
+        if refused is not None:
+            raise Exceeded(refused, wait)
+        if lease:  # whoever is stopped before this leaves a lease that nobody keeps up
+            self._held.add(lease)
+        return Ticket(grant.name, lease, grant.tokens_per_minute is not None)
+
+    async def leave(self, ticket: Ticket, tokens: int) -> None:
+        if ticket.lease:
+            self._held.discard(ticket.lease)
+            await self._database.rows(_LEAVE, (ticket.lease,))
+        if ticket.counts_tokens and tokens:
+            await self._database.rows(_COUNT, (ticket.key, tokens))
+
+    async def beat(self) -> None:
+        if self._held:
+            await self._database.rows(_BEAT, (self._timing.lease, list(self._held)))
+
+    async def close(self) -> None:
+        """Whoever opened the database closes it."""

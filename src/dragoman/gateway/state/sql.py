@@ -1,0 +1,177 @@
+"""Keys, usage and responses in SQL that SQLite and PostgreSQL both understand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from dragoman.gateway.state.base import Entry, Grant, Group, Kept, KeyRow, NameTaken, UsageRow
+
+Row: TypeAlias = tuple[Any, ...]
+
+# Names of types that mean the same to both, and tables that may stand beside those of others.
+SCHEMA = (
+    """
+    CREATE TABLE IF NOT EXISTS gateway_keys (
+      name TEXT PRIMARY KEY, digest TEXT UNIQUE NOT NULL, models TEXT NOT NULL, created DOUBLE PRECISION NOT NULL,
+      expires DOUBLE PRECISION, revoked DOUBLE PRECISION, requests_per_minute BIGINT, concurrent BIGINT,
+      tokens_per_minute BIGINT, budget DOUBLE PRECISION, spent DOUBLE PRECISION NOT NULL)
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS gateway_usage (
+      id TEXT PRIMARY KEY, time DOUBLE PRECISION NOT NULL, day TEXT NOT NULL, key TEXT NOT NULL, client TEXT NOT NULL,
+      model TEXT NOT NULL, upstream TEXT NOT NULL, target TEXT NOT NULL, status BIGINT NOT NULL,
+      seconds DOUBLE PRECISION NOT NULL, input BIGINT, output BIGINT, cached BIGINT, cost DOUBLE PRECISION)
+    """,
+    "CREATE INDEX IF NOT EXISTS gateway_usage_by_time ON gateway_usage (time)",
+    """
+    CREATE TABLE IF NOT EXISTS gateway_responses (
+      id TEXT PRIMARY KEY, owner TEXT NOT NULL, previous TEXT, created DOUBLE PRECISION NOT NULL, input BYTEA NOT NULL,
+      response BYTEA NOT NULL)
+    """,
+    "CREATE INDEX IF NOT EXISTS gateway_responses_by_time ON gateway_responses (created)",
+)
+ENTRY = "id, time, day, key, client, model, upstream, target, status, seconds, input, output, cached, cost"
+_GRANT = "name, digest, models, expires, requests_per_minute, concurrent, tokens_per_minute, budget"
+_LISTED = (
+    "name, models, created, expires, revoked, requests_per_minute, concurrent, tokens_per_minute, budget, spent"
+)
+_COLUMNS: Mapping[Group, tuple[str, ...]] = {"key": ("key",), "model": ("upstream", "target"), "day": ("day",)}
+_CHAIN = """
+WITH RECURSIVE chain (id, owner, previous, input, response, depth) AS (
+  SELECT id, owner, previous, input, response, 0 FROM gateway_responses WHERE id = ? AND owner = ?
+  UNION ALL
+  SELECT one.id, one.owner, one.previous, one.input, one.response, chain.depth + 1
+  FROM chain JOIN gateway_responses AS one ON one.id = chain.previous AND one.owner = chain.owner
+  WHERE one.id <> chain.id AND chain.depth < 1000)
+SELECT * FROM chain ORDER BY depth
+"""
+_NO_LIMIT = 1 << 60
+_PRUNED_EVERY = 50
+
+
+class Conflict(Exception):
+    """What has to be unique is there already."""
+
+
+class Database(Protocol):
+    """The seam: statements with `?` for their values, each by itself; and the one thing that takes a transaction."""
+
+    shared: bool
+
+    async def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        """Raises `Conflict` and `Unavailable`."""
+        ...
+
+    async def add(self, entries: Sequence[Row]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class SqlStore:
+    def __init__(self, database: Database, *, most_responses: int = 10_000) -> None:
+        self._database = database
+        self._most = most_responses
+        self._keeping = 0
+        self.shared = database.shared
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    # ── keys ──
+
+    async def create(self, grant: Grant) -> None:
+        models = msgspec.json.encode(grant.models).decode()
+        given = (grant.name, grant.digest, models, grant.expires, grant.requests_per_minute, grant.concurrent)
+        try:
+            await self._database.rows(
+                f"INSERT INTO gateway_keys ({_GRANT}, created, spent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",  # noqa: S608 - our own names
+                (*given, grant.tokens_per_minute, grant.budget, time.time()),
+            )
+        except Conflict:
+            raise NameTaken(grant.name) from None
+
+    async def revoke(self, name: str) -> bool:
+        changed = "UPDATE gateway_keys SET revoked = ? WHERE name = ? AND revoked IS NULL RETURNING name"
+        return bool(await self._database.rows(changed, (time.time(), name)))
+
+    async def rotate(self, name: str, digest: str) -> bool:
+        changed = "UPDATE gateway_keys SET digest = ? WHERE name = ? AND revoked IS NULL RETURNING name"
+        return bool(await self._database.rows(changed, (digest, name)))
+
+    async def listed(self) -> list[KeyRow]:
+        rows = await self._database.rows(f"SELECT {_LISTED} FROM gateway_keys ORDER BY created, name")  # noqa: S608 - our own names
+        return [KeyRow(**_named(_LISTED, row)) for row in rows]
+
+    async def any_keys(self) -> bool:
+        return bool(await self._database.rows("SELECT 1 FROM gateway_keys LIMIT 1"))
+
+    async def grant(self, digest: str) -> Grant | None:
+        rows = await self._database.rows(
+            f"SELECT {_GRANT} FROM gateway_keys WHERE digest = ? AND revoked IS NULL",  # noqa: S608 - our own names
+            (digest,),
+        )
+        return Grant(**_named(_GRANT, rows[0])) if rows else None
+
+    async def spent(self, name: str) -> float:
+        rows = await self._database.rows("SELECT spent FROM gateway_keys WHERE name = ?", (name,))
+        return float(rows[0][0]) if rows else 0.0
+
+    # ── usage ──
+
+    async def add(self, entries: Sequence[Entry]) -> None:
+        # In one order for everybody: two that add up the same keys never wait for each other in a circle.
+        ordered = sorted(entries, key=lambda entry: (entry.key, entry.id))
+        await self._database.add([msgspec.structs.astuple(entry) for entry in ordered])
+
+    async def usage(self, since: float = 0.0, by: Sequence[Group] = ("key", "model")) -> list[UsageRow]:
+        told = [column for group in by for column in _COLUMNS[group]]
+        columns = ", ".join(column if column in told else "''" for column in ("key", "upstream", "target", "day"))
+        order = f"GROUP BY {', '.join(told)} ORDER BY {', '.join(told)}" if told else "HAVING count(*) > 0"
+        rows = await self._database.rows(
+            f"SELECT {columns}, count(*), sum(CASE WHEN status >= 400 THEN 1 ELSE 0 END), "  # noqa: S608 - our own names
+            "CAST(coalesce(sum(input), 0) AS BIGINT), CAST(coalesce(sum(output), 0) AS BIGINT), "
+            f"CAST(coalesce(sum(cost), 0) AS DOUBLE PRECISION) FROM gateway_usage WHERE time >= ? {order}",
+            (since,),
+        )
+        names = UsageRow.__struct_fields__
+        return [UsageRow(**dict(zip(names, row, strict=True))) for row in rows]
+
+    # ── responses ──
+
+    async def keep(self, kept: Kept) -> None:
+        await self._database.rows(
+            "INSERT INTO gateway_responses VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+            "previous = excluded.previous, input = excluded.input, response = excluded.response",
+            (kept.id, kept.owner, kept.previous, time.time(), kept.input, kept.response),
+        )
+        self._keeping += 1
+        if self._keeping % _PRUNED_EVERY:
+            return
+        await self._database.rows(
+            "DELETE FROM gateway_responses WHERE id IN "
+            "(SELECT id FROM gateway_responses ORDER BY created DESC LIMIT ? OFFSET ?)",
+            (_NO_LIMIT, self._most),
+        )
+
+    async def kept(self, id: str, owner: str) -> Kept | None:
+        rows = await self._database.rows(
+            "SELECT id, owner, previous, input, response FROM gateway_responses WHERE id = ? AND owner = ?", (id, owner)
+        )
+        return Kept(*rows[0]) if rows else None
+
+    async def chain(self, id: str, owner: str) -> list[Kept]:
+        return [Kept(*row[:5]) for row in await self._database.rows(_CHAIN, (id, owner))]
+
+    async def forget(self, id: str, owner: str) -> bool:
+        gone = "DELETE FROM gateway_responses WHERE id = ? AND owner = ? RETURNING id"
+        return bool(await self._database.rows(gone, (id, owner)))
+
+
+def _named(columns: str, row: Row) -> dict[str, Any]:
+    fields = dict(zip(columns.split(", "), row, strict=True))
+    fields["models"] = tuple(msgspec.json.decode(fields["models"]))
+    return fields

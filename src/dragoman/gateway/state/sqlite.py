@@ -1,0 +1,206 @@
+"""SQLite: a file that all processes of one machine may share, or memory.
+
+Of a file, what is read is read at once (readers never wait), and what is written is written in a thread: a writer
+waits for other writers, and the event loop should not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+from dragoman.gateway.state.base import Exceeded, Grant, Ticket, Timing, Unavailable
+from dragoman.gateway.state.sql import ENTRY, SCHEMA, Conflict, Row
+
+_PATIENCE = 5.0
+"""Seconds that a writer waits for others."""
+_METERS = (
+    "CREATE TABLE IF NOT EXISTS gateway_meters (key TEXT PRIMARY KEY, arrivals BIGINT NOT NULL)",
+    """
+    CREATE TABLE IF NOT EXISTS gateway_arrivals (
+      key TEXT NOT NULL, slot BIGINT NOT NULL, time DOUBLE PRECISION NOT NULL, PRIMARY KEY (key, slot)) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS gateway_leases (
+      lease TEXT PRIMARY KEY, key TEXT NOT NULL, until DOUBLE PRECISION NOT NULL) WITHOUT ROWID
+    """,
+    "CREATE INDEX IF NOT EXISTS gateway_leases_by_key ON gateway_leases (key)",
+    """
+    CREATE TABLE IF NOT EXISTS gateway_tokens (
+      key TEXT NOT NULL, second BIGINT NOT NULL, tokens BIGINT NOT NULL, PRIMARY KEY (key, second)) WITHOUT ROWID
+    """,
+)
+_ADD = f"INSERT INTO gateway_usage ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - our own names
+_SPEND = "UPDATE gateway_keys SET spent = spent + ? WHERE name = ?"
+_KEY, _COST = 3, 13
+"""Where they stand in a row of usage."""
+
+Result = TypeVar("Result")
+
+
+class SqliteDatabase:
+    """Raises `sqlite3.Error` when there is no such file and cannot be."""
+
+    def __init__(self, file: str = "") -> None:
+        self.shared = bool(file)
+        self._writer = _connected(file)
+        for statement in (*SCHEMA, *_METERS):
+            self._writer.execute(statement)
+        self._reader = _connected(file) if file else self._writer
+        self._thread = ThreadPoolExecutor(1, "gateway-database") if file else None
+
+    async def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        if statement.lstrip().startswith(("SELECT", "WITH")):
+            with _problems():
+                return self._reader.execute(statement, values).fetchall()
+        return await self.write(lambda: self._writer.execute(statement, values).fetchall())
+
+    async def add(self, entries: Sequence[Row]) -> None:
+        def work() -> None:
+            with self.transaction() as writer:
+                for entry in entries:
+                    if writer.execute(_ADD, entry).rowcount and entry[_KEY] and entry[_COST]:
+                        writer.execute(_SPEND, (entry[_COST], entry[_KEY]))
+
+        await self.write(work)
+
+    async def write(self, work: Callable[[], Result]) -> Result:
+        with _problems():
+            if self._thread is None:
+                return work()
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._writer
+        except BaseException:
+            self._writer.execute("ROLLBACK")
+            raise
+        self._writer.execute("COMMIT")
+
+    async def close(self) -> None:
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.shutdown)
+            self._reader.close()
+        self._writer.close()
+
+
+def _connected(file: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        file or ":memory:", isolation_level=None, timeout=_PATIENCE, check_same_thread=not file
+    )
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    return connection
+
+
+@contextmanager
+def _problems() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise Conflict(str(error)) from error
+    except sqlite3.Error as error:  # somebody writes for very long, or the disk is full
+        raise Unavailable(f"SQLite: {error}") from error
+
+
+class SqliteMeters:
+    """Limits of all processes that share a file."""
+
+    def __init__(self, database: SqliteDatabase, timing: Timing | None = None) -> None:
+        self._database = database
+        self._timing = timing or Timing()
+        self._held: set[str] = set()
+
+    async def enter(self, grant: Grant) -> Ticket:
+        lease = secrets.token_hex(8) if grant.concurrent is not None else ""
+
+        def work() -> None:
+            with self._database.transaction() as writer:
+                self._enter(writer, grant, lease)
+
+        await self._database.write(work)
+        if lease:  # whoever is stopped before this leaves a lease that nobody keeps up
+            self._held.add(lease)
+        return Ticket(grant.name, lease, grant.tokens_per_minute is not None)
+
+    def _enter(self, writer: sqlite3.Connection, grant: Grant, lease: str) -> None:
+        now, key = time.time(), grant.name
+        self._check_tokens(writer, grant, now)
+        if grant.concurrent is not None:
+            writer.execute("DELETE FROM gateway_leases WHERE key = ? AND until <= ?", (key, now))
+            (working,) = writer.execute("SELECT count(*) FROM gateway_leases WHERE key = ?", (key,)).fetchone()
+            if working >= grant.concurrent:
+                raise Exceeded("concurrent", 1.0)
+        if grant.requests_per_minute is not None:
+            self._arrive(writer, key, grant.requests_per_minute, now)
+        if lease:
+            writer.execute("INSERT INTO gateway_leases VALUES (?, ?, ?)", (lease, key, now + self._timing.lease))
+
+    def _arrive(self, writer: sqlite3.Connection, key: str, most: int, now: float) -> None:
+        """A ring of as many arrivals as a minute may have: the one to be overwritten must be older than a minute."""
+        row = writer.execute("SELECT arrivals FROM gateway_meters WHERE key = ?", (key,)).fetchone()
+        slot = (row[0] if row else 0) % most if most > 0 else 0
+        before = writer.execute("SELECT time FROM gateway_arrivals WHERE key = ? AND slot = ?", (key, slot)).fetchone()
+        oldest = now if most <= 0 else before[0] if before else None
+        if oldest is not None and now - oldest < self._timing.window:
+            raise Exceeded("requests", oldest + self._timing.window - now)
+        writer.execute(
+            "INSERT INTO gateway_arrivals VALUES (?, ?, ?) ON CONFLICT (key, slot) DO UPDATE SET time = excluded.time",
+            (key, slot, now),
+        )
+        writer.execute(
+            "INSERT INTO gateway_meters VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET arrivals = arrivals + 1", (key,)
+        )
+
+    def _check_tokens(self, writer: sqlite3.Connection, grant: Grant, now: float) -> None:
+        if grant.tokens_per_minute is None:
+            return
+        values = (grant.name, now - self._timing.window)
+        writer.execute("DELETE FROM gateway_tokens WHERE key = ? AND second <= ?", values)
+        tokens, oldest = writer.execute(
+            "SELECT coalesce(sum(tokens), 0), min(second) FROM gateway_tokens WHERE key = ?", (grant.name,)
+        ).fetchone()
+        if tokens >= grant.tokens_per_minute:
+            raise Exceeded("tokens", (now if oldest is None else oldest) + self._timing.window - now)
+
+    async def leave(self, ticket: Ticket, tokens: int) -> None:
+        self._held.discard(ticket.lease)
+        counted = tokens if ticket.counts_tokens else 0
+        if not ticket.lease and not counted:
+            return
+
+        def work() -> None:
+            with self._database.transaction() as writer:
+                writer.execute("DELETE FROM gateway_leases WHERE lease = ?", (ticket.lease,))
+                if counted:
+                    writer.execute(
+                        "INSERT INTO gateway_tokens VALUES (?, ?, ?) ON CONFLICT (key, second) "
+                        "DO UPDATE SET tokens = tokens + excluded.tokens",
+                        (ticket.key, int(time.time()), counted),
+                    )
+
+        await self._database.write(work)
+
+    async def beat(self) -> None:
+        if not self._held:
+            return
+        until = time.time() + self._timing.lease
+        held = [(until, lease) for lease in self._held]
+
+        def work() -> None:
+            with self._database.transaction() as writer:
+                writer.executemany("UPDATE gateway_leases SET until = ? WHERE lease = ?", held)
+
+        await self._database.write(work)
+
+    async def close(self) -> None:
+        """Whoever opened the database closes it."""
