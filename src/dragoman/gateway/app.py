@@ -19,13 +19,13 @@ from dragoman.gateway.catalogue import ONE, SHAPES, Catalogue, Listed
 from dragoman.gateway.config import Config
 from dragoman.gateway.counting import COUNTERS, estimate
 from dragoman.gateway.doors import Door, Operation, find_door
-from dragoman.gateway.ledger import Kept
 from dragoman.gateway.questions import Question, count_call, peek, with_model_inside
 from dragoman.gateway.records import Log, Metrics, Record, cost_of
 from dragoman.gateway.relay import Failed, Flowing, Relay, Whole, loss_headers, refuse
 from dragoman.gateway.responses import Background, Keeping, Noted, Responses, UnknownResponse, input_items
 from dragoman.gateway.routing import NoSuchModel, Plan, Router
 from dragoman.gateway.server import Exchange, Gone
+from dragoman.gateway.state.base import Kept, Unavailable
 from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.wires import WIRES
 from dragoman.gateway.wording import bad_request, no_model, no_path, not_read
@@ -35,6 +35,7 @@ _JSON = {"content-type": "application/json"}
 _TEXT = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
 _CANCELLED = 499
 _OLLAMA_VERSION = "0.12.0"
+_AWAY = Failure("overloaded", "The gateway cannot reach its database of keys and limits.", 503, retry_after=2.0)
 _encode = msgspec.json.encode
 
 
@@ -110,6 +111,9 @@ class Gateway:
             self.refused(exchange, record, not_read(error))
         except (Denied, BadBody, UnknownResponse) as error:
             self.refused(exchange, record, error.failure)
+        except Unavailable as error:
+            self.log.event("database_away", id=record.id, error=str(error))
+            self.refused(exchange, record, _AWAY)
         except Failed as failed:
             self._failed(exchange, record, failed)
         except Gone:
@@ -120,11 +124,7 @@ class Gateway:
             self.refused(exchange, record, Failure("server", "Something broke in the gateway.", 500))
 
     def done(self, record: Record) -> None:
-        record.seconds = time.perf_counter() - record.started
-        prices = self.config.prices
-        price = prices.get(f"{record.upstream}/{record.target}") or prices.get(record.target) if prices else None
-        if record.usage is not None and price is not None:
-            record.cost = cost_of(record.usage, price)
+        self._measure(record)
         if record.held is not None:
             record.held.ended()
             record.held = None
@@ -132,6 +132,18 @@ class Gateway:
             self.metrics.add(record)
             self.access.account(record)
             self.log.request(record)
+
+    def _measure(self, record: Record) -> None:
+        record.seconds = time.perf_counter() - record.started
+        prices = self.config.prices
+        price = prices.get(f"{record.upstream}/{record.target}") or prices.get(record.target) if prices else None
+        if record.usage is not None and price is not None:
+            record.cost = cost_of(record.usage, price)
+
+    async def _settle(self, visitor: Visitor, record: Record) -> None:
+        """An answer ends when its cost is written: what a client has heard to its end is never lost."""
+        self._measure(record)
+        await visitor.settle(record)
 
     def refused(self, exchange: Exchange, record: Record, failure: Failure) -> None:
         record.failure = failure.kind
@@ -150,10 +162,10 @@ class Gateway:
 
     # ── generating ──
 
-    def admitted(self, door: Door, exchange: Exchange, record: Record) -> Visitor:
+    async def admitted(self, door: Door, exchange: Exchange, record: Record) -> Visitor:
         """Who asks. Bodies that were not read are refused here too, in the client's words."""
         self._check_page(exchange)
-        visitor = self.access.visitor(door.format, exchange.head)
+        visitor = await self.access.visitor(door.format, exchange.head)
         record.key = visitor.name
         if exchange.problem is not None:
             raise BadBody(bad_request(exchange.problem))
@@ -208,44 +220,65 @@ class Gateway:
         return plan
 
     async def generate(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = self.admitted(door, exchange, record)
+        visitor = await self.admitted(door, exchange, record)
         question = self.question(door, exchange, record)
         plan = self.planned(visitor, question, record)
-        keeping = self.responses.begin(question, plan, visitor.name) if door.format == Responses.format else None
+        keeping = await self.responses.begin(question, plan, visitor.name) if door.format == Responses.format else None
         if self.metrics.in_flight > self.config.server.max_requests:
             words = "The gateway has more requests under way than it may."
             raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
-        with visitor.working():
+        await visitor.enter()
+        try:
             if keeping is not None and keeping.in_background:
-                self._later(keeping, plan, exchange, record)
+                await self._later(visitor, keeping, plan, exchange, record)
                 return
             begun = await self.relay.ask(keeping.question if keeping else question, plan, record)
             record.first_byte = time.perf_counter() - record.started
             if record.held is not None:
                 record.held.began_to_answer()
             if isinstance(begun, Whole):
-                self._put_whole(begun, exchange, record, keeping)
+                await self._put_whole(visitor, begun, exchange, record, keeping)
             else:
-                await self._put_stream(begun, exchange, record, keeping)
+                await self._put_stream(visitor, begun, exchange, record, keeping)
+        finally:
+            visitor.leave()
 
-    def _put_whole(self, whole: Whole, exchange: Exchange, record: Record, keeping: Keeping | None) -> None:
+    async def _put_whole(
+        self, visitor: Visitor, whole: Whole, exchange: Exchange, record: Record, keeping: Keeping | None
+    ) -> None:
         if not whole.prepared.same:
             record.losses += whole.encoded.losses
-        content = whole.encoded.content if keeping is None else keeping.keep(whole.encoded.content)
+        content = whole.encoded.content if keeping is None else await keeping.keep(whole.encoded.content)
         record.status = whole.status
-        exchange.send(whole.status, {**_JSON, **whole.headers, **_marks(record)}, content)
         if whole.completion is not None:
             record.usage = whole.completion.usage
             self._note(whole, whole.completion.id, record, keeping)
+        if visitor.grant is not None:
+            await self._settle(visitor, record)
+        exchange.send(whole.status, {**_JSON, **whole.headers, **_marks(record)}, content)
 
-    async def _put_stream(self, flowing: Flowing, exchange: Exchange, record: Record, keeping: Keeping | None) -> None:
+    async def _put_stream(
+        self, visitor: Visitor, flowing: Flowing, exchange: Exchange, record: Record, keeping: Keeping | None
+    ) -> None:
         question, translator = flowing.prepared.question, flowing.translator
         record.status = 200
         kind = "application/json" if question.options.get("array") else question.wire.stream_type
         headers = {"content-type": kind, "cache-control": "no-cache", **flowing.headers, **_marks(record)}
+
+        async def ending() -> None:
+            record.usage = translator.completion.usage
+            if translator.failure is not None:
+                record.failure = translator.failure.kind
+            if keeping is not None:
+                await keeping.keep_streamed()
+            if visitor.grant is not None:
+                await self._settle(visitor, record)
+
+        waits = keeping is not None or visitor.grant is not None
         try:
             exchange.start(200, headers, flowing.first)
-            await self.relay.stream(flowing, exchange, None if keeping is None else keeping.heard)
+            heard = None if keeping is None else keeping.heard
+            await self.relay.stream(flowing, exchange, heard, ending if waits else None)
         finally:
             flowing.release()
             completion = translator.completion
@@ -254,16 +287,20 @@ class Gateway:
             if translator.failure is not None:
                 record.failure, record.error = translator.failure.kind, translator.failure.message
             self._note(flowing, completion.id, record, keeping)
-            if keeping is not None:
-                keeping.keep_streamed()
+            if keeping is not None:  # also for a client that left with the last event
+                await keeping.keep_streamed()
 
     def _note(self, begun: Whole | Flowing, id: str | None, record: Record, keeping: Keeping | None) -> None:
         if begun.prepared.same and keeping is None and record.client == Responses.format:
             self.responses.note(id, begun.prepared.channel, record.key)
 
-    def _later(self, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record) -> None:
+    async def _later(
+        self, visitor: Visitor, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record
+    ) -> None:
         """Answered now with a promise, and in truth when it is there."""
         background = Background(keeping, plan.route)
+        promise = await background.promised()
+        worker = visitor.handed_over()
         held, record.held = record.held, None
 
         async def work() -> None:
@@ -274,25 +311,27 @@ class Gateway:
                 begun = await self.relay.ask(keeping.question, plan, later)
                 assert isinstance(begun, Whole)  # noqa: S101 - it was not asked to stream
                 later.status, later.usage = begun.status, begun.completion.usage if begun.completion else None
-                background.completed(begun.encoded.content)
+                await self._settle(worker, later)
+                await background.completed(begun.encoded.content)
             except Failed as failed:
                 later.status, later.failure = failed.failure.status or 500, failed.failure.kind
-                background.failed(failed.failure)
+                await background.failed(failed.failure)
             except asyncio.CancelledError:
                 later.status, later.failure = _CANCELLED, "cancelled"
-                background.cancelled()
+                await background.cancelled()
             finally:
+                worker.leave()
                 self.done(later)
 
         self.responses.start(background, work())
         record.operation = "response"
         record.status = 200
-        exchange.send(200, {**_JSON, **_marks(record)}, background.promise)
+        exchange.send(200, {**_JSON, **_marks(record)}, promise)
 
     # ── counting ──
 
     async def count(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = self.admitted(door, exchange, record)
+        visitor = await self.admitted(door, exchange, record)
         question = self.question(door, exchange, record)
         plan = self.planned(visitor, question, record)
         candidate = plan.candidates[0]
@@ -310,16 +349,16 @@ class Gateway:
     # ── what there is ──
 
     async def models(self, door: Door, exchange: Exchange, record: Record) -> None:
-        self.admitted(door, exchange, record)
+        await self.admitted(door, exchange, record)
         self._put(exchange, record, SHAPES[door.format](await self.catalogue.models()))
 
     async def model(self, door: Door, exchange: Exchange, record: Record) -> None:
-        self.admitted(door, exchange, record)
+        await self.admitted(door, exchange, record)
         self.router.plan(door.model, door.format)
         self._put(exchange, record, ONE[door.format](Listed(door.model, "dragoman")))
 
     async def show(self, door: Door, exchange: Exchange, record: Record) -> None:
-        self.admitted(door, exchange, record)
+        await self.admitted(door, exchange, record)
         asked = msgspec.json.decode(exchange.body or b"{}")
         name = asked.get("model") or asked.get("name") if isinstance(asked, dict) else None
         if not isinstance(name, str):
@@ -341,7 +380,7 @@ class Gateway:
         self._put(exchange, record, {"status": "ok", "in_flight": self.metrics.in_flight - 1, "upstreams": breakers})
 
     async def tell_metrics(self, door: Door, exchange: Exchange, record: Record) -> None:
-        self.admitted(door, exchange, record)
+        await self.admitted(door, exchange, record)
         breakers = {upstream.name: upstream.breaker.state for upstream in self.router.opened()}
         record.status = 200
         exchange.send(200, _TEXT, self.metrics.text(breakers).encode())
@@ -353,8 +392,8 @@ class Gateway:
     # ── responses that are kept ──
 
     async def response(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = self.admitted(door, exchange, record)
-        found = self.responses.find(door.id, visitor.name)
+        visitor = await self.admitted(door, exchange, record)
+        found = await self.responses.find(door.id, visitor.name)
         if isinstance(found, Noted):
             await self._elsewhere(found, exchange, record)
             return
@@ -362,25 +401,25 @@ class Gateway:
         exchange.send(200, {**_JSON, "x-request-id": record.id}, found.response)
 
     async def delete_response(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = self.admitted(door, exchange, record)
-        found = self.responses.find(door.id, visitor.name)
+        visitor = await self.admitted(door, exchange, record)
+        found = await self.responses.find(door.id, visitor.name)
         if isinstance(found, Noted):
             await self._elsewhere(found, exchange, record)
             return
-        self.responses.ledger.forget(door.id, visitor.name)
+        await self.responses.store.forget(door.id, visitor.name)
         self._put(exchange, record, {"id": door.id, "object": "response", "deleted": True})
 
     async def input_items(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = self.admitted(door, exchange, record)
-        found = self.responses.find(door.id, visitor.name)
+        visitor = await self.admitted(door, exchange, record)
+        found = await self.responses.find(door.id, visitor.name)
         if isinstance(found, Noted):
             await self._elsewhere(found, exchange, record)
             return
-        self._put(exchange, record, input_items(list(self.responses.ledger.chain(door.id, visitor.name))))
+        self._put(exchange, record, input_items(await self.responses.store.chain(door.id, visitor.name)))
 
     async def cancel_response(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = self.admitted(door, exchange, record)
-        found = self.responses.find(door.id, visitor.name)
+        visitor = await self.admitted(door, exchange, record)
+        found = await self.responses.find(door.id, visitor.name)
         if isinstance(found, Noted):
             await self._elsewhere(found, exchange, record)
             return

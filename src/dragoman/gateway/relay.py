@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec import Struct, structs
@@ -177,8 +177,17 @@ class Relay:
 
     # ── answering ──
 
-    async def stream(self, flowing: Flowing, exchange: Exchange, heard: Callable[[bytes], None] | None) -> None:
-        """Each piece leaves as it comes. Whoever goes away, upstream or client, ends it for the other at once."""
+    async def stream(
+        self,
+        flowing: Flowing,
+        exchange: Exchange,
+        heard: Callable[[bytes], None] | None,
+        ending: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Each piece leaves as it comes. Whoever goes away, upstream or client, ends it for the other at once.
+
+        `ending` is waited for before the answer ends.
+        """
         response, translator = flowing.response, flowing.translator
         feed, write = translator.feed, exchange.write
         try:
@@ -198,6 +207,8 @@ class Relay:
         last = translator.close()
         if heard is not None:
             heard(last)
+        if ending is not None:
+            await ending()
         exchange.finish(last)
 
     async def forward(self, prepared: Prepared, upstream: Upstream) -> Refusal:

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from dragoman.drivers.remote import Channel
-from dragoman.gateway.ledger import Kept, SqliteLedger
 from dragoman.gateway.questions import Question
 from dragoman.gateway.routing import Plan
+from dragoman.gateway.state.base import Kept, Store, Unavailable
 from dragoman.ir import Failure
 
 FORMAT = "openai-responses"
@@ -99,22 +99,30 @@ class Keeping:
                 return bytes(_object(rest.partition(b"\n")[0])["response"])
         return None
 
-    def keep(self, response: bytes) -> bytes:
-        """The answer as it is kept, and as it is told where it is not streamed."""
+    async def keep(self, response: bytes, *, surely: bool = False) -> bytes:
+        """The answer as it is kept, and as it is told where it is not streamed.
+
+        One that is there already is told also when the database is away.
+        """
         fields = _object(response)
         repeated = {name: self._asked[name] for name in _REPEATED if name in self._asked}
         whole = _encode({**fields, **repeated, "store": self.stores})
         if self.stores:
             id = str(msgspec.json.decode(fields["id"]))
             previous = self.question.known.previous_response_id
-            self._responses.ledger.keep(Kept(id, self._owner, previous, _encode(self._own_input), whole))
+            try:
+                await self._responses.store.keep(Kept(id, self._owner, previous, _encode(self._own_input), whole))
+            except Unavailable:
+                if surely:
+                    raise
         return whole
 
-    def keep_streamed(self) -> None:
+    async def keep_streamed(self) -> None:
         """A stream that broke off leaves nothing to follow."""
         response = self.completed()
+        self._last = b""
         if response is not None:
-            self.keep(response)
+            await self.keep(response)
 
     @property
     def in_background(self) -> bool:
@@ -135,9 +143,11 @@ class Background:
         self.id = f"resp_{secrets.token_hex(16)}"
         self._keeping = keeping
         self._promised = {"id": self.id, "object": "response", "created_at": int(time.time()), "model": model}
-        self.promise = self._told("in_progress")
 
-    def _told(self, status: str, error: Mapping[str, str] | None = None) -> bytes:
+    async def promised(self) -> bytes:
+        return await self._told("in_progress", surely=True)
+
+    async def _told(self, status: str, error: Mapping[str, str] | None = None, *, surely: bool = False) -> bytes:
         more: dict[str, object] = {
             "status": status,
             "error": error,
@@ -145,23 +155,23 @@ class Background:
             "output": [],
             "usage": None,
         }
-        return self._keeping.keep(_encode({**self._promised, **more}))
+        return await self._keeping.keep(_encode({**self._promised, **more}), surely=surely)
 
-    def completed(self, response: bytes) -> None:
-        self._keeping.keep(_encode({**_object(response), "id": self.id}))
+    async def completed(self, response: bytes) -> None:
+        await self._keeping.keep(_encode({**_object(response), "id": self.id}))
 
-    def failed(self, failure: Failure) -> None:
-        self._told("failed", {"code": failure.code or "server_error", "message": failure.message})
+    async def failed(self, failure: Failure) -> None:
+        await self._told("failed", {"code": failure.code or "server_error", "message": failure.message})
 
-    def cancelled(self) -> None:
-        self._told("cancelled")
+    async def cancelled(self) -> None:
+        await self._told("cancelled")
 
 
 class Responses:
     format = FORMAT
 
-    def __init__(self, ledger: SqliteLedger) -> None:
-        self.ledger = ledger
+    def __init__(self, store: Store) -> None:
+        self.store = store
         self._noted: OrderedDict[str, Noted] = OrderedDict()
         self._working: dict[str, asyncio.Task[None]] = {}
 
@@ -176,7 +186,7 @@ class Responses:
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
-            return self.ledger.kept(kept.id, kept.owner) or kept
+            return await self.store.kept(kept.id, kept.owner) or kept
         if msgspec.json.decode(kept.response).get("background") is not True:
             words = "Cannot cancel a synchronous response."
             raise UnknownResponse(Failure("invalid_request", words, 400, raw_type="invalid_request_error"))
@@ -189,11 +199,11 @@ class Responses:
         if tasks:
             await asyncio.wait(tasks)
 
-    def begin(self, question: Question, plan: Plan, owner: str) -> Keeping | None:
+    async def begin(self, question: Question, plan: Plan, owner: str) -> Keeping | None:
         """None: the upstream keeps its own state, and the request does not follow an answer that we keep."""
         previous = question.known.previous_response_id
         native = plan.candidates[0].upstream.channel.provider.format == FORMAT
-        chain = [] if previous is None else list(self.ledger.chain(previous, owner))
+        chain = [] if previous is None else await self.store.chain(previous, owner)
         if native and not chain:
             return None
         if previous is not None and not chain:
@@ -214,8 +224,8 @@ class Responses:
             if len(self._noted) > _MOST_NOTED:
                 self._noted.popitem(last=False)
 
-    def find(self, id: str, owner: str) -> Kept | Noted:
-        kept = self.ledger.kept(id, owner)
+    async def find(self, id: str, owner: str) -> Kept | Noted:
+        kept = await self.store.kept(id, owner)
         if kept is not None:
             return kept
         noted = self._noted.get(id)

@@ -21,15 +21,15 @@ from dragoman.gateway.access import Access
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.config import Config, ConfigError, read_config
-from dragoman.gateway.ledger import SqliteLedger
 from dragoman.gateway.records import Log, Silence
 from dragoman.gateway.responses import Responses
 from dragoman.gateway.routing import Router
 from dragoman.gateway.server import Application, Server, ServerLimits
+from dragoman.gateway.state.ledger import Ledger
+from dragoman.gateway.state.opening import open_ledger
 from dragoman.gateway.wires import WIRES
 from dragoman.streams import StreamDecoder, StreamEncoder
 
-_WRITTEN_EVERY = 1.0
 # Where a simulator of each provider's API stands under the address of `dragoman sim`.
 _SIMULATED: Mapping[str, str] = {
     "openai": "/openai/v1",
@@ -119,14 +119,15 @@ async def serving(
 ) -> AsyncIterator[Running]:
     """A gateway that serves until the block is left."""
     config = setting.config.server
-    ledger = SqliteLedger(config.database)
+    ledger = await open_ledger(config, setting.environment)
     access = Access(config.keys, setting.environment, ledger)
     check_exposure(config.host, access)
     router = setting.router(setting.config)
     for format in WIRES:  # now, and not while the first client waits
         warm(format)
     told = log or (Silence() if config.log == "off" else Log())
-    responses = Responses(ledger)
+    ledger.problem = lambda words: told.event("database_away", error=words)
+    responses = Responses(ledger.store)
     capture = Capture() if config.page and front is not None else None
     gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
     fronts = AsyncExitStack()
@@ -138,26 +139,21 @@ async def serving(
     await server.listen(bound)
     host, port = bound.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    writing = asyncio.ensure_future(_write_now_and_then(ledger))
+    tending = asyncio.ensure_future(ledger.tend())
     try:
         yield Running(gateway, server, f"http://{shown}:{port}", ledger, setting)
     finally:
         await fronts.aclose()  # first: streams to pages do not end by themselves
         await server.close(config.drain_seconds)
-        writing.cancel()
+        tending.cancel()
         await responses.close()
         await gateway.close()
-        ledger.close()
-
-
-async def _write_now_and_then(ledger: SqliteLedger) -> None:
-    while True:
-        await asyncio.sleep(_WRITTEN_EVERY)
-        ledger.flush()
+        await asyncio.wait([tending])
+        await ledger.close()
 
 
 class Running:
-    def __init__(self, gateway: Gateway, server: Server, url: str, ledger: SqliteLedger, setting: Setting) -> None:
+    def __init__(self, gateway: Gateway, server: Server, url: str, ledger: Ledger, setting: Setting) -> None:
         self.gateway = gateway
         self.server = server
         self.url = url

@@ -30,6 +30,7 @@ class Ledger:
         self._grants: dict[str, tuple[float, Grant | None]] = {}
         self._waiting: deque[Entry] = deque()
         self._writing = asyncio.Lock()
+        self._hurry = asyncio.Event()
         self.locked = False
         """Whether there are keys, as far as is known; once there are, it stays so."""
         self.dropped = 0
@@ -48,7 +49,10 @@ class Ledger:
         loop = asyncio.get_running_loop()
         beaten = loop.time()
         while True:
-            await asyncio.sleep(min(_WRITTEN_EVERY, self._timing.beat))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(_WRITTEN_EVERY, self._timing.beat)):
+                    await self._hurry.wait()
+            self._hurry.clear()
             try:
                 if loop.time() - beaten >= self._timing.beat * 0.9:
                     beaten = loop.time()
@@ -93,15 +97,17 @@ class Ledger:
     # ── usage ──
 
     def add(self, entry: Entry) -> None:
-        """Written soon, together with others."""
+        """Written soon, together with others; at once what a key has spent, as other gateways have to know it."""
         self._waiting.append(entry)
+        if entry.key and entry.cost:
+            self._hurry.set()
         if len(self._waiting) > _MOST_WAITING:
             self._waiting.popleft()
             self.dropped += 1
 
     async def settle(self, entry: Entry) -> None:
         """Written when this returns, unless the database is away: then it is written later."""
-        self.add(entry)
+        self._waiting.append(entry)
         try:
             async with asyncio.timeout(_WRITING):
                 await self.flush()
