@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.gateway.access import Access, Grant, digest_of
+from dragoman.gateway.access import Access, digest_of
 from dragoman.gateway.config import Config, ConfigError
 from dragoman.gateway.http11 import BadRequest, Chunks, parse_head
-from dragoman.gateway.ledger import SqliteLedger
 from dragoman.gateway.server import ServerLimits
 from dragoman.gateway.serving import check_exposure, simulators_at
 from dragoman.sim.server import Simulator
@@ -260,37 +259,6 @@ def test_keys_are_told_to_nobody(dragoman_simulator: Simulator) -> None:
         log = json.dumps(gateway.log.lines)
     everything = log + "".join(got.body.decode() + str(got.headers) for got in told)
     assert "secret-key" not in everything
-
-
-@promise("gateway:keys", "gateway:limits")
-def test_virtual_keys(dragoman_simulator: Simulator, tmp_path: Path) -> None:
-    file = tmp_path / "gateway.db"
-    ledger = SqliteLedger(str(file))
-    ledger.create(Grant(name="ada", digest=digest_of("k-ada"), models=("anthropic/*",)))
-    ledger.create(Grant(name="old", digest=digest_of("k-old"), expires=time.time() - 1))
-    ledger.create(Grant(name="slow", digest=digest_of("k-slow"), requests_per_minute=2))
-    ledger.create(Grant(name="poor", digest=digest_of("k-poor"), budget=0.000001))
-    text = f'[server]\ndatabase = "{file}"\n[prices."claude-sonnet-5"]\ninput = 3\noutput = 15\n'
-    with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
-
-        def status(key: str, model: str = "anthropic/claude-sonnet-5") -> int:
-            headers = {"authorization": f"Bearer {key}"}
-            return send(gateway.url, "/v1/chat/completions", chat(model), headers).status
-
-        assert (status("k-ada"), status("k-ada", "gemini/gemini-3.6-flash")) == (200, 404)
-        assert (status("k-old"), status("k-nobody")) == (401, 401)
-        assert [status("k-slow") for _ in range(3)] == [200, 200, 429]
-        assert status("k-poor") == 200
-        gateway.requests(8)
-        assert status("k-poor") == 402
-        ledger.revoke("ada")
-        time.sleep(2.1)
-        assert status("k-ada") == 401
-    rows = {row.key: row for row in ledger.usage() if row.key and row.upstream}
-    assert rows["slow"].requests == 2
-    assert rows["poor"].cost > 0
-    assert b"k-ada" not in file.read_bytes()
-    ledger.close()
 
 
 # ── doors ──

@@ -7,30 +7,39 @@ from pathlib import Path
 
 from dragoman.cli.problems import CommandError
 
-SUMMARY = "tokens and cost by key and model"
+SUMMARY = "tokens and cost by key, model and day"
 DESCRIPTION = "Adds up the requests that `dragoman serve` has written to its database."
 EXAMPLES = """\
 examples:
   dragoman usage --database gateway.db --days 7
+  dragoman usage --database postgresql://me@db.example.com/gateway --by day --by key --json
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--database", type=Path, metavar="FILE", help="SQLite file (default: that of the configuration)"
+        "--database", metavar="ADDRESS", help="SQLite file or postgresql://… (default: that of the configuration)"
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file that names the database")
     parser.add_argument("--days", type=float, help="how far back (default: all)")
+    parser.add_argument(
+        "--by",
+        action="append",
+        default=[],
+        choices=("key", "model", "day"),
+        help="what to tell apart; may be given again (default: key and model)",
+    )
     parser.add_argument("--json", action="store_true", help="one line of JSON for each row")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.gateway import commands
+    import asyncio
+
+    from dragoman.gateway import bookkeeping
     from dragoman.gateway.config import ConfigError
 
     try:
-        database = commands.database_of(arguments.database, arguments.config)
-        lines = commands.usage(database, days=arguments.days, as_json=arguments.json)
+        lines = asyncio.run(bookkeeping.usage(arguments))
     except ConfigError as error:
         raise CommandError(str(error)) from None
     for line in lines:

@@ -92,7 +92,7 @@ class Visitor:
     def handed_over(self) -> Visitor:
         """Who works on when this request has its answer, with its place."""
         other = Visitor(self._access, self.grant, self._format)
-        other._ticket, self._ticket = self._ticket, None  # noqa: SLF001 - another of our kind
+        other._ticket, self._ticket = self._ticket, None
         return other
 
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Raw
 
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import DecodeError, ProviderError
@@ -19,6 +20,7 @@ from dragoman.gateway.catalogue import ONE, SHAPES, Catalogue, Listed
 from dragoman.gateway.config import Config
 from dragoman.gateway.counting import COUNTERS, estimate
 from dragoman.gateway.doors import Door, Operation, find_door
+from dragoman.gateway.gathering import health_of_all, metrics_of_all
 from dragoman.gateway.questions import Question, count_call, peek, with_model_inside
 from dragoman.gateway.records import Log, Metrics, Record, cost_of
 from dragoman.gateway.relay import Failed, Flowing, Relay, Whole, loss_headers, refuse
@@ -54,6 +56,8 @@ class Gateway:
         self.catalogue = Catalogue(router)
         self.metrics = Metrics()
         self.relay = Relay()
+        self.siblings: Callable[[str], Awaitable[list[bytes]]] | None = None
+        """Asks the other workers, where there are any."""
         self._retiring: set[asyncio.Future[None]] = set()
 
     @property
@@ -294,9 +298,7 @@ class Gateway:
         if begun.prepared.same and keeping is None and record.client == Responses.format:
             self.responses.note(id, begun.prepared.channel, record.key)
 
-    async def _later(
-        self, visitor: Visitor, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record
-    ) -> None:
+    async def _later(self, visitor: Visitor, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record) -> None:
         """Answered now with a promise, and in truth when it is there."""
         background = Background(keeping, plan.route)
         promise = await background.promised()
@@ -376,14 +378,32 @@ class Gateway:
         exchange.send(200, _TEXT, b"dragoman is running\n")
 
     async def health(self, door: Door, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
-        breakers = {upstream.name: upstream.breaker.state for upstream in self.router.opened()}
-        self._put(exchange, record, {"status": "ok", "in_flight": self.metrics.in_flight - 1, "upstreams": breakers})
+        own = self._health(asking=1)
+        others = [] if self.siblings is None else await self.siblings("/health")
+        self._put(exchange, record, health_of_all([own, *others]) if others else Raw(own))
 
     async def tell_metrics(self, door: Door, exchange: Exchange, record: Record) -> None:
         await self.admitted(door, exchange, record)
-        breakers = {upstream.name: upstream.breaker.state for upstream in self.router.opened()}
+        text = self._metrics().decode()
+        others = [] if self.siblings is None else await self.siblings("/metrics")
         record.status = 200
-        exchange.send(200, _TEXT, self.metrics.text(breakers).encode())
+        whole = metrics_of_all([text, *(other.decode() for other in others)]) if others else text
+        exchange.send(200, _TEXT, whole.encode())
+
+    @property
+    def told_here(self) -> Mapping[str, Callable[[], bytes]]:
+        """What workers tell each other about themselves alone."""
+        return {"/health": self._health, "/metrics": self._metrics}
+
+    def _health(self, asking: int = 0) -> bytes:
+        working = self.metrics.in_flight - asking
+        return _encode({"status": "ok", "in_flight": working, "upstreams": self._breakers()})
+
+    def _metrics(self) -> bytes:
+        return self.metrics.text(self._breakers()).encode()
+
+    def _breakers(self) -> dict[str, str]:
+        return {upstream.name: upstream.breaker.state for upstream in self.router.opened()}
 
     def _put(self, exchange: Exchange, record: Record, body: object) -> None:
         record.status = 200

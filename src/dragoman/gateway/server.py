@@ -102,6 +102,15 @@ class Exchange:
     async def drain(self) -> None:
         await self._connection.writable()
 
+    def pass_on(self, data: bytes) -> bool:
+        """Bytes of an answer that somebody else has made, head and all; the connection ends with it."""
+        self.started, self.keep = True, False
+        self._connection.put(data)
+        return self._connection.paused
+
+    def passed(self) -> None:
+        self._ended = True
+
     def finish(self, last: bytes = b"") -> None:
         self.write(last)
         self._ended = True

@@ -58,6 +58,8 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 Front: TypeAlias = Callable[[Gateway, Setting], AbstractAsyncContextManager[Application]]
 """What stands before a gateway and passes on what is not its own, such as a page for people."""
+Among: TypeAlias = Callable[[Gateway, Application, ServerLimits], AbstractAsyncContextManager[None]]
+"""What makes one worker known to the others."""
 
 
 def load_config(file: Path | None) -> Config:
@@ -116,6 +118,7 @@ async def serving(
     log: Log | None = None,
     limits: ServerLimits | None = None,
     front: Front | None = None,
+    among: Among | None = None,
 ) -> AsyncIterator[Running]:
     """A gateway that serves until the block is left."""
     config = setting.config.server
@@ -134,7 +137,10 @@ async def serving(
     application: Application = gateway
     if front is not None and config.page:
         application = await fronts.enter_async_context(front(gateway, setting))
-    server = Server(application, limits or ServerLimits(body=config.max_body))
+    limited = limits or ServerLimits(body=config.max_body)
+    if among is not None:
+        await fronts.enter_async_context(among(gateway, application, limited))
+    server = Server(application, limited)
     bound = listening or listening_socket(config.host, config.port)
     await server.listen(bound)
     host, port = bound.getsockname()[:2]
@@ -190,11 +196,12 @@ async def run(
     listening: socket.socket | None,
     ready: Callable[[Running], None],
     front: Front | None = None,
+    among: Among | None = None,
 ) -> None:
     """Until SIGINT or SIGTERM; SIGHUP reads the configuration anew, and one with mistakes changes nothing."""
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
-    async with serving(setting, listening=listening, front=front) as running:
+    async with serving(setting, listening=listening, front=front, among=among) as running:
 
         def reload() -> None:
             try:

@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import TypeAlias
 from urllib.parse import parse_qs, urlsplit
@@ -50,7 +50,7 @@ class Person(Struct, frozen=True):
     """Whether requests of others are shown, too."""
 
 
-KeyCheck: TypeAlias = Callable[[str], str | None]
+KeyCheck: TypeAlias = Callable[[str], Awaitable[str | None]]
 """The name of a key that is good."""
 
 
@@ -61,7 +61,11 @@ class Keys(Struct, frozen=True):
     check: KeyCheck
 
 
-NO_KEYS = Keys(required=lambda: False, check=lambda _: None)
+async def _nobody(_key: str) -> None:
+    """There are no keys."""
+
+
+NO_KEYS = Keys(required=lambda: False, check=_nobody)
 _ANYBODY = Person()
 
 
@@ -98,18 +102,18 @@ class Guard:
             return f"the header {HEADER} is missing"
         return None
 
-    def person(self, head: Head) -> Person | None:
+    async def person(self, head: Head) -> Person | None:
         """Who asks; nobody that we know of has to log in."""
         if not self.asks:
             return _ANYBODY
         session = self._sessions.get(_sum(_cookie(head)))
-        if session is None or (session.key and self._keys.check(session.key) is None):
+        if session is None or (session.key and await self._keys.check(session.key) is None):
             return None
         return session.person
 
     async def log_in(self, exchange: Exchange) -> None:
         given = parse_qs(exchange.body.decode("utf-8", "replace")).get("password", [""])[0]
-        session = self._session(given)
+        session = await self._session(given)
         if session is None:
             async with self._trying:
                 await asyncio.sleep(_DELAY)
@@ -123,10 +127,10 @@ class Guard:
         cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{safe}"
         exchange.send(303, {"location": "/", "set-cookie": cookie})
 
-    def _session(self, given: str) -> _Session | None:
+    async def _session(self, given: str) -> _Session | None:
         if self._password is not None:
             return _Session(_ANYBODY) if hmac.compare_digest(_sum(given), _sum(self._password)) else None
-        name = self._keys.check(given) if given else None
+        name = await self._keys.check(given) if given else None
         return None if name is None else _Session(Person(name, sees_all=False), given)
 
     def log_out(self, head: Head) -> None:

@@ -10,6 +10,7 @@ from dragoman.gateway.app import Gateway
 from dragoman.gateway.http11 import Head
 from dragoman.gateway.server import Application
 from dragoman.gateway.serving import Setting
+from dragoman.gateway.state.base import Unavailable
 from dragoman.web.guard import Guard, Keys
 from dragoman.web.live import live
 from dragoman.web.playground import playground
@@ -33,11 +34,11 @@ async def page_before(gateway: Gateway, setting: Setting) -> AsyncIterator[Appli
 def _keys_of(gateway: Gateway) -> Keys:
     """Those of the moment: a new configuration may bring others."""
 
-    def check(key: str) -> str | None:
+    async def check(key: str) -> str | None:
         shown = Head("GET", "/", "", {"x-api-key": key}, 0, keep_alive=False, chunks=True)
         try:
-            return gateway.access.visitor("openai-chat", shown).name
-        except Denied:
+            return (await gateway.access.visitor("openai-chat", shown)).name
+        except (Denied, Unavailable):
             return None
 
     return Keys(required=lambda: gateway.access.required, check=check)

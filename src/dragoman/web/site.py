@@ -106,7 +106,7 @@ class Site:
         refusal = self._guard.refusal(head)
         if refusal is not None:
             send_json(exchange, {"error": refusal}, 403)
-        elif head.path not in _OPEN and self._guard.person(head) is None:
+        elif head.path not in _OPEN and await self._guard.person(head) is None:
             self._show_the_door(exchange)
         elif exchange.problem is not None:
             send_json(exchange, {"error": str(exchange.problem)}, exchange.problem.status)
@@ -155,7 +155,7 @@ class Site:
     # ── what every page has ──
 
     async def _about(self, exchange: Exchange, _: Mapping[str, str]) -> None:
-        person = self._guard.person(exchange.head)
+        person = await self._guard.person(exchange.head)
         told = {
             "version": __version__,
             "places": [place.name for place in self._places],

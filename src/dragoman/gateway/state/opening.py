@@ -47,11 +47,14 @@ async def open_ledger(server: Server, environment: Environment, timing: Timing |
     address, limits = (revealed_key(name, environment) for name in (server.database, server.limits))
     told = timing or Timing(lease=server.lease_seconds)
     store, database = await open_store(address)
-    ledger = Ledger(store, _meters(limits, database, told), told)
     try:
+        ledger = Ledger(store, _meters(limits, database, told), told)
         await ledger.look()
     except Unavailable as error:
         raise ConfigError(f"the database: {error}") from None
+    except ConfigError:
+        await store.close()
+        raise
     return ledger
 
 
@@ -68,4 +71,3 @@ def _meters(limits: str, database: SqliteDatabase | PostgresDatabase, timing: Ti
     if isinstance(database, PostgresDatabase):
         return PostgresMeters(database, timing)
     return SqliteMeters(database, timing)
-

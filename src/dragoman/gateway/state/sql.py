@@ -36,9 +36,7 @@ SCHEMA = (
 )
 ENTRY = "id, time, day, key, client, model, upstream, target, status, seconds, input, output, cached, cost"
 _GRANT = "name, digest, models, expires, requests_per_minute, concurrent, tokens_per_minute, budget"
-_LISTED = (
-    "name, models, created, expires, revoked, requests_per_minute, concurrent, tokens_per_minute, budget, spent"
-)
+_LISTED = "name, models, created, expires, revoked, requests_per_minute, concurrent, tokens_per_minute, budget, spent"
 _COLUMNS: Mapping[Group, tuple[str, ...]] = {"key": ("key",), "model": ("upstream", "target"), "day": ("day",)}
 _CHAIN = """
 WITH RECURSIVE chain (id, owner, previous, input, response, depth) AS (

@@ -1,0 +1,52 @@
+"""What several workers have counted, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+_NOT_ADDED = frozenset({"dragoman_breaker_open"})
+"""One worker that has seen an upstream fail is enough, and two are no more."""
+_WORSE = ("closed", "half-open", "open")
+
+
+def metrics_of_all(texts: Sequence[str]) -> str:
+    """Samples of the same name and labels are added up, each under its own heading."""
+    headings: dict[str, list[str]] = {}
+    samples: dict[str, dict[str, float]] = {}
+    for text in texts:
+        metric = ""
+        for line in text.splitlines():
+            if line.startswith("#"):
+                metric = line.split(" ", 3)[2]
+                headings.setdefault(metric, []).append(line)
+                continue
+            sample, _, value = line.rpartition(" ")
+            known = samples.setdefault(metric, {})
+            before = known.get(sample, 0.0)
+            known[sample] = max(before, float(value)) if metric in _NOT_ADDED else before + float(value)
+    lines: list[str] = []
+    for metric, heading in headings.items():
+        lines += dict.fromkeys(heading)
+        lines += [f"{sample} {_number(value)}" for sample, value in samples.get(metric, {}).items()]
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def health_of_all(bodies: Sequence[bytes]) -> dict[str, Any]:
+    told: list[Mapping[str, Any]] = [msgspec.json.decode(body) for body in bodies]
+    upstreams: dict[str, str] = {}
+    for one in told:
+        for name, state in one["upstreams"].items():
+            upstreams[name] = max(upstreams.get(name, state), state, key=_worse)
+    in_flight = sum(one["in_flight"] for one in told)
+    return {**told[0], "in_flight": in_flight, "upstreams": upstreams, "workers": len(told)}
+
+
+def _worse(state: str) -> int:
+    return _WORSE.index(state) if state in _WORSE else 0

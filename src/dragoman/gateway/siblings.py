@@ -1,0 +1,129 @@
+"""The other workers of a gateway: what they have counted, and the page, which lives in the first of them.
+
+Each listens on a socket of its own in a folder that nobody else may enter, and answers there for itself alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from dragoman.gateway.app import Gateway
+from dragoman.gateway.http11 import Head
+from dragoman.gateway.server import Application, Exchange, Server, ServerLimits
+from dragoman.gateway.serving import Setting
+
+_FIRST = 0
+_PATIENCE = 2.0
+"""Seconds for a sibling to tell its counts; one that is just starting anew has none."""
+_PIECE = 1 << 16
+_TEXT = {"content-type": "text/plain; charset=utf-8"}
+# Of a request that is handed over: its body was read, and its connection is another.
+_NOT_HANDED_OVER = frozenset({"connection", "content-length", "transfer-encoding", "expect", "keep-alive"})
+
+
+def is_for_the_page(head: Head) -> bool:
+    """`/` for browsers, and all under `/_/`."""
+    if head.path.startswith("/_/"):
+        return True
+    return head.path == "/" and head.method == "GET" and "text/html" in head.headers.get("accept", "")
+
+
+class Siblings:
+    def __init__(self, folder: Path, place: int, count: int) -> None:
+        self._folder = folder
+        self._place = place
+        self._others = [number for number in range(count) if number != place]
+
+    @property
+    def is_first(self) -> bool:
+        return self._place == _FIRST
+
+    def _socket(self, place: int) -> str:
+        return str(self._folder / f"worker-{place}.sock")
+
+    def listening(self) -> socket.socket:
+        own = self._socket(self._place)
+        Path(own).unlink(missing_ok=True)  # of the one whose place this was
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.bind(own)
+        return listening
+
+    async def ask(self, path: str) -> list[bytes]:
+        """What each of the others answers; who does not answer is left out."""
+        found = await asyncio.gather(*(self._ask(place, path) for place in self._others))
+        return [body for body in found if body is not None]
+
+    async def _ask(self, place: int, path: str) -> bytes | None:
+        request = f"GET {path} HTTP/1.1\r\nhost: sibling\r\nconnection: close\r\n\r\n".encode()
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                reader, writer = await asyncio.open_unix_connection(self._socket(place))
+                try:
+                    writer.write(request)
+                    head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError):
+            return None
+        return body if head.startswith(b"HTTP/1.1 200 ") else None
+
+    async def hand_over(self, exchange: Exchange) -> None:
+        """The first worker answers; its bytes pass as they come, and whoever leaves ends it for both."""
+        try:
+            reader, writer = await asyncio.open_unix_connection(self._socket(_FIRST))
+        except OSError:
+            exchange.send(503, {**_TEXT, "retry-after": "1"}, b"The page is just starting anew; try again.\n")
+            return
+        try:
+            writer.write(_request(exchange))
+            while data := await reader.read(_PIECE):
+                if exchange.pass_on(data):
+                    await exchange.drain()
+            exchange.passed()
+        finally:
+            writer.close()
+
+    @asynccontextmanager
+    async def front(self, gateway: Gateway, _setting: Setting) -> AsyncIterator[Application]:
+        """Before every worker but the first."""
+
+        async def application(exchange: Exchange) -> None:
+            if is_for_the_page(exchange.head) and exchange.problem is None:
+                await self.hand_over(exchange)
+            else:
+                await gateway(exchange)
+
+        yield application
+
+    @asynccontextmanager
+    async def among(self, gateway: Gateway, application: Application, limits: ServerLimits) -> AsyncIterator[None]:
+        """Reachable for the others, who are reachable for us."""
+
+        async def for_siblings(exchange: Exchange) -> None:
+            own = gateway.told_here.get(exchange.head.path)
+            if own is not None:
+                exchange.send(200, _TEXT, own())
+            else:
+                await application(exchange)
+
+        server = Server(for_siblings, limits)
+        await server.listen(self.listening())
+        gateway.siblings = self.ask
+        try:
+            yield
+        finally:
+            gateway.siblings = None
+            await server.close(0.0)
+
+
+def _request(exchange: Exchange) -> bytes:
+    head = exchange.head
+    target = f"{head.path}?{head.query}" if head.query else head.path
+    kept = {name: value for name, value in head.headers.items() if name not in _NOT_HANDED_OVER}
+    told = {"host": "", **kept, "content-length": str(len(exchange.body)), "connection": "close"}
+    lines = [f"{head.method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in told.items())]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + exchange.body

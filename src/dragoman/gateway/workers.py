@@ -1,0 +1,127 @@
+"""Several processes that share a port: forked, told of signals, and replaced when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn, TypeAlias
+
+Work: TypeAlias = Callable[[int, bool], Coroutine[Any, Any, None]]
+"""What a worker does, by its place; whether it is the first in that place."""
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_HEARD = (*_PASSED_ON, signal.SIGCHLD)
+_FIRST_BREATH = 0.2
+_LONGEST_BREATH = 10.0
+_SETTLED = 10.0
+"""Seconds after which a worker is thought to be well."""
+
+
+def _noted(_number: int, _frame: object) -> None:
+    """The byte that it left is enough."""
+
+
+class Pace:
+    """How soon the next takes the place of one that died: at once, and ever later if they keep dying young."""
+
+    def __init__(self) -> None:
+        self._breath = 0.0
+        self._started = 0.0
+
+    def started(self, now: float) -> None:
+        self._started = now
+
+    def breath(self, now: float) -> float:
+        if now - self._started >= _SETTLED:
+            self._breath = 0.0
+        waited, self._breath = self._breath, min(max(self._breath * 2, _FIRST_BREATH), _LONGEST_BREATH)
+        return waited
+
+
+class Crew:
+    """Forked before any event loop is there. When whoever started them is gone, they end."""
+
+    def __init__(self, count: int, work: Work) -> None:
+        self._work = work
+        self._places = range(count)
+        self._children: dict[int, int] = {}
+        self._due: dict[int, float] = dict.fromkeys(self._places, 0.0)
+        self._paces = [Pace() for _ in self._places]
+        self._begun: set[int] = set()
+        self._ending = False
+        self._alive = os.pipe()
+        self._heard = os.pipe()
+
+    def run(self) -> int:
+        # Signals become bytes: none interrupts us between a fork and the knowledge of who has to hear it.
+        os.set_blocking(self._heard[1], False)
+        signal.set_wakeup_fd(self._heard[1], warn_on_full_buffer=False)
+        for number in _HEARD:
+            signal.signal(number, _noted)
+        while self._children or (self._due and not self._ending):
+            now = time.monotonic()
+            for place in [place for place, due in self._due.items() if due <= now and not self._ending]:
+                self._start(place, now)
+            self._wait(min(self._due.values(), default=None) if not self._ending else None)
+            self._bury()
+        return 0
+
+    def _start(self, place: int, now: float) -> None:
+        del self._due[place]
+        self._paces[place].started(now)
+        child = os.fork()
+        if child == 0:
+            self._be(place)
+        self._begun.add(place)
+        self._children[child] = place
+
+    def _be(self, place: int) -> NoReturn:
+        """Never returns: what stands behind us on the stack is not ours to tidy up."""
+        status = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in _HEARD:  # until it has its own
+                signal.signal(number, signal.SIG_DFL)
+            os.close(self._alive[1])
+            asyncio.run(self._working(place))
+            status = 0
+        except BaseException:  # noqa: BLE001 - a worker that cannot work says why, and is replaced
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+
+    async def _working(self, place: int) -> None:
+        loop = asyncio.get_running_loop()
+
+        def orphaned() -> None:
+            loop.remove_reader(self._alive[0])
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        loop.add_reader(self._alive[0], orphaned)
+        await self._work(place, place not in self._begun)
+
+    def _wait(self, until: float | None) -> None:
+        patience = None if until is None else max(until - time.monotonic(), 0.0)
+        if not select.select([self._heard[0]], [], [], patience)[0]:
+            return
+        for number in os.read(self._heard[0], 256):
+            if number not in _PASSED_ON:
+                continue
+            self._ending = self._ending or number != signal.SIGHUP
+            for child in self._children:
+                os.kill(child, number)
+
+    def _bury(self) -> None:
+        while self._children:
+            child, _ = os.waitpid(-1, os.WNOHANG)
+            if child == 0:
+                return
+            place = self._children.pop(child)
+            now = time.monotonic()
+            self._due[place] = now + self._paces[place].breath(now)
