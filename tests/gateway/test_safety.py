@@ -3,9 +3,7 @@
 import gzip
 import json
 import socket
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest

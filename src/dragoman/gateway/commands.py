@@ -125,7 +125,7 @@ async def _work(
                 sys.stderr.write("".join(f"{line}\n" for line in _greeting(running, setting, offline=offline)))
                 sys.stderr.flush()
 
-        front = options.front if siblings is None or siblings.is_first else siblings.front
+        front = options.front if siblings is None or siblings.is_first else None
         among = None if siblings is None else siblings.among
         await run(setting, file=options.file, listening=listening, ready=ready, front=front, among=among)
 

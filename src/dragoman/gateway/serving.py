@@ -58,8 +58,8 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 Front: TypeAlias = Callable[[Gateway, Setting], AbstractAsyncContextManager[Application]]
 """What stands before a gateway and passes on what is not its own, such as a page for people."""
-Among: TypeAlias = Callable[[Gateway, Application, ServerLimits], AbstractAsyncContextManager[None]]
-"""What makes one worker known to the others."""
+Among: TypeAlias = Callable[[Gateway, Application, ServerLimits], AbstractAsyncContextManager[Application]]
+"""What makes one worker known to the others, and hands over to them what is theirs."""
 
 
 def load_config(file: Path | None) -> Config:
@@ -139,7 +139,7 @@ async def serving(
         application = await fronts.enter_async_context(front(gateway, setting))
     limited = limits or ServerLimits(body=config.max_body)
     if among is not None:
-        await fronts.enter_async_context(among(gateway, application, limited))
+        application = await fronts.enter_async_context(among(gateway, application, limited))
     server = Server(application, limited)
     bound = listening or listening_socket(config.host, config.port)
     await server.listen(bound)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.http11 import Head
 from dragoman.gateway.server import Application, Exchange, Server, ServerLimits
-from dragoman.gateway.serving import Setting
 
 _FIRST = 0
 _PATIENCE = 2.0
@@ -88,19 +87,9 @@ class Siblings:
             writer.close()
 
     @asynccontextmanager
-    async def front(self, gateway: Gateway, _setting: Setting) -> AsyncIterator[Application]:
-        """Before every worker but the first."""
-
-        async def application(exchange: Exchange) -> None:
-            if is_for_the_page(exchange.head) and exchange.problem is None:
-                await self.hand_over(exchange)
-            else:
-                await gateway(exchange)
-
-        yield application
-
-    @asynccontextmanager
-    async def among(self, gateway: Gateway, application: Application, limits: ServerLimits) -> AsyncIterator[None]:
+    async def among(
+        self, gateway: Gateway, application: Application, limits: ServerLimits
+    ) -> AsyncIterator[Application]:
         """Reachable for the others, who are reachable for us."""
 
         async def for_siblings(exchange: Exchange) -> None:
@@ -110,11 +99,16 @@ class Siblings:
             else:
                 await application(exchange)
 
+        def for_clients(exchange: Exchange) -> Awaitable[None]:
+            handed = is_for_the_page(exchange.head) and exchange.problem is None
+            return self.hand_over(exchange) if handed else application(exchange)
+
         server = Server(for_siblings, limits)
         await server.listen(self.listening())
         gateway.siblings = self.ask
+        shows_the_page = self.is_first or not gateway.config.server.page
         try:
-            yield
+            yield application if shows_the_page else for_clients
         finally:
             gateway.siblings = None
             await server.close(0.0)

@@ -46,24 +46,24 @@ class _Live:
             raise LookupError("no requests are held: the page is off")
         return self._gateway.capture
 
-    def _person(self, exchange: Exchange) -> Person:
-        person = self._guard.person(exchange.head)
+    async def _person(self, exchange: Exchange) -> Person:
+        person = await self._guard.person(exchange.head)
         if person is None:  # the key was revoked in this very moment
             raise LookupError("log in first")
         return person
 
     async def connected(self, exchange: Exchange, _: Mapping[str, str]) -> None:
-        send_json(exchange, connected(self._gateway, self._environment, self._person(exchange)))
+        send_json(exchange, connected(self._gateway, self._environment, await self._person(exchange)))
 
     async def request(self, exchange: Exchange, names: Mapping[str, str]) -> None:
         held = self._capture.find(names["id"])
-        if held is None or not _may_see(self._person(exchange), held):
+        if held is None or not _may_see(await self._person(exchange), held):
             raise LookupError("this request is no longer held: only the last ones are")
         # Decoding what may be megabytes is no reason for others to wait.
         send_json(exchange, await asyncio.to_thread(opened, held))
 
     async def feed(self, exchange: Exchange, _: Mapping[str, str]) -> None:
-        person = self._person(exchange)
+        person = await self._person(exchange)
         feed = Feed(lambda held: _may_see(person, held))
         stream = self._streams.stream()
         stream.put("snapshot", [summary(held) for held in self._capture if _may_see(person, held)])
@@ -76,7 +76,7 @@ class _Live:
             self._capture.feeds.discard(feed)
 
     async def _tell(self, feed: Feed, stream: Stream, exchange: Exchange) -> None:
-        while self._guard.person(exchange.head) is not None:
+        while await self._guard.person(exchange.head) is not None:
             changed = await feed.changes()
             stream.put("changes", [summary(held) for held in changed])
             await asyncio.sleep(_TOGETHER)
