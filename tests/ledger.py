@@ -298,7 +298,12 @@ CHAT: tuple[tuple[str, str], ...] = (
     # The terminal
     ("terminal", "`dragoman chat` streams answers with tools and errors, in a terminal and through a pipe."),
     ("terminal-commands", "Every command of the terminal does what its help says."),
-    ("terminal-columns", "Several answers stand side by side where the terminal is wide enough."),
+    ("terminal-markdown", "Markdown is drawn while it comes."),
+    ("terminal-tools", "A call has a panel with its arguments and its result, where it happened."),
+    ("terminal-errors", "Errors, refusals, empty and cut answers and further tries are always on the screen."),
+    ("terminal-columns", "Several answers stand side by side where the terminal is wide enough; wide signs fit."),
+    ("terminal-resize", "A terminal may change its size in mid-answer."),
+    ("terminal-plain", "NO_COLOR takes the colours, a dumb terminal gets plain lines."),
     ("terminal-interrupt", "Ctrl-C stops the answers and not the program."),
     ("terminal-input", "Input is completed, and may have several lines."),
     ("terminal-draft", "A draft that was left behind is offered."),

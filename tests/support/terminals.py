@@ -1,4 +1,4 @@
-"""A program in a real pseudo-terminal: keys go in, the screen comes out."""
+"""A program in a real pseudo-terminal: keys go in, and a terminal emulator tells what a person would see."""
 
 import fcntl
 import os
@@ -9,9 +9,11 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+import pyte
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 20.0
@@ -19,17 +21,44 @@ _SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\a]*\a|\x1b[=>]|\r")
 
 
 class Program:
-    """What it has written is in `screen`, without colours and movements."""
+    """`lines` is the screen as it is now; `screen` is all that was ever written, without colours and movements."""
 
-    def __init__(self, descriptor: int, process: int) -> None:
+    def __init__(self, descriptor: int, process: int, columns: int, rows: int) -> None:
         self._descriptor = descriptor
         self.process = process
         self.written = ""
         self._read_to = 0
+        self._emulator = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._emulator)
+        self._set_size(columns, rows)
 
     @property
     def screen(self) -> str:
         return _SEQUENCES.sub("", self.written)
+
+    @property
+    def lines(self) -> list[str]:
+        return [line.rstrip() for line in self._emulator.display]
+
+    def colours(self) -> set[str]:
+        """Of all signs on the screen."""
+        cells = (cell for row in self._emulator.buffer.values() for cell in row.values())
+        return {cell.fg for cell in cells} - {"default"}
+
+    def column_of(self, words: str) -> int:
+        """Where the words begin, in columns of the terminal: wide signs take two."""
+        line = next(number for number, line in enumerate(self.lines) if words in line)
+        row = self._emulator.buffer[line]
+        cells = [row[column].data for column in range(self._emulator.columns)]
+        starts = [column for column, cell in enumerate(cells) if "".join(cells[column:]).startswith(words) and cell]
+        return starts[0]
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._emulator.resize(rows, columns)
+        self._set_size(columns, rows)
+
+    def _set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def type(self, text: str) -> None:
         """Keys; what was on the screen before does not count for `wait`."""
@@ -38,26 +67,38 @@ class Program:
 
     def wait(self, words: str) -> str:
         """Until the words are there; what has come since the last keys."""
-        end = time.monotonic() + PATIENCE
-        while words not in self.screen[self._read_to :]:
-            left = end - time.monotonic()
-            assert left > 0, f"{words!r} is not in:\n{self.screen[self._read_to :]}"
-            self._more(left)
+        self._until(lambda: words in self.screen[self._read_to :], words)
         return self.screen[self._read_to :]
 
+    def see(self, *words: str) -> list[str]:
+        """Until all the words are on the screen at the same time; its lines."""
+        return self.until(lambda lines: all(any(word in line for line in lines) for word in words), str(words))
+
+    def until(self, test: Callable[[list[str]], bool], what: str = "it") -> list[str]:
+        self._until(lambda: test(self.lines), what)
+        return self.lines
+
+    def _until(self, test: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while not test():
+            left = end - time.monotonic()
+            assert left > 0, f"{what!r} is not in:\n" + "\n".join(self.lines)
+            self._more(left, what)
+
     def ended(self) -> int:
-        while self._more(PATIENCE):
+        while self._more(PATIENCE, "the end"):
             pass
         return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
 
-    def _more(self, seconds: float) -> bool:
+    def _more(self, seconds: float, what: str) -> bool:
         ready, _, _ = select.select([self._descriptor], [], [], seconds)
-        assert ready, f"nothing came any more:\n{self.screen[self._read_to :]}"
+        assert ready, f"nothing came any more, waiting for {what!r}:\n" + "\n".join(self.lines)
         try:
             data = os.read(self._descriptor, 65536)
         except OSError:  # how Linux tells that the other side is closed
             return False
         self.written += data.decode("utf-8", "replace")
+        self._stream.feed(data)
         return bool(data)
 
 
@@ -65,20 +106,14 @@ class Program:
 def terminal(
     arguments: Sequence[str], environment: Mapping[str, str], *, columns: int = 100, rows: int = 40
 ) -> Iterator[Program]:
-    """`python -m dragoman ...` in a terminal of this size."""
+    """`python -m dragoman ...` in a terminal of this size. An empty value in the environment takes a variable away."""
     process, descriptor = pty.fork()
     if process == 0:  # pragma: no cover - another process
-        known = {
-            **os.environ,
-            **environment,
-            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-            "TERM": "xterm-256color",
-        }
-        for name in ("COLUMNS", "LINES", "NO_COLOR"):
+        known = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "TERM": "xterm-256color"}
+        for name in ("COLUMNS", "LINES", "NO_COLOR", "DISPLAY", "WAYLAND_DISPLAY"):
             known.pop(name, None)
-        os.execve(sys.executable, [sys.executable, "-m", "dragoman", *arguments], known)  # noqa: S606
-    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    program = Program(descriptor, process)
+        os.execve(sys.executable, [sys.executable, "-m", "dragoman", *arguments], {**known, **environment})  # noqa: S606
+    program = Program(descriptor, process, columns, rows)
     try:
         yield program
     finally:

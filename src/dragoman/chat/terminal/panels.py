@@ -131,7 +131,7 @@ class PanelScreen:
             return Group(*panels)
         table = Table.grid(expand=True, padding=(0, 1))
         for _ in panels:
-            table.add_column(ratio=1)
+            table.add_column(ratio=1, overflow="fold")
         table.add_row(*panels)
         return table
 
