@@ -19,10 +19,11 @@ RUNTIME := $(VENV)/.stamp-runtime
 DEVELOP := $(VENV)/.stamp-develop
 
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format unit bench fidelity lock web clean
+.PHONY: help run demo check-run test lint format unit bench fidelity lock web clean
 
 help:
-	@echo "make run     a transcript through every format, then a tool call with every provider, simulated: a few seconds"
+	@echo "make run     the gateway and its page, until Ctrl-C: any client in, any model out, simulated ones without keys"
+	@echo "make demo    a transcript through every format, then a tool call with every provider, simulated: a few seconds"
 	@echo "make test    everything that has to hold: lint, formatting, types, tests"
 	@echo "make lint    ruff and mypy only"
 	@echo "make unit    pytest only              (ARGS='-k gemini' passes options on)"
@@ -36,8 +37,15 @@ help:
 	@echo "PYTHON=...   the interpreter to build $(VENV) with (3.11 or newer)"
 
 run: $(RUNTIME)
+	@exec $(PY) -m dragoman serve $(ARGS)
+
+demo: $(RUNTIME)
 	@$(PY) -m dragoman demo --short
 	@$(PY) -m dragoman tour
+
+# `make run` as a newcomer meets it: the page, and a question in the words of three SDKs.
+check-run: $(RUNTIME)
+	@$(PY) scripts/check_run.py
 
 test: lint unit
 	@echo "==> all good"
@@ -88,7 +96,7 @@ $(CREATED):
 
 # hatchling comes from the lock too (no build isolation): every package that takes part is pinned, and none is fetched twice.
 $(RUNTIME): $(CREATED) pyproject.toml requirements.lock
-	@echo "==> installing dragoman, its one dependency, and aiohttp for the tour of the providers"
+	@echo "==> installing dragoman, its one dependency, and aiohttp to reach the providers"
 	@$(PIP) install -c requirements.lock hatchling msgspec aiohttp
 	@$(PIP) install --no-build-isolation --no-deps -e .
 	@touch $@

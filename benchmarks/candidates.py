@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from benchmarks.bodies import Format
+from benchmarks.bodies import FIRST, LATER, Format
 from benchmarks.conversations import Assistant, Call
 
 Translator = Callable[[bytes], bytes]
@@ -36,6 +36,7 @@ class Candidate:
     # None where the library does not offer the pair: it is left out and shown as "-".
     translator: Callable[[Job, Format, Format], Translator | None]
     streamer: Callable[[Job, Format, Format], Streamer | None] = no_streams
+    formats: frozenset[Format] = frozenset(FIRST)
     held_to_limits: bool = False
 
 
@@ -55,6 +56,7 @@ def dragoman() -> Candidate:
         version=library.__version__,
         translator=translator,
         streamer=_dragoman_streamer,
+        formats=frozenset((*FIRST, *LATER)),
         held_to_limits=True,
     )
 

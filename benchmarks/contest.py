@@ -56,6 +56,8 @@ class Contest:
 
     def _offered(self) -> Callable[[], bytes | Assistant] | None:
         pair, chunks = (self.case.job, self.source, self.target), self.ground.chunks
+        if not {self.source, self.target} <= self.candidate.formats:
+            return None
         if self.case.job.streamed:
             streamer = self.candidate.streamer(*pair)
             return None if streamer is None else lambda: streamer(chunks)

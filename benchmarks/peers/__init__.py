@@ -3,7 +3,7 @@
 An adapter is a module with one function, `translator(job, source, target)`, which gives a function from bytes to bytes,
 or None where the library does not offer that pair; and where it can stream, with another, `streamer`, which gives one
 from the chunks of a stream to the bytes of another. It parses and writes JSON with orjson, as the floor does, and calls
-the library's own conversion functions in between, without the network.
+the library's own conversion functions in between, without the network. Adapters know the first three formats only.
 """
 
 import logging
