@@ -105,7 +105,7 @@ def fetched(url: str, body: Mapping[str, Any] | None = None, accept: str = "appl
 
 
 def told(name: str, *, good: bool) -> None:
-    print(f"  {'ok' if good else 'FAILED'}  {name}", flush=True)  # noqa: T201 - what it is for
+    print(f"  {'ok' if good else 'FAILED'}  {name}", flush=True)
     if not good:
         raise SystemExit(1)
 
