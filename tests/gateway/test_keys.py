@@ -1,0 +1,168 @@
+"""Keys as clients meet them: what they may ask, how much, and what they are told when nobody can look them up."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+import dragoman
+from dragoman.gateway.access import digest_of
+from dragoman.gateway.state.base import Grant, Store, UsageRow
+from dragoman.gateway.state.opening import open_store
+from dragoman.sim.server import Simulator
+from tests.gateway.running import RunningGateway, configured, send, simulated
+from tests.gateway.test_failures import chat
+from tests.gateway.test_pairs import path_of
+from tests.gateway.test_safety import KEYED
+from tests.sim.test_sim_pairs import FORMATS, MODELS, first
+from tests.support.databases import Postgres, Redis
+from tests.support.promises import promise
+
+PRICES = '[prices."claude-sonnet-5"]\ninput = 3\noutput = 15\n'
+MODEL = "anthropic/claude-sonnet-5"
+Result = TypeVar("Result")
+
+
+def in_store(address: str, work: Callable[[Store], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        store, _ = await open_store(address)
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+def create(address: str, *grants: Grant) -> None:
+    async def work(store: Store) -> None:
+        for grant in grants:
+            await store.create(grant)
+
+    in_store(address, work)
+
+
+def key(name: str, **limits: Any) -> Grant:
+    return Grant(name=name, digest=digest_of(f"k-{name}"), **limits)
+
+
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
+def homes(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
+    """Where keys are, and where limits are."""
+    home: str = request.param
+    if home == "postgres":
+        server: Postgres = request.getfixturevalue("postgres_server")
+        return server.fresh(), ""
+    redis: Redis | None = request.getfixturevalue("redis_server") if home == "redis" else None
+    return str(tmp_path / "gateway.db"), "" if redis is None else redis.fresh()
+
+
+@promise("gateway:keys", "gateway:limits")
+def test_virtual_keys(homes: tuple[str, str], dragoman_simulator: Simulator) -> None:
+    address, limits = homes
+    create(
+        address,
+        key("ada", models=("anthropic/*",)),
+        key("old", expires=time.time() - 1),
+        key("slow", requests_per_minute=2),
+        key("wordy", tokens_per_minute=1),
+        key("poor", budget=0.000001),
+    )
+    text = f'[server]\ndatabase = "{address}"\nlimits = "{limits}"\n' + PRICES
+    with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
+
+        def status(name: str, model: str = MODEL) -> int:
+            headers = {"authorization": f"Bearer k-{name}"}
+            return send(gateway.url, "/v1/chat/completions", chat(model), headers).status
+
+        assert (status("ada"), status("ada", "gemini/gemini-3.6-flash")) == (200, 404)
+        assert (status("old"), status("nobody")) == (401, 401)
+        assert [status("slow") for _ in range(3)] == [200, 200, 429]
+        assert [status("wordy") for _ in range(2)] == [200, 429]
+        assert [status("poor") for _ in range(2)] == [200, 402]
+        assert in_store(address, lambda store: store.rotate("slow", digest_of("k-new")))
+        assert in_store(address, lambda store: store.revoke("ada"))
+        time.sleep(2.1)
+        assert (status("ada"), status("slow"), status("new")) == (401, 401, 429)
+    rows: dict[str, UsageRow] = {row.key: row for row in in_store(address, lambda store: store.usage()) if row.upstream}
+    assert (rows["slow"].requests, rows["poor"].requests) == (2, 1)
+    assert rows["poor"].cost == in_store(address, lambda store: store.spent("poor")) > 0
+    if not address.startswith("postgresql"):
+        assert b"k-ada" not in Path(address).read_bytes()
+
+
+@promise("gateway:keys")
+def test_a_gateway_closes_with_its_first_key(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+    address = str(tmp_path / "gateway.db")
+    text = f'[server]\ndatabase = "{address}"\n'
+    with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
+        assert send(gateway.url, "/v1/chat/completions", chat(MODEL)).status == 200
+        create(address, key("ada"))
+        end = time.monotonic() + 10
+        while send(gateway.url, "/v1/chat/completions", chat(MODEL)).status == 200:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert send(gateway.url, "/v1/chat/completions", chat(MODEL), {"x-api-key": "k-ada"}).status == 200
+
+
+@promise("gateway:database-away", "gateway:own-words")
+def test_without_its_database(postgres_server: Postgres, dragoman_simulator: Simulator) -> None:
+    address = postgres_server.fresh()
+    create(address, key("sesame-key"), key("ada", requests_per_minute=100))
+    configured_key = digest_of("configured")
+    text = f'[server]\ndatabase = "{address}"\nkeys = ["sha256:{configured_key}"]\n'
+    with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
+
+        def status(shown: str) -> int:
+            return send(gateway.url, "/v1/chat/completions", chat(MODEL), {"x-api-key": shown}).status
+
+        try:
+            assert (status("k-ada"), status("configured")) == (200, 200)
+            postgres_server.stop()
+            assert status("k-ada") == 503, "limits cannot be asked about"
+            assert status("configured") == 200, "keys of the configuration need no database"
+            for format in FORMATS:
+                path, body = path_of(format, MODELS[format], streamed=False), first(format)
+                shown = {name: value.replace("sesame-key", "k-sesame-key") for name, value in KEYED[format].items()}
+                got = send(gateway.url, path, body, shown)
+                failure = dragoman.decode_error(got.body, format, status=got.status, headers=got.headers)
+                assert got.status == (529 if format == "anthropic-messages" else 503), got.body
+                assert failure.kind in {"overloaded", "server"}, "some formats have one word for both"
+                assert "database" in failure.message
+        finally:
+            postgres_server.start()
+        assert status("k-ada") == 200
+        gateway.requests(5 + len(FORMATS))
+    rows = in_store(address, lambda store: store.usage())
+    assert sum(row.requests for row in rows if row.upstream) == 4, "what went on without it was written afterwards"
+    assert any(line["event"] == "database_away" for line in gateway.log.lines)
+
+
+@promise("gateway:limits")
+def test_a_place_is_free_again_whatever_became_of_its_request(dragoman_sim: Simulator, tmp_path: Path) -> None:
+    """One at a time, one after the other: refused, failed, in the background, and left by its client."""
+    address = str(tmp_path / "gateway.db")
+    create(address, key("one", concurrent=1))
+    text = f'[server]\ndatabase = "{address}"\n[routes.mine]\nto = "{MODEL}"\nattempts = 1\n'
+    with RunningGateway(simulated(dragoman_sim.url, configured(text).config)) as gateway:
+
+        def got(path: str, body: Any) -> Any:
+            return send(gateway.url, path, body, {"x-api-key": "k-one"})
+
+        dragoman_sim.play({"error": "server"})
+        assert got("/v1/chat/completions", chat("mine")).status == 500
+        until(lambda: got("/v1/chat/completions", chat("mine")).status == 200)
+        assert got("/v1/chat/completions", chat("mine", stream=True)).status == 200
+        promised = got("/v1/responses", {"model": "mine", "input": "Hello", "background": True})
+        assert (promised.status, promised.json["status"]) == (200, "in_progress")
+        until(lambda: got("/v1/chat/completions", chat("mine")).status == 200)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -1,0 +1,428 @@
+"""The same contract for every home of keys, usage, responses and limits."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.gateway.config import ConfigError, Server
+from dragoman.gateway.state.base import (
+    Entry,
+    Exceeded,
+    Grant,
+    Kept,
+    Meters,
+    NameTaken,
+    Store,
+    Ticket,
+    Timing,
+    Unavailable,
+    day_of,
+)
+from dragoman.gateway.state.ledger import Ledger
+from dragoman.gateway.state.opening import open_ledger, open_store
+from tests.support.databases import Postgres, Redis
+from tests.support.promises import promise
+
+TIMING = Timing(window=0.9, lease=0.5)
+STORES = ("memory", "sqlite", "postgres")
+HOMES = ("memory", "sqlite", "postgres", "redis")
+SHARED = ("sqlite", "postgres", "redis")
+
+
+@pytest.fixture
+def addresses(request: pytest.FixtureRequest, tmp_path: Path) -> Server:
+    """The home that the test is run with."""
+    home: str = request.param
+    if home == "postgres":
+        server: Postgres = request.getfixturevalue("postgres_server")
+        return Server(database=server.fresh())
+    if home == "redis":
+        redis: Redis = request.getfixturevalue("redis_server")
+        return Server(database=str(tmp_path / "gateway.db"), limits=redis.fresh())
+    return Server(database=str(tmp_path / "gateway.db") if home == "sqlite" else "")
+
+
+each_store = pytest.mark.parametrize("addresses", STORES, indirect=True)
+each_home = pytest.mark.parametrize("addresses", HOMES, indirect=True)
+each_shared = pytest.mark.parametrize("addresses", SHARED, indirect=True)
+
+
+@asynccontextmanager
+async def ledgers(addresses: Server, count: int = 1) -> AsyncIterator[list[Ledger]]:
+    """As many gateways as asked for, with one state."""
+    async with AsyncExitStack() as stack:
+        opened = []
+        for _ in range(count):
+            ledger = await open_ledger(addresses, {}, TIMING)
+            stack.push_async_callback(ledger.close)
+            opened.append(ledger)
+        yield opened
+
+
+def meters_of(ledger: Ledger) -> Meters:
+    return ledger._meters  # noqa: SLF001 - what the contract is about
+
+
+def finish(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+async def tried(meters: Meters, grant: Grant) -> Ticket | Exceeded:
+    try:
+        return await meters.enter(grant)
+    except Exceeded as exceeded:
+        return exceeded
+
+
+def entry(id: str, key: str = "ada", cost: float | None = 0.25, **more: Any) -> Entry:
+    now = time.time()
+    usual: dict[str, Any] = {
+        "client": "openai-chat",
+        "model": "m",
+        "upstream": "p",
+        "target": "m-1",
+        "status": 200,
+        "seconds": 0.1,
+        "input": 3,
+        "output": 4,
+        "cached": None,
+    }
+    return Entry(id=id, time=now, day=day_of(now), key=key, cost=cost, **(usual | more))
+
+
+# ── limits ──
+
+
+@promise("gateway:limits", "gateway:limits-exact")
+@each_home
+def test_of_many_at_once_as_many_enter_as_may(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses, 1 if not addresses.database else 3) as opened:
+            grant = Grant(name="ada", digest="", requests_per_minute=7)
+            results = await asyncio.gather(*(tried(meters_of(opened[n % len(opened)]), grant) for n in range(40)))
+            refused = [result for result in results if isinstance(result, Exceeded)]
+            assert len(refused) == 40 - 7
+            assert {one.limit for one in refused} == {"requests"}
+            assert all(0 < one.retry_after <= TIMING.window for one in refused)
+            other = Grant(name="bob", digest="", requests_per_minute=7)
+            assert isinstance(await tried(meters_of(opened[0]), other), Ticket), "keys do not share"
+            await asyncio.sleep(TIMING.window)
+            assert isinstance(await tried(meters_of(opened[0]), grant), Ticket)
+
+    finish(scenario())
+
+
+@promise("gateway:limits-exact")
+@each_home
+def test_no_minute_has_more_wherever_it_begins(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses, 1 if not addresses.database else 2) as opened:
+            grant = Grant(name="ada", digest="", requests_per_minute=5)
+            admitted: list[float] = []
+
+            async def hammer(meters: Meters) -> None:
+                end = time.monotonic() + 2.5 * TIMING.window
+                while time.monotonic() < end:
+                    if isinstance(await tried(meters, grant), Ticket):
+                        admitted.append(time.monotonic())
+                    await asyncio.sleep(0.007)
+
+            await asyncio.gather(*(hammer(meters_of(one)) for one in opened))
+            spans = [later - earlier for earlier, later in zip(admitted, admitted[5:], strict=False)]
+            assert 10 <= len(admitted) <= 15
+            assert min(spans) > TIMING.window - 0.15, "measured where it is heard of, a little late"
+
+    finish(scenario())
+
+
+@promise("gateway:limits", "gateway:limits-exact")
+@each_home
+def test_who_leaves_makes_room(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses, 1 if not addresses.database else 2) as opened:
+            one, other = meters_of(opened[0]), meters_of(opened[-1])
+            grant = Grant(name="ada", digest="", concurrent=3)
+            results = await asyncio.gather(*(tried(one if n % 2 else other, grant) for n in range(20)))
+            tickets = [result for result in results if isinstance(result, Ticket)]
+            assert len(tickets) == 3
+            await one.leave(tickets[0], 0)
+            assert isinstance(await tried(other, grant), Ticket)
+            again = await tried(one, grant)
+            assert isinstance(again, Exceeded)
+            assert (again.limit, again.retry_after) == ("concurrent", 1.0)
+
+    finish(scenario())
+
+
+@promise("gateway:leases")
+@each_shared
+def test_a_place_that_nobody_keeps_up_is_given_away(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses, 2) as (dead, alive):
+            grant, kept = Grant(name="ada", digest="", concurrent=1), Grant(name="bob", digest="", concurrent=1)
+            await meters_of(dead).enter(grant)
+            await meters_of(alive).enter(kept)
+            assert isinstance(await tried(meters_of(alive), grant), Exceeded)
+            for _ in range(5):
+                await asyncio.sleep(TIMING.lease / 3)
+                await meters_of(alive).beat()
+            assert isinstance(await tried(meters_of(alive), grant), Ticket), "its holder is thought dead"
+            assert isinstance(await tried(meters_of(alive), kept), Exceeded), "its holder is not"
+
+    finish(scenario())
+
+
+@promise("gateway:limits")
+@each_home
+def test_tokens_of_what_has_ended_count_for_a_minute(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses) as (ledger,):
+            meters = meters_of(ledger)
+            grant = Grant(name="ada", digest="", tokens_per_minute=100)
+            for tokens in (60, 60):
+                ticket = await meters.enter(grant)
+                await meters.leave(ticket, tokens)
+            refused = await tried(meters, grant)
+            assert isinstance(refused, Exceeded)
+            assert refused.limit == "tokens"
+            await asyncio.sleep(TIMING.window + 1.0)  # counted by the second
+            assert isinstance(await tried(meters, grant), Ticket)
+
+    finish(scenario())
+
+
+@each_home
+def test_nothing_at_all_may_be_a_limit(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses) as (ledger,):
+            limits: list[dict[str, Any]] = [{"requests_per_minute": 0}, {"concurrent": 0}, {"tokens_per_minute": 0}]
+            for limit in limits:
+                grant = Grant(name=str(limit), digest="", **limit)
+                assert isinstance(await tried(meters_of(ledger), grant), Exceeded)
+
+    finish(scenario())
+
+
+# ── keys ──
+
+
+@promise("gateway:keys")
+@each_store
+def test_keys(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses) as (ledger,):
+            store: Store = ledger.store
+            assert not await store.any_keys()
+            grant = Grant(name="ada", digest="d1", models=("a/*", "b"), expires=9.5, concurrent=2, budget=1.5)
+            await store.create(grant)
+            await store.create(Grant(name="bob", digest="d2", requests_per_minute=3, tokens_per_minute=4))
+            with pytest.raises(NameTaken):
+                await store.create(Grant(name="ada", digest="d3"))
+            assert await store.grant("d1") == grant
+            assert await store.grant("d9") is None
+            assert await store.rotate("ada", "d4")
+            assert (await store.grant("d1"), (await store.grant("d4") or grant).name) == (None, "ada")
+            assert await store.revoke("ada")
+            assert not await store.revoke("ada")
+            assert not await store.rotate("ada", "d5")
+            assert await store.grant("d4") is None
+            assert await store.any_keys()
+            rows = await store.listed()
+            assert [(row.name, row.state, row.models) for row in rows] == [
+                ("ada", "revoked", ("a/*", "b")),
+                ("bob", "good", ()),
+            ]
+            assert (rows[1].requests_per_minute, rows[1].tokens_per_minute, rows[1].spent) == (3, 4, 0.0)
+
+    finish(scenario())
+
+
+# ── usage ──
+
+
+@promise("gateway:costs-exact", "gateway:usage")
+@each_store
+def test_each_request_is_written_once_and_its_key_pays_once(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses) as (ledger,):
+            store = ledger.store
+            await store.create(Grant(name="ada", digest="d1", budget=10))
+            await store.add([entry("1"), entry("2", cost=None), entry("3", key="", cost=5.0)])
+            await store.add([entry("1"), entry("4", status=500, target="m-2")])
+            await store.add([entry("1"), entry("1"), entry("4")])
+            assert await store.spent("ada") == 0.5
+            assert await store.spent("nobody") == 0.0
+            rows = await store.usage()
+            told = [(row.key, row.model, row.requests, row.failed, row.input, row.output, row.cost) for row in rows]
+            assert told == [
+                ("", "m-1", 1, 0, 3, 4, 5.0),
+                ("ada", "m-1", 2, 0, 6, 8, 0.25),
+                ("ada", "m-2", 1, 1, 3, 4, 0.25),
+            ]
+            (day,) = await store.usage(0.0, ["day"])
+            assert (day.day, day.key, day.model, day.requests, day.cost) == (day_of(time.time()), "", "", 4, 5.5)
+            (total,) = await store.usage(0.0, [])
+            assert total.requests == 4
+            assert await store.usage(time.time() + 60, ["key"]) == []
+
+    finish(scenario())
+
+
+@promise("gateway:costs-exact")
+@each_shared
+def test_costs_that_many_write_at_once_add_up(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses, 3) as opened:
+            for name in ("ada", "bob", "eve"):
+                await opened[0].store.create(Grant(name=name, digest=name))
+            names = ("eve", "ada", "bob")
+            entries = [entry(f"{number}", key=names[number % 3]) for number in range(240)]
+            await asyncio.gather(*(opened[number % 3].settle(one) for number, one in enumerate(entries)))
+            for name in names:
+                assert await opened[0].spent(name) == 80 * 0.25
+
+    finish(scenario())
+
+
+# ── responses ──
+
+
+@promise("gateway:responses-state")
+@each_store
+def test_responses_are_found_by_their_owner_along_with_those_before(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses) as (ledger,):
+            store = ledger.store
+            first = Kept("r1", "ada", None, b"[1]", b"{}")
+            second = Kept("r2", "ada", "r1", b"[2]", b'{"a":"\x00\xff"}')
+            await store.keep(Kept("r1", "ada", None, b"[0]", b"promised"))
+            await store.keep(first)
+            await store.keep(second)
+            assert await store.kept("r2", "ada") == second
+            assert await store.kept("r2", "bob") is None
+            assert await store.chain("r2", "ada") == [second, first]
+            assert await store.chain("r2", "bob") == []
+            await store.keep(Kept("loop", "ada", "loop", b"[]", b"{}"))
+            assert len(await store.chain("loop", "ada")) == 1
+            assert not await store.forget("r1", "bob")
+            assert await store.forget("r1", "ada")
+            assert await store.chain("r2", "ada") == [second]
+
+    finish(scenario())
+
+
+# ── when it is away ──
+
+
+@promise("gateway:database-away")
+def test_usage_waits_for_a_database_that_is_away(postgres_server: Postgres) -> None:
+    address = Server(database=postgres_server.fresh())
+
+    async def scenario() -> None:
+        async with ledgers(address) as (ledger,):
+            await ledger.store.create(Grant(name="ada", digest="d1"))
+            told: list[str] = []
+            ledger.problem = told.append
+            await ledger.settle(entry("1"))
+            await asyncio.to_thread(postgres_server.stop)
+            started = time.monotonic()
+            await ledger.settle(entry("2"))
+            ledger.add(entry("3"))
+            assert time.monotonic() - started < 3.5
+            assert told
+            assert told[0].startswith("PostgreSQL: ")
+            for asking in (ledger.grant("d1"), ledger.spent("ada"), ledger.flush()):
+                with pytest.raises(Unavailable):
+                    await asking
+            await asyncio.to_thread(postgres_server.start)
+            assert await ledger.spent("ada") == 0.75
+            assert (await ledger.store.usage())[0].requests == 3
+
+    try:
+        finish(scenario())
+    finally:
+        postgres_server.stop()
+        postgres_server.start()
+
+
+@promise("gateway:database-away")
+def test_limits_that_cannot_be_asked_about_let_nobody_in(redis_server: Redis, tmp_path: Path) -> None:
+    address = Server(database=str(tmp_path / "gateway.db"), limits=redis_server.fresh())
+
+    async def scenario() -> None:
+        async with ledgers(address) as (ledger,):
+            grant = Grant(name="ada", digest="", concurrent=5)
+            ticket = await ledger.enter(grant)
+            redis_server.stop()
+            with pytest.raises(Unavailable):
+                await ledger.enter(grant)
+            await ledger.leave(ticket, 0)
+            redis_server.start()
+            assert (await ledger.enter(grant)).key == "ada"
+
+    try:
+        finish(scenario())
+    finally:
+        redis_server.stop()
+        redis_server.start()
+
+
+def test_a_file_that_cannot_be_written_delays_nobody(tmp_path: Path) -> None:
+    """Somebody else writes for long: what is read is read, what is written waits, and the loop goes on."""
+    file = tmp_path / "gateway.db"
+
+    async def scenario() -> None:
+        async with ledgers(Server(database=str(file))) as (ledger,):
+            await ledger.store.create(Grant(name="ada", digest="d1"))
+            other = sqlite3.connect(file, isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            writing = asyncio.ensure_future(ledger.settle(entry("1")))
+            for _ in range(20):
+                started = time.monotonic()
+                await asyncio.sleep(0.01)
+                assert time.monotonic() - started < 0.2
+            assert await ledger.grant("d1")
+            assert not writing.done()
+            other.execute("ROLLBACK")
+            other.close()
+            await writing
+            assert await ledger.spent("ada") == 0.25
+
+    finish(scenario())
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        (Server(database="mysql://x/y"), "a file or postgresql"),
+        (Server(database="/nowhere/at/all/gateway.db"), "unable to open"),
+        (Server(database="postgresql://gateway:secret-word@127.0.0.1:9/x"), "PostgreSQL: "),
+        (Server(limits="disk"), '"memory" or redis'),
+        (Server(database="env:NO_SUCH_VARIABLE"), "NO_SUCH_VARIABLE"),
+    ],
+    ids=["scheme", "folder", "nobody there", "limits", "variable"],
+)
+def test_a_home_that_is_none_is_told_in_one_line(server: Server, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        asyncio.run(open_ledger(server, {}))
+    assert words in str(caught.value)
+    assert "secret-word" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_database_of_one_gateway_is_found_by_the_next(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        for number in range(2):
+            store, _ = await open_store(str(tmp_path / "gateway.db"))
+            assert await store.any_keys() == bool(number)
+            if not number:
+                await store.create(Grant(name="ada", digest="d1"))
+            await store.close()
+
+    finish(scenario())

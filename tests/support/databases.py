@@ -1,0 +1,194 @@
+"""Databases of the tests' own: a PostgreSQL and a Redis on free ports, in folders that go with them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+_PATIENCE = 30.0
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _until(condition: Callable[[], bool], words: str) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not condition():
+        assert time.monotonic() < end, words
+        time.sleep(0.02)
+
+
+# ── PostgreSQL ──
+
+
+def _binaries() -> Path | None:
+    """Debian keeps them out of the path, one folder for each version."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    found = shutil.which("initdb")
+    return next((folder for folder in folders if (folder / "initdb").exists()), Path(found).parent if found else None)
+
+
+def _somebody() -> str | None:
+    """PostgreSQL refuses to be run by root."""
+    if os.getuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ("postgres", "nobody") if name in names)
+
+
+class Postgres:
+    """Can be stopped, and started again with what it had."""
+
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        self._binaries = binaries
+        self._data = folder / "data"
+        self._user = _somebody()
+        self._port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._databases = 0
+        self.url = f"postgresql://gateway@127.0.0.1:{self._port}/postgres"
+        if self._user is not None:
+            shutil.chown(folder, self._user)
+        given = ["-A", "trust", "-U", "gateway", "--no-sync", "-E", "UTF8", "--locale=C"]
+        subprocess.run(  # noqa: S603
+            [binaries / "initdb", "-D", self._data, *given],
+            check=True,
+            capture_output=True,
+            user=self._user,
+            cwd=folder,
+        )
+
+    def start(self) -> None:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self._port),
+            "unix_socket_directories": "",
+            "fsync": "off",
+            "max_connections": "60",
+            "shared_buffers": "16MB",
+        }
+        given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        self._process = subprocess.Popen(  # noqa: S603
+            [self._binaries / "postgres", "-D", self._data, *given],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user=self._user,
+            cwd=self._data,
+        )
+        _until(self._is_ready, "PostgreSQL does not start")
+
+    def _is_ready(self) -> bool:
+        told = subprocess.run(  # noqa: S603
+            [self._binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self._port)], check=False
+        )
+        return told.returncode == 0
+
+    def fresh(self) -> str:
+        """The address of a database that nobody has used."""
+        self._databases += 1
+        name = f"fresh_{self._databases}"
+        told = ["-q", "-d", self.url, "-c", f"CREATE DATABASE {name}"]
+        subprocess.run([self._binaries / "psql", *told], check=True, capture_output=True)  # noqa: S603
+        return self.url.removesuffix("postgres") + name
+
+    def stop(self) -> None:
+        """At once: whoever is connected is cut off."""
+        if self._process is not None:
+            self._process.send_signal(3)  # SIGQUIT, an immediate shutdown
+            self._process.wait(_PATIENCE)
+            self._process = None
+
+
+@contextmanager
+def postgres() -> Iterator[Postgres]:
+    binaries = _binaries()
+    if binaries is None:
+        pytest.skip("PostgreSQL is not installed here (apt install postgresql)")
+    if find_spec("psycopg") is None:
+        pytest.skip("psycopg is not installed here (pip install 'dragoman[postgres]')")
+    with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:
+        server = Postgres(binaries, Path(folder))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+# ── Redis ──
+
+
+class Redis:
+    def __init__(self, program: str, folder: Path) -> None:
+        self._program = program
+        self._folder = folder
+        self._port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._databases = -1
+        self.url = f"redis://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        given = [
+            "--port",
+            str(self._port),
+            "--databases",
+            "1000",
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]
+        self._process = subprocess.Popen(  # noqa: S603
+            [self._program, *given], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self._folder
+        )
+        _until(lambda: _answers(self._port), "Redis does not start")
+
+    def fresh(self) -> str:
+        """The address of a database that nobody has used."""
+        self._databases += 1
+        return f"{self.url}/{self._databases}"
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(_PATIENCE)
+            self._process = None
+
+
+@contextmanager
+def redis() -> Iterator[Redis]:
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("Redis is not installed here (apt install redis-server)")
+    if find_spec("redis") is None:
+        pytest.skip("redis is not installed here (pip install 'dragoman[redis]')")
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        server = Redis(program, Path(folder))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
