@@ -8,7 +8,7 @@ import { byId, element, isTyping } from "./dom.ts";
 import { live } from "./live/index.ts";
 import { attempt } from "./notices.ts";
 import { playground } from "./playground/index.ts";
-import { type Place, Router, address } from "./router.ts";
+import { type Place, Router, address, parse } from "./router.ts";
 import { restore, toggle } from "./theme.ts";
 
 const EVERY: readonly Place[] = [live, chat, playground];
@@ -49,7 +49,9 @@ function chords(places: readonly Place[], router: Router): void {
 }
 
 function shortcuts(places: readonly Place[]): Promise<void> {
+  const shown = places.find((place) => place.name === parse(location.hash).place);
   const rows: [string, string][] = [
+    ...(shown?.keys ?? []).map(([keys, what]): [string, string] => [keys, what]),
     ...places.map((place): [string, string] => [`g ${place.name[0]}`, place.label]),
     ["?", "This list"],
     ["Esc", "Close a window, stop answers"],

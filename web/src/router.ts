@@ -10,6 +10,8 @@ export interface Route {
 export interface Place {
   readonly name: string;
   readonly label: string;
+  /** Keys that it listens to, and what for. */
+  readonly keys?: readonly (readonly [keys: string, what: string])[];
   /** Put everything into `root`, which is this place's alone. */
   mount(root: HTMLElement): void | Promise<void>;
   /** It is shown, or its address has changed. */

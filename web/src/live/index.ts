@@ -1,14 +1,194 @@
 // Requests as they happen.
 
-import { element } from "../dom.ts";
-import type { Place } from "../router.ts";
+import "../json/json.css";
+import "./live.css";
+import { Problem, call, listen } from "../api.ts";
+import { isOpen } from "../dialogs.ts";
+import { button, element, isTyping } from "../dom.ts";
+import { type Place, type Route, address } from "../router.ts";
+import { Connections, clients } from "./connected.ts";
+import { Feed } from "./feed.ts";
+import { List } from "./list.ts";
+import { Detail } from "./request.ts";
+import type { Opened, Summary } from "./types.ts";
 
-export const live: Place = {
-  name: "live",
-  label: "Live",
-  mount(root) {
-    root.append(element("h1", {}, "Live"));
-  },
-  enter() {},
-  leave() {},
-};
+const CHORD = 1200; // milliseconds after g in which a letter is the name of a place
+
+class Live implements Place {
+  readonly name = "live";
+  readonly label = "Live";
+  readonly keys: readonly [string, string][] = [
+    ["j k", "Next, previous request"],
+    ["Enter", "Open it"],
+    ["Esc", "Close it"],
+    ["1 2 3", "Request, answer, stream"],
+    ["/", "Filter"],
+    ["p", "Hold the list still"],
+    ["c", "Copy as curl"],
+    ["o", "Open in the playground"],
+  ];
+  readonly #feed = new Feed();
+  readonly #list = new List((id) => this.#go(id));
+  readonly #detail = new Detail(() => this.#go(null));
+  readonly #connections = new Connections();
+  readonly #filter = element("input", {
+    type: "search", class: "filter", placeholder: "Filter: model, format, status, error, loss …", "aria-label": "Filter requests", "aria-keyshortcuts": "/",
+  });
+  readonly #pause = button("Pause", () => this.#hold(), { "aria-pressed": "false", class: "pause", title: "Hold the list still (p)" });
+  readonly #counts = element("span", { class: "counts soft" });
+  readonly #empty = element("div", { class: "nothing" });
+  #root: HTMLElement | null = null;
+  #source: EventSource | null = null;
+  #opened: string | null = null;
+  #isShown = false;
+  #chord = 0;
+
+  mount(root: HTMLElement): void {
+    this.#root = root;
+    this.#filter.addEventListener("input", () => {
+      this.#feed.filter(this.#filter.value);
+      this.#draw();
+    });
+    const tools = element("div", { class: "tools" }, this.#filter, this.#pause, this.#counts);
+    const left = element("section", { class: "feed", "aria-label": "Requests" }, columns(), this.#list.element, this.#empty);
+    root.append(element("h1", { class: "sr" }, "Live"), this.#connections.element, tools, element("div", { class: "both" }, left, this.#detail.element));
+    document.addEventListener("keydown", (event) => this.#pressed(event));
+  }
+
+  enter(route: Route): void {
+    this.#isShown = true;
+    if (this.#source === null) this.#listen();
+    this.#connections.start();
+    void this.#open(route.rest[0] ?? null);
+  }
+
+  leave(): void {
+    this.#isShown = false;
+    this.#source?.close();
+    this.#source = null;
+    this.#connections.stop();
+  }
+
+  #listen(): void {
+    this.#source = listen("/live/feed", {
+      snapshot: (told: Summary[]) => {
+        this.#feed.replace(told);
+        this.#draw();
+      },
+      changes: (told: Summary[]) => {
+        this.#feed.change(told);
+        this.#draw();
+        // What is looked at may have gone on.
+        if (told.some((one) => one.id === this.#opened)) void this.#load();
+      },
+    });
+    this.#source.addEventListener("open", () => this.#root?.classList.remove("away"));
+    this.#source.addEventListener("error", () => this.#root?.classList.add("away"));
+  }
+
+  #draw(): void {
+    const { rows, waiting } = this.#feed;
+    const { all, underWay, failed } = this.#feed.counts;
+    this.#list.show(rows);
+    const words = [`${rows.length === all ? all : `${rows.length} of ${all}`} requests`, underWay ? `${underWay} under way` : "", failed ? `${failed} failed` : ""];
+    this.#counts.textContent = words.filter((word) => word).join(" · ");
+    this.#pause.textContent = this.#feed.isPaused ? `Go on${waiting ? ` (${waiting} new)` : ""}` : "Pause";
+    this.#pause.setAttribute("aria-pressed", String(this.#feed.isPaused));
+    this.#empty.hidden = rows.length > 0;
+    this.#list.element.hidden = rows.length === 0;
+    if (rows.length === 0) this.#drawEmpty(all);
+  }
+
+  #drawEmpty(all: number): void {
+    const shown = all > 0 ? "filtered" : "first";
+    if (this.#empty.dataset["shown"] === shown) return;
+    this.#empty.dataset["shown"] = shown;
+    if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter."));
+    else this.#empty.replaceChildren(
+      element("h2", {}, "Nothing has been asked yet"),
+      element("p", { class: "soft" }, "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, and the name of the model tells who answers. Each request appears on this page as it happens."),
+      clients());
+  }
+
+  #hold(): void {
+    this.#feed.pause(!this.#feed.isPaused);
+    this.#draw();
+  }
+
+  // ── one of them ──
+
+  #go(id: string | null): void {
+    location.hash = address("live", id === null ? [] : [id]);
+  }
+
+  async #open(id: string | null): Promise<void> {
+    this.#opened = id;
+    this.#root?.classList.toggle("opened", id !== null);
+    if (id !== null) {
+      this.#list.point(id);
+      await this.#load();
+    } else this.#list.element.focus({ preventScroll: true });
+  }
+
+  async #load(): Promise<void> {
+    const id = this.#opened;
+    if (id === null) return;
+    try {
+      const told = await call<Opened>("GET", `/live/requests/${encodeURIComponent(id)}`);
+      if (this.#opened === id) this.#detail.show(told);
+    } catch (problem) {
+      if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is away");
+    }
+  }
+
+  // ── keys ──
+
+  #pressed(event: KeyboardEvent): void {
+    if (!this.#isShown || isOpen() || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target === this.#filter && (event.key === "Escape" || event.key === "Enter")) {
+      this.#list.element.focus();
+      return;
+    }
+    if (isTyping(event.target)) return;
+    const isName = event.timeStamp - this.#chord < CHORD;
+    this.#chord = event.key === "g" ? event.timeStamp : 0;
+    const run = isName ? undefined : this.#commands(event)[event.key];
+    if (run === undefined) return;
+    event.preventDefault();
+    run();
+  }
+
+  #commands(event: KeyboardEvent): Record<string, () => void> {
+    const onList = event.target === this.#list.element || event.target === document.body;
+    return {
+      j: () => this.#move(1),
+      k: () => this.#move(-1),
+      ...(onList ? { ArrowDown: () => this.#move(1), ArrowUp: () => this.#move(-1), Enter: () => this.#go(this.#list.cursor) } : {}),
+      "/": () => this.#filter.focus(),
+      p: () => this.#hold(),
+      c: () => this.#detail.copyCurl(),
+      o: () => this.#detail.toPlayground(),
+      1: () => this.#detail.choose("request"),
+      2: () => this.#detail.choose("answer"),
+      3: () => this.#detail.choose("stream"),
+      ...(this.#opened === null ? {} : { Escape: () => this.#go(null) }),
+    };
+  }
+
+  #move(steps: number): void {
+    const next = this.#list.neighbour(steps);
+    if (next === null) return;
+    if (this.#opened === null) this.#list.point(next);
+    else this.#go(next);
+  }
+}
+
+function columns(): HTMLElement {
+  const names: [string, string][] = [
+    ["time", "Time"], ["status-column", "Status"], ["pair", "Client → upstream"], ["model", "Model"],
+    ["tokens", "Tokens"], ["first", "First byte"], ["duration", "Whole"], ["lost", "Lost"],
+  ];
+  return element("div", { class: "columns", "aria-hidden": "true" }, ...names.map(([name, label]) => element("span", { class: name }, label)));
+}
+
+export const live: Place = new Live();

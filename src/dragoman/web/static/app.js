@@ -27,6 +27,12 @@ function wordsOf(told) {
 	const error = typeof told === "object" && told !== null && "error" in told ? told.error : null;
 	return typeof error === "string" ? error : null;
 }
+/** Events of the server, each under its kind, until it is closed. The browser comes back by itself after a break. */
+function listen(path, handlers) {
+	const source = new EventSource(`/_/api${path}`);
+	for (const [kind, handle] of Object.entries(handlers)) source.addEventListener(kind, (event) => handle(JSON.parse(event.data)));
+	return source;
+}
 // src/dom.ts
 /** `on…` listens, `true` is an attribute without a value, `false`, `null` and `undefined` leave it out. */
 function element(tag, attributes = {}, ...children) {
@@ -38,6 +44,13 @@ function element(tag, attributes = {}, ...children) {
 	}
 	made.append(...children.filter((child) => child !== null && child !== void 0));
 	return made;
+}
+function button(label, run, attributes = {}) {
+	return element("button", {
+		type: "button",
+		onclick: run,
+		...attributes
+	}, label);
 }
 /** What the page certainly has. */
 function byId(id) {
@@ -94,52 +107,8 @@ async function show(title, ...body) {
 		() => null
 	]]);
 }
-// src/live/index.ts
-var live = {
-	name: "live",
-	label: "Live",
-	mount(root) {
-		root.append(element("h1", {}, "Live"));
-	},
-	enter() {},
-	leave() {}
-};
-// src/notices.ts
-var SHOWN_FOR = 6e3;
-function notice(text, kind = "info") {
-	const line = element("div", { class: kind }, element("span", {}, text));
-	line.append(element("button", {
-		type: "button",
-		class: "small",
-		"aria-label": "Close",
-		onclick: () => line.remove()
-	}, "×"));
-	byId("status").append(line);
-	if (kind === "info") setTimeout(() => line.remove(), SHOWN_FOR);
-}
-/** The same work, with what goes wrong told instead of thrown. */
-function attempt(work) {
-	return async (...given) => {
-		try {
-			return await work(...given);
-		} catch (problem) {
-			notice(problem instanceof Error ? problem.message : String(problem), "problem");
-			return;
-		}
-	};
-}
-// src/playground/index.ts
-var playground = {
-	name: "playground",
-	label: "Playground",
-	mount(root) {
-		root.append(element("h1", {}, "Playground"));
-	},
-	enter() {},
-	leave() {}
-};
 // src/router.ts
-function parse(hash) {
+function parse$1(hash) {
 	const [path = "", query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s, 2);
 	const [place = "", ...rest] = path.split("/").map(decoded);
 	return {
@@ -183,12 +152,12 @@ var Router = class {
 		location.hash = address(place);
 	}
 	async #follow() {
-		const route = parse(location.hash);
+		const route = parse$1(location.hash);
 		const place = this.#places.find((one) => one.name === route.place);
 		if (place === void 0) {
 			const [first] = this.#places;
 			if (first !== void 0) rewrite(address(first.name));
-			if (first !== void 0) await this.#show(first, parse(location.hash));
+			if (first !== void 0) await this.#show(first, parse$1(location.hash));
 			return;
 		}
 		await this.#show(place, route);
@@ -218,6 +187,1398 @@ var Router = class {
 		}
 		return found;
 	}
+};
+// src/notices.ts
+var SHOWN_FOR = 6e3;
+function notice(text, kind = "info") {
+	const line = element("div", { class: kind }, element("span", {}, text));
+	line.append(element("button", {
+		type: "button",
+		class: "small",
+		"aria-label": "Close",
+		onclick: () => line.remove()
+	}, "×"));
+	byId("status").append(line);
+	if (kind === "info") setTimeout(() => line.remove(), SHOWN_FOR);
+}
+/** The same work, with what goes wrong told instead of thrown. */
+function attempt(work) {
+	return async (...given) => {
+		try {
+			return await work(...given);
+		} catch (problem) {
+			notice(problem instanceof Error ? problem.message : String(problem), "problem");
+			return;
+		}
+	};
+}
+// src/copying.ts
+async function copy(text, what) {
+	try {
+		await navigator.clipboard.writeText(text);
+		notice(`${what} copied`);
+	} catch {
+		notice("the browser does not let pages copy here", "problem");
+	}
+}
+// src/live/words.ts
+var FORMATS = {
+	"openai-chat": "OpenAI Chat",
+	"openai-responses": "OpenAI Responses",
+	"anthropic-messages": "Anthropic Messages",
+	gemini: "Gemini",
+	vertex: "Vertex AI",
+	"ollama-chat": "Ollama",
+	"bedrock-converse": "Bedrock Converse"
+};
+var formatName = (format) => FORMATS[format] ?? format;
+/** The name of a format behind a dot in the colour of its family. */
+function formatChip(format) {
+	return element("span", {
+		class: "format",
+		"data-format": format
+	}, formatName(format));
+}
+function duration(milliseconds) {
+	if (milliseconds === void 0) return "";
+	if (milliseconds < 10) return `${milliseconds.toFixed(1)} ms`;
+	if (milliseconds < 1e3) return `${Math.round(milliseconds)} ms`;
+	return milliseconds < 6e4 ? `${(milliseconds / 1e3).toFixed(2)} s` : `${(milliseconds / 6e4).toFixed(1)} min`;
+}
+function bytes(size) {
+	if (size < 1e3) return `${size} B`;
+	return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`;
+}
+function clock(at) {
+	return new Date(at).toLocaleTimeString("en-GB", {
+		hour: "2-digit",
+		minute: "2-digit",
+		second: "2-digit"
+	});
+}
+// src/live/connected.ts
+var EVERY$1 = 5e3;
+var Connections = class {
+	element = element("div", {
+		class: "connected",
+		role: "group",
+		"aria-label": "What is connected"
+	});
+	#known = null;
+	#timer;
+	start() {
+		this.#ask();
+		this.#timer = setInterval(() => void this.#ask(), EVERY$1);
+	}
+	stop() {
+		clearInterval(this.#timer);
+	}
+	async #ask() {
+		try {
+			const told = await call("GET", "/live/connected");
+			if (JSON.stringify(told) === JSON.stringify(this.#known)) return;
+			this.#known = told;
+			this.#draw(told);
+		} catch {}
+	}
+	#draw(told) {
+		const chips = told.connections.map(chip);
+		const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: set a key, such as ANTHROPIC_API_KEY") : null;
+		const note = told.connections.length > 0 && told.connections.every((one) => one.is_simulated) ? element("span", { class: "soft" }, "simulated: no keys of any provider were found") : null;
+		const details = button("Details", () => void this.#details(), { class: "small" });
+		this.element.replaceChildren(element("span", { class: "chips" }, none, ...chips), element("span", { class: "row" }, note, details));
+	}
+	async #details() {
+		const told = this.#known;
+		if (told === null) return;
+		await show("What is connected", table(told.connections), ...routes(told), clients());
+	}
+};
+/** The worst of all its keys. */
+function state(connection) {
+	const states = (connection.upstreams ?? []).map((one) => one.breaker);
+	return [
+		"open",
+		"half-open",
+		"closed"
+	].find((one) => states.includes(one)) ?? "unused";
+}
+var STATES = {
+	open: "resting after failures",
+	"half-open": "being tried again",
+	closed: "well",
+	unused: "not asked yet"
+};
+function chip(connection) {
+	const found = state(connection);
+	const busy = (connection.upstreams ?? []).reduce((sum, one) => sum + one.in_flight, 0);
+	return element("span", {
+		class: "upstream",
+		"data-state": found,
+		title: `${connection.name}: ${formatName(connection.format)}, ${STATES[found]}${connection.is_simulated ? ", simulated" : ""}`
+	}, element("span", { class: "sr" }, `${STATES[found]}: `), connection.name, busy ? element("span", { class: "busy" }, String(busy)) : null);
+}
+function table(connections) {
+	const rows = connections.map((one) => element("tr", {}, element("th", { scope: "row" }, one.name), element("td", {}, formatChip(one.format)), element("td", {}, one.is_simulated ? "simulated" : (one.keys ?? []).join(", ") || "none"), element("td", {}, STATES[state(one)] ?? ""), element("td", {}, (one.models ?? []).join(", "))));
+	return element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...[
+		"Provider",
+		"Speaks",
+		"Key",
+		"Health",
+		"Models listed"
+	].map((name) => element("th", { scope: "col" }, name)))), element("tbody", {}, ...rows)));
+}
+function routes(told) {
+	if (told.routes.length === 0) return [];
+	const rows = told.routes.map((one) => element("tr", {}, element("th", { scope: "row" }, one.name), element("td", {}, one.to.join(", ")), element("td", {}, (one.fallback ?? []).join(", ")), element("td", {}, Object.entries(one.settings ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", "))));
+	const head = [
+		"Route",
+		"To",
+		"Else",
+		"Settings"
+	].map((name) => element("th", { scope: "col" }, name));
+	return [element("h3", {}, "Routes"), element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))];
+}
+/** How clients find the gateway. */
+function clients() {
+	const here = location.origin;
+	const lines = [
+		["curl", `curl ${here}/v1/chat/completions -H 'content-type: application/json' -d '{"model": "anthropic/claude-sonnet-5", "messages": [{"role": "user", "content": "Hello"}]}'`],
+		["OpenAI SDK", `export OPENAI_BASE_URL=${here}/v1 OPENAI_API_KEY=any`],
+		["Claude Code", `export ANTHROPIC_BASE_URL=${here} ANTHROPIC_API_KEY=any`],
+		["Gemini CLI", `export GOOGLE_GEMINI_BASE_URL=${here} GEMINI_API_KEY=any`]
+	];
+	return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), ...lines.map(([name, line]) => element("div", { class: "client" }, element("b", {}, name), element("code", {}, line), button("Copy", () => void copy(line, name), {
+		class: "small",
+		"aria-label": `Copy: ${name}`
+	}))));
+}
+// src/live/feed.ts
+var MOST = 1e3;
+var Feed = class {
+	#known = /* @__PURE__ */ new Map();
+	#waiting = /* @__PURE__ */ new Map();
+	#words = [];
+	#isPaused = false;
+	#rows = null;
+	/** Everything there is, from the server's side: after a break in the connection too. */
+	replace(summaries) {
+		this.#waiting.clear();
+		this.#known = new Map(summaries.toReversed().map((one) => [one.id, one]));
+		this.#rows = null;
+	}
+	change(summaries) {
+		for (const one of summaries) (this.#isPaused && !this.#known.has(one.id) ? this.#waiting : this.#known).set(one.id, one);
+		trim(this.#known);
+		trim(this.#waiting);
+		this.#rows = null;
+	}
+	get isPaused() {
+		return this.#isPaused;
+	}
+	pause(isPaused) {
+		this.#isPaused = isPaused;
+		if (isPaused) return;
+		for (const [id, one] of this.#waiting) this.#known.set(id, one);
+		this.#waiting.clear();
+		trim(this.#known);
+		this.#rows = null;
+	}
+	get waiting() {
+		return this.#waiting.size;
+	}
+	filter(text) {
+		this.#words = text.toLowerCase().split(/\s+/).filter((word) => word !== "");
+		this.#rows = null;
+	}
+	get rows() {
+		this.#rows ??= [...this.#known.values()].filter((one) => fits(one, this.#words)).reverse();
+		return this.#rows;
+	}
+	get size() {
+		return this.#known.size;
+	}
+	find(id) {
+		return this.#known.get(id);
+	}
+	get counts() {
+		let underWay = 0;
+		let failed = 0;
+		for (const one of this.#known.values()) {
+			if (one.phase !== "ended") underWay += 1;
+			if (hasFailed(one)) failed += 1;
+		}
+		return {
+			all: this.#known.size,
+			underWay,
+			failed
+		};
+	}
+};
+var hasFailed = (one) => one.failure !== void 0 && one.failure !== "";
+function trim(known) {
+	for (const id of known.keys()) {
+		if (known.size <= MOST) break;
+		known.delete(id);
+	}
+}
+/** All words have to be in it somewhere; `error`, `loss` and `stream` are found where there is one. */
+function fits(one, words) {
+	if (words.length === 0) return true;
+	const text = [
+		one.id,
+		one.client,
+		one.format,
+		formatName(one.client),
+		formatName(one.format ?? ""),
+		one.model,
+		one.target,
+		one.upstream,
+		one.key,
+		one.status,
+		one.failure,
+		one.error,
+		one.operation,
+		hasFailed(one) ? "error failed" : "",
+		one.losses ? "loss losses" : "",
+		one.stream ? "stream" : "",
+		one.phase
+	].join(" ").toLowerCase();
+	return words.every((word) => text.includes(word));
+}
+// src/live/list.ts
+var ROW = 38;
+var AROUND = 8;
+var List = class {
+	element;
+	#inner = element("div", {
+		class: "inner",
+		role: "presentation"
+	});
+	#open;
+	#rows = [];
+	#shown = /* @__PURE__ */ new Map();
+	#cursor = null;
+	#isDue = false;
+	constructor(open) {
+		this.#open = open;
+		this.element = element("div", {
+			class: "rows",
+			role: "listbox",
+			tabindex: 0,
+			"aria-label": "Requests, newest first"
+		}, this.#inner);
+		this.element.addEventListener("scroll", () => this.#soon());
+		this.element.addEventListener("click", (event) => this.#clicked(event));
+		new ResizeObserver(() => this.#soon()).observe(this.element);
+	}
+	show(rows) {
+		const before = this.#rows;
+		this.#rows = rows;
+		const first = before[Math.floor(this.element.scrollTop / ROW)];
+		if (this.element.scrollTop >= ROW && first !== void 0) {
+			const moved = rows.findIndex((one) => one.id === first.id) - before.indexOf(first);
+			if (moved > 0) this.element.scrollTop += moved * ROW;
+		}
+		this.#soon();
+	}
+	get cursor() {
+		return this.#cursor;
+	}
+	point(id) {
+		this.#cursor = id;
+		const place = this.#rows.findIndex((one) => one.id === id);
+		if (place >= 0) {
+			const top = place * ROW;
+			if (top < this.element.scrollTop) this.element.scrollTop = top;
+			else if (top + ROW > this.element.scrollTop + this.element.clientHeight) this.element.scrollTop = top + ROW - this.element.clientHeight;
+		}
+		this.#soon();
+	}
+	/** The id so many rows further, or the end of the list. */
+	neighbour(steps) {
+		const place = this.#rows.findIndex((one) => one.id === this.#cursor);
+		const next = place < 0 ? 0 : Math.max(0, Math.min(this.#rows.length - 1, place + steps));
+		return this.#rows[next]?.id ?? null;
+	}
+	#clicked(event) {
+		const id = (event.target instanceof Element ? event.target.closest(".request") : null)?.dataset["id"];
+		if (id !== void 0) this.#open(id);
+	}
+	#soon() {
+		if (this.#isDue) return;
+		this.#isDue = true;
+		requestAnimationFrame(() => {
+			this.#isDue = false;
+			this.#draw();
+		});
+	}
+	#draw() {
+		const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - AROUND);
+		const last = Math.min(this.#rows.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / ROW) + AROUND);
+		const shown = /* @__PURE__ */ new Map();
+		for (let place = first; place < last; place += 1) {
+			const summary = this.#rows[place];
+			if (summary === void 0) continue;
+			const known = this.#shown.get(summary.id);
+			const row = known?.summary === summary ? known : {
+				summary,
+				element: drawn$1(summary, known?.element)
+			};
+			row.element.style.transform = `translateY(${place * ROW}px)`;
+			row.element.setAttribute("aria-selected", String(summary.id === this.#cursor));
+			row.element.setAttribute("aria-posinset", String(place + 1));
+			row.element.setAttribute("aria-setsize", String(this.#rows.length));
+			if (row.element.parentNode === null) this.#inner.append(row.element);
+			shown.set(summary.id, row);
+		}
+		for (const [id, row] of this.#shown) if (!shown.has(id)) row.element.remove();
+		this.#shown = shown;
+		this.#inner.style.height = `${this.#rows.length * ROW}px`;
+		if (this.#cursor !== null && shown.has(this.#cursor)) this.element.setAttribute("aria-activedescendant", `row-${this.#cursor}`);
+		else this.element.removeAttribute("aria-activedescendant");
+	}
+};
+/** The row, in the element that it had before: a click that has begun on it shall find it. */
+function drawn$1(summary, known) {
+	const row = known ?? element("div", {
+		class: "request",
+		role: "option",
+		id: `row-${summary.id}`,
+		"data-id": summary.id
+	});
+	const { tokens } = summary;
+	row.dataset["phase"] = summary.phase;
+	row.dataset["new"] = String(Date.now() - summary.at < 2e3);
+	row.setAttribute("aria-label", spoken(summary));
+	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, formatChip(summary.client), summary.format ? arrow() : null, summary.format ? formatChip(summary.format) : null), element("span", { class: "model" }, summary.model ?? "", summary.stream ? element("span", {
+		class: "streams",
+		title: "streamed"
+	}, "≋") : null), element("span", { class: "tokens" }, tokens ? `${tokens.input} → ${tokens.output}` : ""), element("span", { class: "first" }, duration(summary.first_byte)), element("span", { class: "duration" }, duration(summary.duration)), element("span", { class: "lost" }, summary.losses ? element("span", { class: "count" }, String(summary.losses)) : null));
+	return row;
+}
+var arrow = () => element("span", { class: "arrow" }, "→");
+function badge(summary) {
+	if (summary.phase !== "ended") return element("span", { class: "status busy" }, summary.phase === "begun" ? "asking" : "answering");
+	return element("span", {
+		class: `status ${hasFailed(summary) ? "bad" : "good"}`,
+		title: summary.failure ?? ""
+	}, String(summary.status ?? ""));
+}
+function spoken(summary) {
+	return [
+		clock(summary.at),
+		summary.phase === "ended" ? `status ${summary.status}` : summary.phase,
+		summary.model,
+		`from ${formatName(summary.client)}`,
+		summary.format ? `to ${formatName(summary.format)}` : "",
+		summary.duration === void 0 ? "" : duration(summary.duration),
+		summary.losses ? `${summary.losses} lost` : "",
+		summary.failure ?? ""
+	].filter((word) => word).join(", ");
+}
+function open(given) {
+	location.hash = address("playground");
+}
+// src/live/curl.ts
+var HIDDEN = "[hidden]";
+var LEFT_OUT = /* @__PURE__ */ new Set([
+	"host",
+	"content-length",
+	"connection",
+	"accept-encoding",
+	"transfer-encoding",
+	"user-agent",
+	"accept",
+	"content-encoding"
+]);
+var quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
+function curl(opened, origin) {
+	const { method, path, headers, body } = opened.client;
+	const lines = [`curl -N -X ${method} ${quoted(origin + path.replaceAll(HIDDEN, "YOUR_KEY"))}`];
+	for (const [name, value] of Object.entries(headers)) {
+		if (LEFT_OUT.has(name) || name.startsWith("x-stainless-")) continue;
+		const key = name === "authorization" ? "Bearer YOUR_KEY" : "YOUR_KEY";
+		lines.push(`-H ${quoted(`${name}: ${value === HIDDEN ? key : value}`)}`);
+	}
+	if (body !== null) lines.push(`--data-binary ${quoted(body.text)}`);
+	return lines.join(" \\\n  ");
+}
+// src/json/parse.ts
+/** Why a text is no JSON, and where. */
+var NotJson = class extends Error {
+	place;
+	constructor(place) {
+		super(`no JSON at character ${place}`);
+		this.place = place;
+	}
+};
+var DEEPEST = 2e3;
+var NONE = [];
+var SPACE = /[ \t\r\n]*/y;
+var QUOTE = 34;
+var BACKSLASH = 92;
+var FIRST_PRINTABLE = 32;
+var NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+var WORD = /true|false|null/y;
+function parse(text) {
+	const reader = new Reader(text);
+	const item = reader.value(0);
+	reader.space();
+	if (reader.place < text.length) throw new NotJson(reader.place);
+	return item;
+}
+/** The tree, or null for what is no JSON. */
+function parsed(text) {
+	try {
+		return parse(text);
+	} catch (problem) {
+		if (problem instanceof NotJson) return null;
+		throw problem;
+	}
+}
+var Reader = class {
+	place = 0;
+	#text;
+	constructor(text) {
+		this.#text = text;
+	}
+	value(depth) {
+		this.space();
+		const start = this.place;
+		const first = this.#text[start];
+		if (depth > DEEPEST) throw new NotJson(start);
+		if (first === "{") return this.#many("object", "}", start, depth);
+		if (first === "[") return this.#many("array", "]", start, depth);
+		if (first === "\"") return {
+			kind: "string",
+			start,
+			end: this.#string(),
+			entries: NONE
+		};
+		if (first === "t" || first === "f" || first === "n") return this.#leaf("word", WORD, start);
+		return this.#leaf("number", NUMBER, start);
+	}
+	space() {
+		this.#take(SPACE);
+	}
+	#many(kind, close, start, depth) {
+		const entries = [];
+		this.place += 1;
+		this.space();
+		if (this.#text[this.place] === close) this.place += 1;
+		else do
+			entries.push(this.#entry(kind, entries.length, depth));
+		while (this.#separated(close));
+		return {
+			kind,
+			start,
+			end: this.place,
+			entries
+		};
+	}
+	#entry(kind, number, depth) {
+		if (kind === "array") return {
+			key: String(number),
+			item: this.value(depth + 1)
+		};
+		this.space();
+		const start = this.place;
+		const name = this.#text.slice(start, this.#string());
+		this.space();
+		if (this.#text[this.place] !== ":") throw new NotJson(this.place);
+		this.place += 1;
+		return {
+			key: unquoted(name),
+			item: this.value(depth + 1)
+		};
+	}
+	/** Whether another one follows. */
+	#separated(close) {
+		this.space();
+		const next = this.#text[this.place];
+		if (next !== "," && next !== close) throw new NotJson(this.place);
+		this.place += 1;
+		return next === ",";
+	}
+	/** Past a string; its end. Letter by letter: an expression over megabytes of a picture runs out of stack. */
+	#string() {
+		if (this.#text.charCodeAt(this.place) !== QUOTE) throw new NotJson(this.place);
+		let place = this.place + 1;
+		for (;;) {
+			const letter = this.#text.charCodeAt(place);
+			if (letter === QUOTE) break;
+			if (!(letter >= FIRST_PRINTABLE)) throw new NotJson(place);
+			place += letter === BACKSLASH ? 2 : 1;
+		}
+		this.place = place + 1;
+		return this.place;
+	}
+	#leaf(kind, pattern, start) {
+		if (this.#take(pattern) === null) throw new NotJson(start);
+		return {
+			kind,
+			start,
+			end: this.place,
+			entries: NONE
+		};
+	}
+	#take(pattern) {
+		pattern.lastIndex = this.place;
+		const found = pattern.exec(this.#text);
+		if (found === null) return null;
+		this.place = pattern.lastIndex;
+		return found[0];
+	}
+};
+function unquoted(text) {
+	try {
+		return JSON.parse(text);
+	} catch {
+		return text.slice(1, -1);
+	}
+}
+var STEP = /\.([^.[]+)|\[(\d+)\]/g;
+/** The steps of a path such as `$.messages[2].content`. */
+function steps(path) {
+	return [...path.matchAll(STEP)].map((found) => found[1] ?? found[2] ?? "");
+}
+/** The item at a path, or the nearest one around where it would be. */
+function find(root, path) {
+	const way = [];
+	let item = root;
+	for (const step of steps(path)) {
+		const entry = item.entries.findLast((one) => one.key === step);
+		if (entry === void 0) return {
+			item,
+			way,
+			isExact: false
+		};
+		way.push(step);
+		item = entry.item;
+	}
+	return {
+		item,
+		way,
+		isExact: true
+	};
+}
+// src/json/view.ts
+var LONG = 240;
+var MANY = 100;
+var BUDGET = 700;
+var MORE = 5e3;
+/** A body, whatever it is: JSON as a tree, a stream by its lines, anything else as it is. */
+function view(text, label) {
+	const root = parsed(text);
+	if (root !== null) return new Tree(text, root, label);
+	return new Plain(text, label);
+}
+var number = new Intl.NumberFormat("en");
+var counted = (count, noun) => `${number.format(count)} ${noun}${count === 1 ? "" : "s"}`;
+var Tree = class {
+	element;
+	#text;
+	#root;
+	#lines = /* @__PURE__ */ new Map();
+	#budget = BUDGET;
+	#marked = null;
+	constructor(text, root, label) {
+		this.#text = text;
+		this.#root = root;
+		this.element = element("div", {
+			class: "json",
+			role: "region",
+			"aria-label": label,
+			tabindex: 0
+		});
+		this.element.append(this.#line(root, null));
+		this.#budget = 0;
+	}
+	reveal(path) {
+		this.unmark();
+		const found = find(this.#root, path);
+		let item = this.#root;
+		for (const step of found.way) {
+			const place = item.entries.findLastIndex((entry) => entry.key === step);
+			this.#lines.get(item)?.show(place);
+			item = item.entries[place]?.item ?? item;
+		}
+		const line = this.#lines.get(item);
+		if (line !== void 0) {
+			this.#marked = line.element;
+			line.element.classList.add("marked");
+			line.element.scrollIntoView({ block: "center" });
+		}
+		return found.isExact;
+	}
+	unmark() {
+		this.#marked?.classList.remove("marked");
+		this.#marked = null;
+	}
+	#line(item, key) {
+		this.#budget -= 1;
+		const name = key === null ? [] : [element("span", { class: "key" }, JSON.stringify(key)), ": "];
+		if (item.kind !== "object" && item.kind !== "array") {
+			const line = element("div", { class: "line" }, ...name, this.#leaf(item));
+			this.#lines.set(item, {
+				element: line,
+				show: () => void 0
+			});
+			return line;
+		}
+		const line = new Branch(item, name, this.#budget > 0, (entry) => this.#line(entry.item, item.kind === "object" ? entry.key : null));
+		this.#lines.set(item, line);
+		return line.element;
+	}
+	#leaf(item) {
+		const text = this.#text.slice(item.start, item.end);
+		return item.kind === "string" ? string(text) : element("span", { class: item.kind }, text);
+	}
+};
+/** An object or an array, whose entries are made when they are first shown. */
+var Branch = class {
+	element;
+	#item;
+	#make;
+	#inside = element("div", { class: "inside" });
+	#fold;
+	#shown = 0;
+	constructor(item, name, isOpen, make) {
+		this.#item = item;
+		this.#make = make;
+		const [open, close] = item.kind === "object" ? ["{", "}"] : ["[", "]"];
+		if (item.entries.length === 0) {
+			this.#fold = null;
+			this.element = element("div", { class: "line" }, ...name, `${open}${close}`);
+			return;
+		}
+		const count = counted(item.entries.length, item.kind === "object" ? "entry" : "item").replace("entrys", "entries");
+		this.#fold = element("button", {
+			type: "button",
+			class: "fold",
+			"aria-label": `Fold or unfold ${count}`,
+			onclick: () => this.#toggle()
+		});
+		const head = element("div", { class: "line head" }, this.#fold, ...name, open, element("span", { class: "count" }, `${count} ${close}`));
+		this.element = element("div", { class: "branch" }, head, this.#inside, element("div", { class: "line close" }, close));
+		this.#open(isOpen);
+	}
+	show(place) {
+		if (this.#inside.hidden) this.#open(true);
+		while (this.#shown <= place && this.#shown < this.#item.entries.length) this.#more();
+	}
+	#toggle() {
+		this.#open(this.#inside.hidden === true);
+	}
+	#open(isOpen) {
+		this.#inside.hidden = !isOpen;
+		this.element.classList.toggle("folded", !isOpen);
+		this.#fold?.setAttribute("aria-expanded", String(isOpen));
+		if (isOpen && this.#shown === 0) this.#more();
+	}
+	#more() {
+		this.#inside.querySelector(":scope > .more")?.remove();
+		const next = this.#item.entries.slice(this.#shown, this.#shown + MANY);
+		this.#inside.append(...next.map(this.#make));
+		this.#shown += next.length;
+		const left = this.#item.entries.length - this.#shown;
+		if (left > 0) this.#inside.append(more(`${counted(left, "more item")}`, () => this.#more()));
+	}
+};
+function more(label, run) {
+	return element("button", {
+		type: "button",
+		class: "more",
+		onclick: run
+	}, `… ${label}`);
+}
+/** A string as it was written, with what is beyond a certain length behind a button. */
+function string(text) {
+	const shown = element("span", { class: "string" }, text.slice(0, LONG));
+	let end = LONG;
+	const unfold = () => {
+		shown.append(text.slice(end, end + MORE));
+		end += MORE;
+		offer();
+	};
+	const offer = () => {
+		shown.querySelector(".more")?.remove();
+		if (end < text.length) shown.append(more(counted(text.length - end, "more character"), unfold));
+	};
+	offer();
+	return shown;
+}
+var STREAMED = /^(data|event|id|retry):\s?/;
+var FIRST_LINES = 400;
+var LONGEST_LINE = 2e5;
+/** Events or lines of JSON, each coloured by itself. */
+var Plain = class {
+	element;
+	#lines;
+	#shown = 0;
+	constructor(text, label) {
+		this.#lines = text.split("\n");
+		this.element = element("div", {
+			class: "json plain",
+			role: "region",
+			"aria-label": label,
+			tabindex: 0
+		});
+		this.#more();
+	}
+	reveal() {
+		return false;
+	}
+	unmark() {}
+	#more() {
+		this.element.querySelector(":scope > .more")?.remove();
+		const next = this.#lines.slice(this.#shown, this.#shown + FIRST_LINES);
+		this.element.append(...next.map(inlineLine));
+		this.#shown += next.length;
+		const left = this.#lines.length - this.#shown;
+		if (left > 0) this.element.append(more(counted(left, "more line"), () => this.#more()));
+	}
+};
+function inlineLine(line) {
+	const field = STREAMED.exec(line)?.[0] ?? "";
+	const rest = line.slice(field.length);
+	const made = element("div", { class: "line" }, field && element("span", { class: "field" }, field));
+	made.append(...inline(rest));
+	return made;
+}
+var TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*)|\b(true|false|null)\b/g;
+/** One line of JSON, coloured; any other line as it is. */
+function inline(text) {
+	if (text.length > LONGEST_LINE) return [string(text)];
+	if (!/^\s*[[{]/.test(text)) return [text];
+	const pieces = [];
+	let place = 0;
+	for (const found of text.matchAll(TOKEN)) {
+		pieces.push(text.slice(place, found.index));
+		place = found.index + found[0].length;
+		const [, quoted, colon, digits, word] = found;
+		if (quoted !== void 0 && colon !== void 0) pieces.push(element("span", { class: "key" }, quoted), colon);
+		else if (quoted !== void 0) pieces.push(string(quoted));
+		else if (digits !== void 0) pieces.push(element("span", { class: "number" }, digits));
+		else if (word !== void 0) pieces.push(element("span", { class: "word" }, word));
+	}
+	pieces.push(text.slice(place));
+	return pieces;
+}
+// src/losses.ts
+var WORDS = {
+	dropped: "the other side never sees it",
+	degraded: "it arrives in a poorer form",
+	invented: "nobody said it, and the other side demands it"
+};
+/** `choose` shows the place; whether it is exactly there. */
+function lossList(losses, choose) {
+	if (losses.length === 0) return element("p", { class: "nothing-lost" }, "Nothing was lost.");
+	const list = element("ul", { class: "loss-list" });
+	for (const loss of losses) {
+		const about = element("span", {
+			class: "soft nearest",
+			hidden: true
+		}, "Not said in this body: this is the nearest place.");
+		const pick = () => {
+			for (const other of list.querySelectorAll("[aria-pressed]")) other.setAttribute("aria-pressed", "false");
+			button.setAttribute("aria-pressed", "true");
+			about.hidden = choose(loss);
+		};
+		const button = element("button", {
+			type: "button",
+			class: "loss",
+			"aria-pressed": "false",
+			onclick: pick
+		}, element("span", {
+			class: `severity ${loss.severity}`,
+			title: WORDS[loss.severity]
+		}, loss.severity), element("code", {}, loss.path), element("span", { class: "what" }, loss.what), element("span", { class: "why" }, loss.why), about);
+		list.append(element("li", {}, button));
+	}
+	return list;
+}
+// src/live/panes.ts
+function pane(told, text, notes = []) {
+	const body = text === null || text === "" ? null : view(text, told.title);
+	const head = element("div", { class: "pane-head" }, element("h3", {}, told.title), told.format ? formatChip(told.format) : null, element("span", { class: "space" }), text ? button("Copy", () => void copy(text, told.title), {
+		class: "small",
+		"aria-label": `Copy: ${told.title}`
+	}) : null);
+	const about = told.about ? element("p", { class: "about" }, told.about) : null;
+	const shown = body?.element ?? element("p", { class: "soft none" }, told.none);
+	return {
+		element: element("section", {
+			class: "pane",
+			"aria-label": told.title
+		}, head, about, headerTable(told.headers), ...notes, shown),
+		view: body
+	};
+}
+function bodyPane(told, shown) {
+	const cut = shown?.is_cut ? element("p", { class: "note" }, `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} are held.`) : null;
+	return pane({
+		...told,
+		about: told.about ?? (shown ? bytes(shown.size) : null)
+	}, shown?.text ?? null, [cut]);
+}
+function meantPane(meant, title = "Intermediate format") {
+	const problem = meant?.problem;
+	const note = problem ? element("p", { class: "problem" }, problem.message) : null;
+	return pane({
+		title,
+		about: "what it means, to every format",
+		none: problem ? "" : "nothing to decode"
+	}, meant?.text ?? null, [note]);
+}
+function lossPane(losses, choose) {
+	const count = losses.length ? element("span", { class: "count" }, String(losses.length)) : null;
+	return element("section", {
+		class: "pane losses-pane",
+		"aria-label": "Losses"
+	}, element("div", { class: "pane-head" }, element("h3", {}, "Losses"), count), lossList(losses, choose));
+}
+function headerTable(headers) {
+	const entries = Object.entries(headers ?? {});
+	if (entries.length === 0) return null;
+	const rows = entries.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)));
+	return element("details", { class: "headers" }, element("summary", {}, `${entries.length} headers`), element("table", {}, element("tbody", {}, ...rows)));
+}
+// src/live/timeline.ts
+var WIDTH = 1e3;
+var HALF = 60;
+var LEAST = 3;
+var SVG = "http://www.w3.org/2000/svg";
+function drawn(tag, attributes, ...children) {
+	const made = document.createElementNS(SVG, tag);
+	for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+	made.append(...children);
+	return made;
+}
+var Timeline = class {
+	element;
+	#steps;
+	#end;
+	#most;
+	#chart;
+	#needle = drawn("rect", {
+		class: "needle",
+		y: 0,
+		height: 120,
+		width: 2
+	});
+	#about = element("p", {
+		class: "about",
+		"aria-live": "polite"
+	});
+	#sides = element("div", { class: "sides" });
+	#chosen = 0;
+	constructor(opened) {
+		this.#steps = opened.timeline;
+		this.#end = Math.max(opened.summary.duration ?? 0, this.#steps.at(-1)?.at ?? 0, 1);
+		this.#most = Math.max(...this.#steps.map((step) => Math.max(step.received_size ?? 0, step.sent_size ?? 0)), 1);
+		this.#chart = this.#drawChart();
+		this.element = element("div", { class: "timeline" }, this.#legend(opened), this.#chart, this.#scale(), this.#about, this.#sides);
+		this.choose(0);
+	}
+	choose(place) {
+		this.#chosen = Math.max(0, Math.min(this.#steps.length - 1, place));
+		const step = this.#steps[this.#chosen];
+		if (step === void 0) return;
+		this.#needle.setAttribute("x", String(this.#x(step)));
+		const said = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${bytes(step.received_size ?? 0)} came, ${bytes(step.sent_size ?? 0)} left`;
+		this.#chart.setAttribute("aria-valuenow", String(this.#chosen + 1));
+		this.#chart.setAttribute("aria-valuetext", said);
+		this.#about.textContent = said;
+		this.#sides.replaceChildren(side("From the upstream", step.received ?? ""), side("To the client", step.sent ?? ""));
+	}
+	move(steps) {
+		this.choose(this.#chosen + steps);
+	}
+	#x(step) {
+		return step.at / this.#end * 996;
+	}
+	/** By the logarithm: a picture among words would leave nothing of the words. */
+	#height(size) {
+		return size === 0 ? 0 : Math.max(LEAST, Math.log1p(size) / Math.log1p(this.#most) * 56);
+	}
+	#drawChart() {
+		const width = Math.max(1.5, Math.min(8, WIDTH / Math.max(this.#steps.length, 1) * .6));
+		const bars = this.#steps.flatMap((step) => {
+			const [up, down] = [this.#height(step.received_size ?? 0), this.#height(step.sent_size ?? 0)];
+			const x = this.#x(step);
+			return [drawn("rect", {
+				class: "came",
+				x,
+				width,
+				y: 59 - up,
+				height: up,
+				rx: 1
+			}), drawn("rect", {
+				class: "left",
+				x,
+				width,
+				y: 61,
+				height: down,
+				rx: 1
+			})];
+		});
+		const line = drawn("line", {
+			class: "axis",
+			x1: 0,
+			x2: WIDTH,
+			y1: HALF,
+			y2: HALF
+		});
+		const picture = drawn("svg", {
+			viewBox: `0 0 ${WIDTH} 120`,
+			preserveAspectRatio: "none",
+			"aria-hidden": "true"
+		}, this.#needle, line, ...bars);
+		const chart = element("div", {
+			class: "chart",
+			role: "slider",
+			tabindex: 0,
+			"aria-label": "Piece of the stream",
+			"aria-orientation": "horizontal",
+			"aria-valuemin": 1,
+			"aria-valuemax": this.#steps.length,
+			onpointerdown: (event) => this.#at(event),
+			onpointermove: (event) => event.buttons === 1 && this.#at(event),
+			onkeydown: (event) => this.#pressed(event)
+		});
+		chart.append(picture);
+		return chart;
+	}
+	#at(event) {
+		const box = this.#chart.getBoundingClientRect();
+		const at = (event.clientX - box.left) / box.width * this.#end;
+		let nearest = 0;
+		this.#steps.forEach((step, place) => {
+			if (Math.abs(step.at - at) < Math.abs((this.#steps[nearest]?.at ?? 0) - at)) nearest = place;
+		});
+		this.choose(nearest);
+	}
+	#pressed(event) {
+		const last = this.#steps.length - 1;
+		const place = {
+			ArrowRight: this.#chosen + 1,
+			ArrowUp: this.#chosen + 1,
+			ArrowLeft: this.#chosen - 1,
+			ArrowDown: this.#chosen - 1,
+			PageUp: this.#chosen + 10,
+			PageDown: this.#chosen - 10,
+			Home: 0,
+			End: last
+		}[event.key];
+		if (place === void 0) return;
+		event.preventDefault();
+		event.stopPropagation();
+		this.choose(place);
+	}
+	#legend(opened) {
+		const sum = (of) => bytes(this.#steps.reduce((total, step) => total + of(step), 0));
+		const unheld = opened.unheld ? ` · ${counted(opened.unheld, "more piece")} (${bytes(opened.unheld_size ?? 0)}) not held` : "";
+		return element("p", { class: "legend" }, element("span", { class: "swatch came" }), ` came from the upstream: ${sum((step) => step.received_size ?? 0)}`, element("span", { class: "swatch left" }), ` left for the client: ${sum((step) => step.sent_size ?? 0)}`, element("span", { class: "soft" }, `${counted(this.#steps.length, "piece")}${unheld} · ← → to move`));
+	}
+	#scale() {
+		return element("div", {
+			class: "scale",
+			"aria-hidden": "true"
+		}, ...[
+			0,
+			.25,
+			.5,
+			.75,
+			1
+		].map((part) => element("span", {}, duration(part * this.#end))));
+	}
+};
+function side(title, text) {
+	const body = text === "" ? element("p", { class: "soft none" }, "nothing") : view(text, `${title}, as it was`).element;
+	return element("section", { class: "pane" }, element("div", { class: "pane-head" }, element("h3", {}, title)), body);
+}
+// src/live/request.ts
+var LABELS = {
+	request: "Request",
+	answer: "Answer",
+	stream: "Stream"
+};
+var Detail = class {
+	element = element("article", {
+		class: "detail",
+		"aria-label": "Request"
+	});
+	#close;
+	#opened = null;
+	#tab = "request";
+	#attempt = 0;
+	#timeline = null;
+	constructor(close) {
+		this.#close = close;
+	}
+	show(opened) {
+		if (opened.summary.id !== this.#opened?.summary.id) this.#attempt = opened.attempts.length - 1;
+		this.#opened = opened;
+		this.#attempt = Math.max(0, Math.min(this.#attempt, opened.attempts.length - 1));
+		if (this.#tab === "stream" && opened.timeline.length === 0) this.#tab = "answer";
+		this.#draw();
+	}
+	/** There is none, and why. */
+	miss(words) {
+		this.#opened = null;
+		this.element.replaceChildren(element("div", { class: "row end" }, this.#closing()), element("p", { class: "empty" }, words));
+	}
+	choose(tab) {
+		if (this.#opened === null || tab === "stream" && this.#opened.timeline.length === 0) return;
+		this.#tab = tab;
+		this.#draw();
+	}
+	copyCurl() {
+		if (this.#opened !== null) copy(curl(this.#opened, location.origin), "curl command");
+	}
+	toPlayground() {
+		const opened = this.#opened;
+		if (opened === null) return;
+		const { received } = opened.answer;
+		const format = opened.attempts.at(-1)?.format;
+		if (this.#tab === "request" || received === void 0 || format === void 0) {
+			open({
+				text: opened.client.body?.text ?? "",
+				format: opened.summary.client,
+				kind: "request"
+			});
+			return;
+		}
+		const kind = opened.timeline.length > 0 ? "stream" : (opened.attempts.at(-1)?.status ?? 200) >= 400 ? "error" : "response";
+		open({
+			text: received.text,
+			format,
+			kind
+		});
+	}
+	#draw() {
+		const opened = this.#opened;
+		if (opened === null) return;
+		this.#timeline = this.#tab === "stream" ? new Timeline(opened) : null;
+		const panel = element("div", {
+			class: "panel",
+			role: "tabpanel",
+			"aria-label": LABELS[this.#tab]
+		}, {
+			request: () => this.#there(opened),
+			answer: () => back(opened),
+			stream: () => this.#timeline?.element ?? element("p", {})
+		}[this.#tab]());
+		const hadFocus = this.element.contains(document.activeElement);
+		this.element.replaceChildren(this.#head(opened), this.#tabs(opened), panel);
+		if (hadFocus) this.element.querySelector("[role=tab][aria-selected=true]")?.focus();
+	}
+	#head(opened) {
+		const { summary, client } = opened;
+		const title = element("h2", {}, badge(summary), formatChip(summary.client), summary.format ? element("span", { class: "arrow" }, "→") : null, summary.format ? formatChip(summary.format) : null, element("span", { class: "name" }, summary.model ?? ""));
+		const facts = [
+			clock(summary.at),
+			`${client.method} ${client.path}`,
+			summary.upstream ? `answered by ${summary.upstream}/${summary.target}` : "",
+			summary.first_byte === void 0 ? "" : `first byte ${duration(summary.first_byte)}`,
+			summary.duration === void 0 ? "" : `whole ${duration(summary.duration)}`,
+			summary.tokens ? `${summary.tokens.input} tokens in, ${summary.tokens.output} out` : "",
+			summary.cost === void 0 ? "" : `cost ${summary.cost.toFixed(6)}`,
+			summary.key ? `key ${summary.key}` : ""
+		];
+		const buttons = element("div", { class: "row actions" }, button("Copy as curl", () => this.copyCurl()), button("Open in playground", () => this.toPlayground()), this.#closing());
+		const error = summary.error ? element("p", { class: "problem" }, `${summary.failure}: ${summary.error}`) : null;
+		return element("div", { class: "detail-head" }, title, buttons, element("p", { class: "facts" }, ...facts.filter((one) => one).map((one) => element("span", {}, one))), error);
+	}
+	#closing() {
+		return button("✕", () => this.#close(), {
+			class: "quiet",
+			"aria-label": "Close this request",
+			title: "Close (Esc)"
+		});
+	}
+	#tabs(opened) {
+		const counts = {
+			request: "",
+			answer: "",
+			stream: opened.timeline.length ? ` ${opened.timeline.length}` : ""
+		};
+		const tabs = Object.keys(LABELS).filter((tab) => tab !== "stream" || opened.timeline.length > 0);
+		return element("div", {
+			class: "tabs",
+			role: "tablist",
+			"aria-label": "Views",
+			onkeydown: (event) => this.#along(event, tabs)
+		}, ...tabs.map((tab) => element("button", {
+			type: "button",
+			role: "tab",
+			"aria-selected": String(tab === this.#tab),
+			tabindex: tab === this.#tab ? 0 : -1,
+			onclick: () => this.choose(tab)
+		}, LABELS[tab], counts[tab] ? element("span", { class: "soft" }, counts[tab]) : null)));
+	}
+	#along(event, tabs) {
+		const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+		const next = tabs[tabs.indexOf(this.#tab) + step];
+		if (step !== 0 && next !== void 0) this.choose(next);
+	}
+	#there(opened) {
+		const attempt = opened.attempts[this.#attempt];
+		const client = bodyPane({
+			title: "Client said",
+			format: opened.summary.client,
+			headers: opened.client.headers,
+			none: "its body was not looked at"
+		}, opened.client.body);
+		const losses = lossPane(opened.losses, (loss) => client.view?.reveal(loss.path) ?? false);
+		const panes = element("div", { class: "panes" }, client.element, meantPane(opened.meant).element, upstreamPane(attempt), losses);
+		return element("div", { class: "way" }, this.#attempts(opened), panes);
+	}
+	/** Which of several attempts is shown. One that went well needs no words. */
+	#attempts(opened) {
+		if (opened.attempts.length < 2) return null;
+		return element("ol", {
+			class: "attempts",
+			"aria-label": "Attempts"
+		}, ...opened.attempts.map((attempt, place) => {
+			const end = attempt.failure ? `${attempt.status ?? ""} ${attempt.failure}: ${attempt.error}` : `${attempt.status ?? ""} answered`;
+			const pick = () => {
+				this.#attempt = place;
+				this.#draw();
+			};
+			return element("li", {}, button(`${place + 1}. ${attempt.upstream}/${attempt.model}`, pick, { "aria-pressed": String(place === this.#attempt) }), element("span", { class: attempt.failure ? "bad" : "good" }, `after ${duration(attempt.began)}: ${end}`));
+		}));
+	}
+};
+function upstreamPane(attempt) {
+	if (attempt === void 0) return bodyPane({
+		title: "Upstream was told",
+		none: "nobody was asked"
+	}, null).element;
+	const about = element("span", {}, attempt.is_same ? element("span", {
+		class: "same",
+		title: "Client and upstream speak the same format: bytes pass unchanged"
+	}, "same format") : null, ` ${attempt.method} ${attempt.url}`);
+	return bodyPane({
+		title: "Upstream was told",
+		format: attempt.format,
+		about,
+		headers: attempt.headers,
+		none: "no body"
+	}, attempt.body).element;
+}
+function back(opened) {
+	const { answer, summary } = opened;
+	const last = opened.attempts.at(-1);
+	const none = summary.phase === "ended" ? "nothing came" : "nothing has come yet";
+	const received = bodyPane({
+		title: "Upstream answered",
+		format: last?.format,
+		none
+	}, answer.received);
+	const meant = meantPane(answer.meant);
+	const sent = bodyPane({
+		title: "Client got",
+		format: summary.client,
+		none: "nothing yet"
+	}, answer.sent);
+	const losses = lossPane(opened.losses_back, (loss) => meant.view?.reveal(loss.path) ?? false);
+	return element("div", { class: "way" }, element("div", { class: "panes" }, received.element, meant.element, sent.element, losses));
+}
+// src/live/index.ts
+var CHORD$1 = 1200;
+var Live = class {
+	name = "live";
+	label = "Live";
+	keys = [
+		["j k", "Next, previous request"],
+		["Enter", "Open it"],
+		["Esc", "Close it"],
+		["1 2 3", "Request, answer, stream"],
+		["/", "Filter"],
+		["p", "Hold the list still"],
+		["c", "Copy as curl"],
+		["o", "Open in the playground"]
+	];
+	#feed = new Feed();
+	#list = new List((id) => this.#go(id));
+	#detail = new Detail(() => this.#go(null));
+	#connections = new Connections();
+	#filter = element("input", {
+		type: "search",
+		class: "filter",
+		placeholder: "Filter: model, format, status, error, loss …",
+		"aria-label": "Filter requests",
+		"aria-keyshortcuts": "/"
+	});
+	#pause = button("Pause", () => this.#hold(), {
+		"aria-pressed": "false",
+		class: "pause",
+		title: "Hold the list still (p)"
+	});
+	#counts = element("span", { class: "counts soft" });
+	#empty = element("div", { class: "nothing" });
+	#root = null;
+	#source = null;
+	#opened = null;
+	#isShown = false;
+	#chord = 0;
+	mount(root) {
+		this.#root = root;
+		this.#filter.addEventListener("input", () => {
+			this.#feed.filter(this.#filter.value);
+			this.#draw();
+		});
+		const tools = element("div", { class: "tools" }, this.#filter, this.#pause, this.#counts);
+		const left = element("section", {
+			class: "feed",
+			"aria-label": "Requests"
+		}, columns(), this.#list.element, this.#empty);
+		root.append(element("h1", { class: "sr" }, "Live"), this.#connections.element, tools, element("div", { class: "both" }, left, this.#detail.element));
+		document.addEventListener("keydown", (event) => this.#pressed(event));
+	}
+	enter(route) {
+		this.#isShown = true;
+		if (this.#source === null) this.#listen();
+		this.#connections.start();
+		this.#open(route.rest[0] ?? null);
+	}
+	leave() {
+		this.#isShown = false;
+		this.#source?.close();
+		this.#source = null;
+		this.#connections.stop();
+	}
+	#listen() {
+		this.#source = listen("/live/feed", {
+			snapshot: (told) => {
+				this.#feed.replace(told);
+				this.#draw();
+			},
+			changes: (told) => {
+				this.#feed.change(told);
+				this.#draw();
+				if (told.some((one) => one.id === this.#opened)) this.#load();
+			}
+		});
+		this.#source.addEventListener("open", () => this.#root?.classList.remove("away"));
+		this.#source.addEventListener("error", () => this.#root?.classList.add("away"));
+	}
+	#draw() {
+		const { rows, waiting } = this.#feed;
+		const { all, underWay, failed } = this.#feed.counts;
+		this.#list.show(rows);
+		const words = [
+			`${rows.length === all ? all : `${rows.length} of ${all}`} requests`,
+			underWay ? `${underWay} under way` : "",
+			failed ? `${failed} failed` : ""
+		];
+		this.#counts.textContent = words.filter((word) => word).join(" · ");
+		this.#pause.textContent = this.#feed.isPaused ? `Go on${waiting ? ` (${waiting} new)` : ""}` : "Pause";
+		this.#pause.setAttribute("aria-pressed", String(this.#feed.isPaused));
+		this.#empty.hidden = rows.length > 0;
+		this.#list.element.hidden = rows.length === 0;
+		if (rows.length === 0) this.#drawEmpty(all);
+	}
+	#drawEmpty(all) {
+		const shown = all > 0 ? "filtered" : "first";
+		if (this.#empty.dataset["shown"] === shown) return;
+		this.#empty.dataset["shown"] = shown;
+		if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter."));
+		else this.#empty.replaceChildren(element("h2", {}, "Nothing has been asked yet"), element("p", { class: "soft" }, "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, and the name of the model tells who answers. Each request appears on this page as it happens."), clients());
+	}
+	#hold() {
+		this.#feed.pause(!this.#feed.isPaused);
+		this.#draw();
+	}
+	#go(id) {
+		location.hash = address("live", id === null ? [] : [id]);
+	}
+	async #open(id) {
+		this.#opened = id;
+		this.#root?.classList.toggle("opened", id !== null);
+		if (id !== null) {
+			this.#list.point(id);
+			await this.#load();
+		} else this.#list.element.focus({ preventScroll: true });
+	}
+	async #load() {
+		const id = this.#opened;
+		if (id === null) return;
+		try {
+			const told = await call("GET", `/live/requests/${encodeURIComponent(id)}`);
+			if (this.#opened === id) this.#detail.show(told);
+		} catch (problem) {
+			if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is away");
+		}
+	}
+	#pressed(event) {
+		if (!this.#isShown || isOpen() || event.ctrlKey || event.metaKey || event.altKey) return;
+		if (event.target === this.#filter && (event.key === "Escape" || event.key === "Enter")) {
+			this.#list.element.focus();
+			return;
+		}
+		if (isTyping(event.target)) return;
+		const isName = event.timeStamp - this.#chord < CHORD$1;
+		this.#chord = event.key === "g" ? event.timeStamp : 0;
+		const run = isName ? void 0 : this.#commands(event)[event.key];
+		if (run === void 0) return;
+		event.preventDefault();
+		run();
+	}
+	#commands(event) {
+		return {
+			j: () => this.#move(1),
+			k: () => this.#move(-1),
+			...event.target === this.#list.element || event.target === document.body ? {
+				ArrowDown: () => this.#move(1),
+				ArrowUp: () => this.#move(-1),
+				Enter: () => this.#go(this.#list.cursor)
+			} : {},
+			"/": () => this.#filter.focus(),
+			p: () => this.#hold(),
+			c: () => this.#detail.copyCurl(),
+			o: () => this.#detail.toPlayground(),
+			1: () => this.#detail.choose("request"),
+			2: () => this.#detail.choose("answer"),
+			3: () => this.#detail.choose("stream"),
+			...this.#opened === null ? {} : { Escape: () => this.#go(null) }
+		};
+	}
+	#move(steps) {
+		const next = this.#list.neighbour(steps);
+		if (next === null) return;
+		if (this.#opened === null) this.#list.point(next);
+		else this.#go(next);
+	}
+};
+function columns() {
+	return element("div", {
+		class: "columns",
+		"aria-hidden": "true"
+	}, ...[
+		["time", "Time"],
+		["status-column", "Status"],
+		["pair", "Client → upstream"],
+		["model", "Model"],
+		["tokens", "Tokens"],
+		["first", "First byte"],
+		["duration", "Whole"],
+		["lost", "Lost"]
+	].map(([name, label]) => element("span", { class: name }, label)));
+}
+var live = new Live();
+// src/playground/index.ts
+var playground = {
+	name: "playground",
+	label: "Playground",
+	mount(root) {
+		root.append(element("h1", {}, "Playground"));
+	},
+	enter() {},
+	leave() {}
 };
 // src/theme.ts
 var KEPT = "theme";
@@ -270,6 +1631,7 @@ function chords(places, router) {
 }
 function shortcuts(places) {
 	return show("Keyboard", element("table", { class: "keys" }, element("tbody", {}, ...[
+		...(places.find((place) => place.name === parse$1(location.hash).place)?.keys ?? []).map(([keys, what]) => [keys, what]),
 		...places.map((place) => [`g ${place.name[0]}`, place.label]),
 		["?", "This list"],
 		["Esc", "Close a window, stop answers"]

@@ -1,0 +1,106 @@
+// What the gateway is connected to, in one line; and in full when one asks.
+
+import { call } from "../api.ts";
+import { copy } from "../copying.ts";
+import { show } from "../dialogs.ts";
+import { button, element } from "../dom.ts";
+import type { Connected, Connection } from "./types.ts";
+import { formatChip, formatName } from "./words.ts";
+
+const EVERY = 5000; // milliseconds
+
+export class Connections {
+  readonly element = element("div", { class: "connected", role: "group", "aria-label": "What is connected" });
+  #known: Connected | null = null;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  start(): void {
+    void this.#ask();
+    this.#timer = setInterval(() => void this.#ask(), EVERY);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #ask(): Promise<void> {
+    try {
+      const told = await call<Connected>("GET", "/live/connected");
+      if (JSON.stringify(told) === JSON.stringify(this.#known)) return;
+      this.#known = told;
+      this.#draw(told);
+    } catch {
+      // The feed tells when the gateway is away.
+    }
+  }
+
+  #draw(told: Connected): void {
+    const chips = told.connections.map(chip);
+    const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: set a key, such as ANTHROPIC_API_KEY") : null;
+    const simulated = told.connections.length > 0 && told.connections.every((one) => one.is_simulated);
+    const note = simulated ? element("span", { class: "soft" }, "simulated: no keys of any provider were found") : null;
+    const details = button("Details", () => void this.#details(), { class: "small" });
+    this.element.replaceChildren(element("span", { class: "chips" }, none, ...chips), element("span", { class: "row" }, note, details));
+  }
+
+  async #details(): Promise<void> {
+    const told = this.#known;
+    if (told === null) return;
+    await show("What is connected", table(told.connections), ...routes(told), clients());
+  }
+}
+
+/** The worst of all its keys. */
+function state(connection: Connection): string {
+  const states = (connection.upstreams ?? []).map((one) => one.breaker);
+  return ["open", "half-open", "closed"].find((one) => states.includes(one)) ?? "unused";
+}
+
+const STATES: Record<string, string> = {
+  open: "resting after failures", "half-open": "being tried again", closed: "well", unused: "not asked yet",
+};
+
+function chip(connection: Connection): HTMLElement {
+  const found = state(connection);
+  const busy = (connection.upstreams ?? []).reduce((sum, one) => sum + one.in_flight, 0);
+  const title = `${connection.name}: ${formatName(connection.format)}, ${STATES[found]}${connection.is_simulated ? ", simulated" : ""}`;
+  return element("span", { class: "upstream", "data-state": found, title },
+    element("span", { class: "sr" }, `${STATES[found]}: `), connection.name, busy ? element("span", { class: "busy" }, String(busy)) : null);
+}
+
+function table(connections: readonly Connection[]): HTMLElement {
+  const rows = connections.map((one) => element("tr", {},
+    element("th", { scope: "row" }, one.name),
+    element("td", {}, formatChip(one.format)),
+    element("td", {}, one.is_simulated ? "simulated" : (one.keys ?? []).join(", ") || "none"),
+    element("td", {}, STATES[state(one)] ?? ""),
+    element("td", {}, (one.models ?? []).join(", ")),
+  ));
+  const head = ["Provider", "Speaks", "Key", "Health", "Models listed"].map((name) => element("th", { scope: "col" }, name));
+  return element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
+}
+
+function routes(told: Connected): HTMLElement[] {
+  if (told.routes.length === 0) return [];
+  const rows = told.routes.map((one) => element("tr", {},
+    element("th", { scope: "row" }, one.name),
+    element("td", {}, one.to.join(", ")),
+    element("td", {}, (one.fallback ?? []).join(", ")),
+    element("td", {}, Object.entries(one.settings ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ")),
+  ));
+  const head = ["Route", "To", "Else", "Settings"].map((name) => element("th", { scope: "col" }, name));
+  return [element("h3", {}, "Routes"), element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))];
+}
+
+/** How clients find the gateway. */
+export function clients(): HTMLElement {
+  const here = location.origin;
+  const lines: [string, string][] = [
+    ["curl", `curl ${here}/v1/chat/completions -H 'content-type: application/json' -d '{"model": "anthropic/claude-sonnet-5", "messages": [{"role": "user", "content": "Hello"}]}'`],
+    ["OpenAI SDK", `export OPENAI_BASE_URL=${here}/v1 OPENAI_API_KEY=any`],
+    ["Claude Code", `export ANTHROPIC_BASE_URL=${here} ANTHROPIC_API_KEY=any`],
+    ["Gemini CLI", `export GOOGLE_GEMINI_BASE_URL=${here} GEMINI_API_KEY=any`],
+  ];
+  return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), ...lines.map(([name, line]) =>
+    element("div", { class: "client" }, element("b", {}, name), element("code", {}, line), button("Copy", () => void copy(line, name), { class: "small", "aria-label": `Copy: ${name}` }))));
+}

@@ -1,0 +1,146 @@
+// The feed as a list. Only rows that can be seen are in the document, so that a thousand requests scroll as ten do.
+
+import { element } from "../dom.ts";
+import { hasFailed } from "./feed.ts";
+import type { Summary } from "./types.ts";
+import { clock, duration, formatChip, formatName } from "./words.ts";
+
+const ROW = 38; // pixels, as in live.css
+const AROUND = 8; // rows beyond the edges
+
+interface Row {
+  readonly element: HTMLElement;
+  readonly summary: Summary;
+}
+
+export class List {
+  readonly element: HTMLElement;
+  readonly #inner = element("div", { class: "inner", role: "presentation" });
+  readonly #open: (id: string) => void;
+  #rows: readonly Summary[] = [];
+  #shown = new Map<string, Row>();
+  #cursor: string | null = null;
+  #isDue = false;
+
+  constructor(open: (id: string) => void) {
+    this.#open = open;
+    this.element = element("div", { class: "rows", role: "listbox", tabindex: 0, "aria-label": "Requests, newest first" }, this.#inner);
+    this.element.addEventListener("scroll", () => this.#soon());
+    this.element.addEventListener("click", (event) => this.#clicked(event));
+    new ResizeObserver(() => this.#soon()).observe(this.element);
+  }
+
+  show(rows: readonly Summary[]): void {
+    const before = this.#rows;
+    this.#rows = rows;
+    // Whoever has scrolled down keeps looking at the same requests while new ones come above.
+    const first = before[Math.floor(this.element.scrollTop / ROW)];
+    if (this.element.scrollTop >= ROW && first !== undefined) {
+      const moved = rows.findIndex((one) => one.id === first.id) - before.indexOf(first);
+      if (moved > 0) this.element.scrollTop += moved * ROW;
+    }
+    this.#soon();
+  }
+
+  get cursor(): string | null {
+    return this.#cursor;
+  }
+
+  point(id: string | null): void {
+    this.#cursor = id;
+    const place = this.#rows.findIndex((one) => one.id === id);
+    if (place >= 0) {
+      const top = place * ROW;
+      if (top < this.element.scrollTop) this.element.scrollTop = top;
+      else if (top + ROW > this.element.scrollTop + this.element.clientHeight) this.element.scrollTop = top + ROW - this.element.clientHeight;
+    }
+    this.#soon();
+  }
+
+  /** The id so many rows further, or the end of the list. */
+  neighbour(steps: number): string | null {
+    const place = this.#rows.findIndex((one) => one.id === this.#cursor);
+    const next = place < 0 ? 0 : Math.max(0, Math.min(this.#rows.length - 1, place + steps));
+    return this.#rows[next]?.id ?? null;
+  }
+
+  #clicked(event: MouseEvent): void {
+    const row = event.target instanceof Element ? event.target.closest<HTMLElement>(".request") : null;
+    const id = row?.dataset["id"];
+    if (id !== undefined) this.#open(id);
+  }
+
+  #soon(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    requestAnimationFrame(() => {
+      this.#isDue = false;
+      this.#draw();
+    });
+  }
+
+  #draw(): void {
+    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - AROUND);
+    const last = Math.min(this.#rows.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / ROW) + AROUND);
+    const shown = new Map<string, Row>();
+    for (let place = first; place < last; place += 1) {
+      const summary = this.#rows[place];
+      if (summary === undefined) continue;
+      const known = this.#shown.get(summary.id);
+      const row = known?.summary === summary ? known : { summary, element: drawn(summary, known?.element) };
+      row.element.style.transform = `translateY(${place * ROW}px)`;
+      row.element.setAttribute("aria-selected", String(summary.id === this.#cursor));
+      row.element.setAttribute("aria-posinset", String(place + 1));
+      row.element.setAttribute("aria-setsize", String(this.#rows.length));
+      if (row.element.parentNode === null) this.#inner.append(row.element);
+      shown.set(summary.id, row);
+    }
+    for (const [id, row] of this.#shown) if (!shown.has(id)) row.element.remove();
+    this.#shown = shown;
+    this.#inner.style.height = `${this.#rows.length * ROW}px`;
+    if (this.#cursor !== null && shown.has(this.#cursor)) this.element.setAttribute("aria-activedescendant", `row-${this.#cursor}`);
+    else this.element.removeAttribute("aria-activedescendant");
+  }
+}
+
+/** The row, in the element that it had before: a click that has begun on it shall find it. */
+function drawn(summary: Summary, known?: HTMLElement): HTMLElement {
+  const row = known ?? element("div", { class: "request", role: "option", id: `row-${summary.id}`, "data-id": summary.id });
+  const { tokens } = summary;
+  row.dataset["phase"] = summary.phase;
+  row.dataset["new"] = String(Date.now() - summary.at < 2000);
+  row.setAttribute("aria-label", spoken(summary));
+  row.replaceChildren(
+    element("span", { class: "time" }, clock(summary.at)),
+    badge(summary),
+    element("span", { class: "pair" }, formatChip(summary.client), summary.format ? arrow() : null, summary.format ? formatChip(summary.format) : null),
+    element("span", { class: "model" }, summary.model ?? "", summary.stream ? element("span", { class: "streams", title: "streamed" }, "≋") : null),
+    element("span", { class: "tokens" }, tokens ? `${tokens.input} → ${tokens.output}` : ""),
+    element("span", { class: "first" }, duration(summary.first_byte)),
+    element("span", { class: "duration" }, duration(summary.duration)),
+    element("span", { class: "lost" }, summary.losses ? element("span", { class: "count" }, String(summary.losses)) : null),
+  );
+  return row;
+}
+
+const arrow = (): HTMLElement => element("span", { class: "arrow" }, "→");
+
+export function badge(summary: Summary): HTMLElement {
+  if (summary.phase !== "ended") return element("span", { class: "status busy" }, summary.phase === "begun" ? "asking" : "answering");
+  const kind = hasFailed(summary) ? "bad" : "good";
+  return element("span", { class: `status ${kind}`, title: summary.failure ?? "" }, String(summary.status ?? ""));
+}
+
+function spoken(summary: Summary): string {
+  const words = [
+    clock(summary.at),
+    summary.phase === "ended" ? `status ${summary.status}` : summary.phase,
+    summary.model,
+    `from ${formatName(summary.client)}`,
+    summary.format ? `to ${formatName(summary.format)}` : "",
+    summary.duration === undefined ? "" : duration(summary.duration),
+    summary.losses ? `${summary.losses} lost` : "",
+    summary.failure ?? "",
+  ];
+  return words.filter((word) => word).join(", ");
+}

@@ -1,0 +1,59 @@
+// The views of a request, side by side.
+
+import { copy } from "../copying.ts";
+import { type Child, button, element } from "../dom.ts";
+import { type View, view } from "../json/view.ts";
+import { lossList } from "../losses.ts";
+import type { Loss, Meant, Shown } from "./types.ts";
+import { bytes, formatChip } from "./words.ts";
+
+export interface Pane {
+  readonly element: HTMLElement;
+  readonly view: View | null;
+}
+
+interface Told {
+  readonly title: string;
+  readonly format?: string | undefined;
+  readonly about?: Child;
+  readonly headers?: Record<string, string>;
+  /** Said where there is nothing to show. */
+  readonly none: string;
+}
+
+function pane(told: Told, text: string | null, notes: Child[] = []): Pane {
+  const body = text === null || text === "" ? null : view(text, told.title);
+  const head = element("div", { class: "pane-head" },
+    element("h3", {}, told.title),
+    told.format ? formatChip(told.format) : null,
+    element("span", { class: "space" }),
+    text ? button("Copy", () => void copy(text, told.title), { class: "small", "aria-label": `Copy: ${told.title}` }) : null,
+  );
+  const about = told.about ? element("p", { class: "about" }, told.about) : null;
+  const shown = body?.element ?? element("p", { class: "soft none" }, told.none);
+  return { element: element("section", { class: "pane", "aria-label": told.title }, head, about, headerTable(told.headers), ...notes, shown), view: body };
+}
+
+export function bodyPane(told: Told, shown: Shown | null | undefined): Pane {
+  const cut = shown?.is_cut ? element("p", { class: "note" }, `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} are held.`) : null;
+  return pane({ ...told, about: told.about ?? (shown ? bytes(shown.size) : null) }, shown?.text ?? null, [cut]);
+}
+
+export function meantPane(meant: Meant | null | undefined, title = "Intermediate format"): Pane {
+  const problem = meant?.problem;
+  const note = problem ? element("p", { class: "problem" }, problem.message) : null;
+  return pane({ title, about: "what it means, to every format", none: problem ? "" : "nothing to decode" }, meant?.text ?? null, [note]);
+}
+
+export function lossPane(losses: readonly Loss[], choose: (loss: Loss) => boolean): HTMLElement {
+  const count = losses.length ? element("span", { class: "count" }, String(losses.length)) : null;
+  const head = element("div", { class: "pane-head" }, element("h3", {}, "Losses"), count);
+  return element("section", { class: "pane losses-pane", "aria-label": "Losses" }, head, lossList(losses, choose));
+}
+
+function headerTable(headers: Record<string, string> | undefined): HTMLElement | null {
+  const entries = Object.entries(headers ?? {});
+  if (entries.length === 0) return null;
+  const rows = entries.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)));
+  return element("details", { class: "headers" }, element("summary", {}, `${entries.length} headers`), element("table", {}, element("tbody", {}, ...rows)));
+}

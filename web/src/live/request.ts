@@ -1,0 +1,168 @@
+// One request, opened: there, back, and over time.
+
+import { copy } from "../copying.ts";
+import { button, element } from "../dom.ts";
+import { open as openInPlayground } from "../playground/handing.ts";
+import { curl } from "./curl.ts";
+import { badge } from "./list.ts";
+import { bodyPane, lossPane, meantPane } from "./panes.ts";
+import { Timeline } from "./timeline.ts";
+import type { Attempt, Opened } from "./types.ts";
+import { clock, duration, formatChip } from "./words.ts";
+
+export type Tab = "request" | "answer" | "stream";
+const LABELS: Record<Tab, string> = { request: "Request", answer: "Answer", stream: "Stream" };
+
+export class Detail {
+  readonly element = element("article", { class: "detail", "aria-label": "Request" });
+  readonly #close: () => void;
+  #opened: Opened | null = null;
+  #tab: Tab = "request";
+  #attempt = 0;
+  #timeline: Timeline | null = null;
+
+  constructor(close: () => void) {
+    this.#close = close;
+  }
+
+  show(opened: Opened): void {
+    if (opened.summary.id !== this.#opened?.summary.id) this.#attempt = opened.attempts.length - 1;
+    this.#opened = opened;
+    this.#attempt = Math.max(0, Math.min(this.#attempt, opened.attempts.length - 1));
+    if (this.#tab === "stream" && opened.timeline.length === 0) this.#tab = "answer";
+    this.#draw();
+  }
+
+  /** There is none, and why. */
+  miss(words: string): void {
+    this.#opened = null;
+    this.element.replaceChildren(element("div", { class: "row end" }, this.#closing()), element("p", { class: "empty" }, words));
+  }
+
+  choose(tab: Tab): void {
+    if (this.#opened === null || (tab === "stream" && this.#opened.timeline.length === 0)) return;
+    this.#tab = tab;
+    this.#draw();
+  }
+
+  copyCurl(): void {
+    if (this.#opened !== null) void copy(curl(this.#opened, location.origin), "curl command");
+  }
+
+  toPlayground(): void {
+    const opened = this.#opened;
+    if (opened === null) return;
+    const { received } = opened.answer;
+    const format = opened.attempts.at(-1)?.format;
+    if (this.#tab === "request" || received === undefined || format === undefined) {
+      openInPlayground({ text: opened.client.body?.text ?? "", format: opened.summary.client, kind: "request" });
+      return;
+    }
+    const kind = opened.timeline.length > 0 ? "stream" : (opened.attempts.at(-1)?.status ?? 200) >= 400 ? "error" : "response";
+    openInPlayground({ text: received.text, format, kind });
+  }
+
+  #draw(): void {
+    const opened = this.#opened;
+    if (opened === null) return;
+    this.#timeline = this.#tab === "stream" ? new Timeline(opened) : null;
+    const draw: Record<Tab, () => HTMLElement> = {
+      request: () => this.#there(opened),
+      answer: () => back(opened),
+      stream: () => this.#timeline?.element ?? element("p", {}),
+    };
+    const panel = element("div", { class: "panel", role: "tabpanel", "aria-label": LABELS[this.#tab] }, draw[this.#tab]());
+    const hadFocus = this.element.contains(document.activeElement);
+    this.element.replaceChildren(this.#head(opened), this.#tabs(opened), panel);
+    if (hadFocus) this.element.querySelector<HTMLElement>("[role=tab][aria-selected=true]")?.focus();
+  }
+
+  #head(opened: Opened): HTMLElement {
+    const { summary, client } = opened;
+    const title = element("h2", {}, badge(summary), formatChip(summary.client), summary.format ? element("span", { class: "arrow" }, "→") : null,
+      summary.format ? formatChip(summary.format) : null, element("span", { class: "name" }, summary.model ?? ""));
+    const facts = [
+      clock(summary.at),
+      `${client.method} ${client.path}`,
+      summary.upstream ? `answered by ${summary.upstream}/${summary.target}` : "",
+      summary.first_byte === undefined ? "" : `first byte ${duration(summary.first_byte)}`,
+      summary.duration === undefined ? "" : `whole ${duration(summary.duration)}`,
+      summary.tokens ? `${summary.tokens.input} tokens in, ${summary.tokens.output} out` : "",
+      summary.cost === undefined ? "" : `cost ${summary.cost.toFixed(6)}`,
+      summary.key ? `key ${summary.key}` : "",
+    ];
+    const buttons = element("div", { class: "row actions" },
+      button("Copy as curl", () => this.copyCurl()), button("Open in playground", () => this.toPlayground()), this.#closing());
+    const error = summary.error ? element("p", { class: "problem" }, `${summary.failure}: ${summary.error}`) : null;
+    return element("div", { class: "detail-head" }, title, buttons, element("p", { class: "facts" }, ...facts.filter((one) => one).map((one) => element("span", {}, one))), error);
+  }
+
+  #closing(): HTMLElement {
+    return button("✕", () => this.#close(), { class: "quiet", "aria-label": "Close this request", title: "Close (Esc)" });
+  }
+
+  #tabs(opened: Opened): HTMLElement {
+    const counts: Record<Tab, string> = {
+      request: "", answer: "", stream: opened.timeline.length ? ` ${opened.timeline.length}` : "",
+    };
+    const tabs = (Object.keys(LABELS) as Tab[]).filter((tab) => tab !== "stream" || opened.timeline.length > 0);
+    return element("div", { class: "tabs", role: "tablist", "aria-label": "Views", onkeydown: (event: KeyboardEvent) => this.#along(event, tabs) },
+      ...tabs.map((tab) => element("button", {
+        type: "button", role: "tab", "aria-selected": String(tab === this.#tab), tabindex: tab === this.#tab ? 0 : -1, onclick: () => this.choose(tab),
+      }, LABELS[tab], counts[tab] ? element("span", { class: "soft" }, counts[tab]) : null)),
+    );
+  }
+
+  #along(event: KeyboardEvent, tabs: readonly Tab[]): void {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    const next = tabs[tabs.indexOf(this.#tab) + step];
+    if (step !== 0 && next !== undefined) this.choose(next);
+  }
+
+  // ── the way there ──
+
+  #there(opened: Opened): HTMLElement {
+    const attempt = opened.attempts[this.#attempt];
+    const client = bodyPane({
+      title: "Client said", format: opened.summary.client, headers: opened.client.headers, none: "its body was not looked at",
+    }, opened.client.body);
+    const losses = lossPane(opened.losses, (loss) => client.view?.reveal(loss.path) ?? false);
+    const panes = element("div", { class: "panes" }, client.element, meantPane(opened.meant).element, upstreamPane(attempt), losses);
+    return element("div", { class: "way" }, this.#attempts(opened), panes);
+  }
+
+  /** Which of several attempts is shown. One that went well needs no words. */
+  #attempts(opened: Opened): HTMLElement | null {
+    if (opened.attempts.length < 2) return null;
+    const rows = opened.attempts.map((attempt, place) => {
+      const end = attempt.failure ? `${attempt.status ?? ""} ${attempt.failure}: ${attempt.error}` : `${attempt.status ?? ""} answered`;
+      const pick = (): void => {
+        this.#attempt = place;
+        this.#draw();
+      };
+      return element("li", {}, button(`${place + 1}. ${attempt.upstream}/${attempt.model}`, pick, { "aria-pressed": String(place === this.#attempt) }),
+        element("span", { class: attempt.failure ? "bad" : "good" }, `after ${duration(attempt.began)}: ${end}`));
+    });
+    return element("ol", { class: "attempts", "aria-label": "Attempts" }, ...rows);
+  }
+}
+
+function upstreamPane(attempt: Attempt | undefined): HTMLElement {
+  if (attempt === undefined) return bodyPane({ title: "Upstream was told", none: "nobody was asked" }, null).element;
+  const same = attempt.is_same ? element("span", { class: "same", title: "Client and upstream speak the same format: bytes pass unchanged" }, "same format") : null;
+  const about = element("span", {}, same, ` ${attempt.method} ${attempt.url}`);
+  return bodyPane({ title: "Upstream was told", format: attempt.format, about, headers: attempt.headers, none: "no body" }, attempt.body).element;
+}
+
+// ── the way back ──
+
+function back(opened: Opened): HTMLElement {
+  const { answer, summary } = opened;
+  const last = opened.attempts.at(-1);
+  const none = summary.phase === "ended" ? "nothing came" : "nothing has come yet";
+  const received = bodyPane({ title: "Upstream answered", format: last?.format, none }, answer.received);
+  const meant = meantPane(answer.meant);
+  const sent = bodyPane({ title: "Client got", format: summary.client, none: "nothing yet" }, answer.sent);
+  const losses = lossPane(opened.losses_back, (loss) => meant.view?.reveal(loss.path) ?? false);
+  return element("div", { class: "way" }, element("div", { class: "panes" }, received.element, meant.element, sent.element, losses));
+}
