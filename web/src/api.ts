@@ -2,13 +2,15 @@
 
 const HEADERS = { "x-dragoman-page": "1", "content-type": "application/json" };
 
-/** The server's own words, and its status. */
+/** The server's own words, its status, and all that it told. */
 export class Problem extends Error {
   readonly status: number;
+  readonly told: unknown;
 
-  constructor(message: string, status: number) {
+  constructor(message: string, status: number, told: unknown = null) {
     super(message);
     this.status = status;
+    this.told = told;
   }
 }
 
@@ -19,7 +21,7 @@ export async function call<Told>(method: Method, path: string, body?: unknown): 
   const answer = await fetch(`/_/api${path}`, { method, headers: HEADERS, ...sent });
   if (answer.status === 401) location.href = "/_/login";
   const told: unknown = await answer.json().catch(() => null);
-  if (!answer.ok) throw new Problem(wordsOf(told) ?? `the server answered ${answer.status}`, answer.status);
+  if (!answer.ok) throw new Problem(wordsOf(told) ?? `the server answered ${answer.status}`, answer.status, told);
   return told as Told;
 }
 

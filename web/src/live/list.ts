@@ -118,7 +118,7 @@ function drawn(summary: Summary, known?: HTMLElement): HTMLElement {
     element("span", { class: "tokens" }, tokens ? `${tokens.input} → ${tokens.output}` : ""),
     element("span", { class: "first" }, duration(summary.first_byte)),
     element("span", { class: "duration" }, duration(summary.duration)),
-    element("span", { class: "lost" }, summary.losses ? element("span", { class: "count" }, String(summary.losses)) : null),
+    element("span", { class: "lost" }, summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : null),
   );
   return row;
 }

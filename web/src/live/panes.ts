@@ -25,11 +25,10 @@ function pane(told: Told, text: string | null, notes: Child[] = []): Pane {
   const body = text === null || text === "" ? null : view(text, told.title);
   const head = element("div", { class: "pane-head" },
     element("h3", {}, told.title),
-    told.format ? formatChip(told.format) : null,
     element("span", { class: "space" }),
     text ? button("Copy", () => void copy(text, told.title), { class: "small", "aria-label": `Copy: ${told.title}` }) : null,
   );
-  const about = told.about ? element("p", { class: "about" }, told.about) : null;
+  const about = told.about || told.format ? element("p", { class: "about" }, told.format ? formatChip(told.format) : null, told.about) : null;
   const shown = body?.element ?? element("p", { class: "soft none" }, told.none);
   return { element: element("section", { class: "pane", "aria-label": told.title }, head, about, headerTable(told.headers), ...notes, shown), view: body };
 }
@@ -46,7 +45,7 @@ export function meantPane(meant: Meant | null | undefined, title = "Intermediate
 }
 
 export function lossPane(losses: readonly Loss[], choose: (loss: Loss) => boolean): HTMLElement {
-  const count = losses.length ? element("span", { class: "count" }, String(losses.length)) : null;
+  const count = losses.length ? element("span", { class: "tally" }, String(losses.length)) : null;
   const head = element("div", { class: "pane-head" }, element("h3", {}, "Losses"), count);
   return element("section", { class: "pane losses-pane", "aria-label": "Losses" }, head, lossList(losses, choose));
 }

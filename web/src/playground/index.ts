@@ -1,14 +1,197 @@
-// A body, in every format.
+// A body, in every format. Nothing is sent to anybody: the gateway itself converts it.
 
-import { element } from "../dom.ts";
+import "./playground.css";
+import { Problem, call } from "../api.ts";
+import { copy } from "../copying.ts";
+import { isOpen } from "../dialogs.ts";
+import { button, element, isTyping } from "../dom.ts";
+import { view } from "../json/view.ts";
+import { formatName } from "../live/words.ts";
+import { lossList } from "../losses.ts";
+import { attempt } from "../notices.ts";
 import type { Place } from "../router.ts";
+import { described } from "./description.ts";
+import { Editor, type Formats } from "./editor.ts";
+import { EXAMPLES } from "./examples.ts";
+import { taken } from "./handing.ts";
+import type { Crossed, Group, Refused, Understood } from "./types.ts";
 
-export const playground: Place = {
-  name: "playground",
-  label: "Playground",
-  mount(root) {
-    root.append(element("h1", {}, "Playground"));
-  },
-  enter() {},
-  leave() {},
-};
+const PAUSE = 250; // milliseconds after the last letter
+const GROUPS: readonly (readonly [Group, string])[] = [["wire", "APIs"], ["record", "Stored histories"], ["compatible", "Compatible servers"]];
+const WORDS = "in words";
+const MEANT = "intermediate format";
+
+class Playground implements Place {
+  readonly name = "playground";
+  readonly label = "Playground";
+  readonly keys: readonly [string, string][] = [
+    ["j k", "Next, previous format"],
+    ["e", "Write in the editor"],
+    ["Esc", "Leave the editor"],
+    ["Ctrl Enter", "Convert now"],
+  ];
+  readonly #editor = new Editor((isNow) => this.#soon(isNow ? 0 : PAUSE));
+  readonly #told = element("p", { class: "told", role: "status" });
+  readonly #choices = element("div", { class: "choices", role: "tablist", "aria-label": "Formats", "aria-orientation": "vertical" });
+  readonly #panel = element("div", { class: "result", role: "tabpanel" });
+  #understood: Understood | null = null;
+  #chosen = "anthropic-messages";
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #asked = 0;
+  #isShown = false;
+
+  async mount(root: HTMLElement): Promise<void> {
+    const left = element("section", { class: "left", "aria-label": "What is given" }, this.#editor.element, this.#told);
+    const right = element("section", { class: "right", "aria-label": "In every format" }, this.#choices, this.#panel);
+    root.append(element("h1", { class: "sr" }, "Playground"), left, right);
+    document.addEventListener("keydown", (event) => this.#pressed(event));
+    await attempt(async () => this.#editor.offer(await call<Formats>("GET", "/playground/formats")))();
+  }
+
+  enter(): void {
+    this.#isShown = true;
+    const handed = taken();
+    if (handed !== null) this.#editor.give(handed.text, handed.format, handed.kind);
+    else if (this.#editor.area.value === "" && this.#understood === null) this.#editor.give(EXAMPLES[0]?.text ?? "");
+  }
+
+  leave(): void {
+    this.#isShown = false;
+  }
+
+  // ── converting ──
+
+  #soon(pause: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#convert(), pause);
+  }
+
+  async #convert(): Promise<void> {
+    this.#asked += 1;
+    const number = this.#asked;
+    try {
+      const understood = await call<Understood>("POST", "/playground/crossings", this.#editor.given);
+      if (number === this.#asked) this.#show(understood);
+    } catch (problem) {
+      if (number === this.#asked) this.#refuse(problem);
+    }
+  }
+
+  #show(understood: Understood): void {
+    this.#understood = understood;
+    const how = understood.is_detected ? "found by looking" : "as you said";
+    this.#told.replaceChildren(element("b", {}, `${formatName(understood.format)} ${understood.kind}`), ` · ${how}`);
+    this.#told.className = "told";
+    this.#draw();
+  }
+
+  #refuse(problem: unknown): void {
+    this.#understood = null;
+    this.#choices.replaceChildren();
+    this.#panel.replaceChildren();
+    const words = problem instanceof Error ? problem.message : String(problem);
+    const refused = problem instanceof Problem ? (problem.told as Partial<Refused> | null) : null;
+    const place = refused?.place ?? null;
+    const path = refused?.problem?.path;
+    this.#told.className = "told problem";
+    this.#told.replaceChildren(
+      path ? element("code", {}, path) : "", path ? " " : "", words, " ",
+      place === null ? "" : button("Show the place", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }),
+    );
+  }
+
+  /** The end of what begins there; at least one character. */
+  #endOf(place: number): number {
+    const rest = this.#editor.area.value.slice(place);
+    return place + Math.max(1, rest.search(/[\n,}\]]|$/));
+  }
+
+  // ── showing ──
+
+  #draw(): void {
+    const understood = this.#understood;
+    if (understood === null) return;
+    const known = [WORDS, MEANT, ...understood.crossed.map((one) => one.format)];
+    if (!known.includes(this.#chosen)) this.#chosen = known[2] ?? WORDS;
+    const groups = GROUPS.map(([group, label]) => [label, understood.crossed.filter((one) => one.group === group)] as const);
+    this.#choices.replaceChildren(
+      this.#choice(WORDS, "In words", null), this.#choice(MEANT, "Intermediate format", null),
+      ...groups.flatMap(([label, crossed]) => crossed.length === 0 ? [] : [
+        element("p", { class: "group", role: "presentation" }, label),
+        ...crossed.map((one) => this.#choice(one.format, formatName(one.format), mark(one))),
+      ]),
+    );
+    this.#panel.setAttribute("aria-label", this.#chosen);
+    this.#panel.replaceChildren(...this.#result(understood));
+  }
+
+  #choice(name: string, label: string, badge: HTMLElement | null): HTMLElement {
+    const isChosen = name === this.#chosen;
+    return element("button", {
+      type: "button", role: "tab", class: "choice", "data-name": name, "aria-selected": String(isChosen), tabindex: isChosen ? 0 : -1,
+      onclick: () => this.#choose(name),
+    }, element("span", {}, label), badge);
+  }
+
+  #choose(name: string): void {
+    const hadFocus = this.#choices.contains(document.activeElement);
+    this.#chosen = name;
+    this.#draw();
+    const tab = this.#choices.querySelector<HTMLElement>("[aria-selected=true]");
+    if (hadFocus) tab?.focus();
+    tab?.scrollIntoView({ block: "nearest" });
+  }
+
+  #result(understood: Understood): Node[] {
+    if (this.#chosen === WORDS) return [described(understood.description)];
+    if (this.#chosen === MEANT) {
+      const { text, problem } = understood.meant;
+      return [text ? view(text, "Intermediate format").element : element("p", { class: "problem" }, problem?.message ?? "")];
+    }
+    const crossed = understood.crossed.find((one) => one.format === this.#chosen);
+    return crossed === undefined ? [] : this.#crossing(crossed);
+  }
+
+  #crossing(crossed: Crossed): Node[] {
+    if (crossed.problem !== undefined) return [element("p", { class: "problem" }, crossed.problem.message)];
+    const text = crossed.text ?? "";
+    const losses = crossed.losses ?? [];
+    const about = element("div", { class: "about" }, element("code", {}, crossed.path ?? ""), element("span", { class: "space" }),
+      button("Copy", () => void copy(text, formatName(crossed.format)), { class: "small" }));
+    const note = crossed.note ? element("p", { class: "note" }, crossed.note) : null;
+    const lost = element("div", { class: "lost" }, lossList(losses, (loss) => this.#editor.reveal(loss.path)));
+    return [about, note, view(text, formatName(crossed.format)).element, lost].filter((one) => one !== null);
+  }
+
+  // ── keys ──
+
+  #pressed(event: KeyboardEvent): void {
+    if (!this.#isShown || isOpen()) return;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.#soon(0);
+    if (event.key === "Escape" && event.target === this.#editor.area) this.#choices.querySelector<HTMLElement>("[aria-selected=true]")?.focus();
+    if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+    const onTabs = event.target instanceof Node && this.#choices.contains(event.target);
+    const steps: Record<string, number> = { j: 1, k: -1, ...(onTabs ? { ArrowDown: 1, ArrowUp: -1 } : {}) };
+    const step = steps[event.key];
+    if (step === undefined && event.key !== "e") return;
+    event.preventDefault();
+    if (step === undefined) this.#editor.area.focus();
+    else this.#move(step);
+  }
+
+  #move(step: number): void {
+    const names = [...this.#choices.querySelectorAll<HTMLElement>(".choice")].map((one) => one.dataset["name"] ?? "");
+    const next = names[names.indexOf(this.#chosen) + step];
+    if (next !== undefined) this.#choose(next);
+  }
+}
+
+/** How much is lost, at a glance. */
+function mark(crossed: Crossed): HTMLElement {
+  if (crossed.problem !== undefined) return element("span", { class: "refused", title: crossed.problem.message }, "refused");
+  const count = crossed.losses?.length ?? 0;
+  if (count === 0) return element("span", { class: "whole", title: "nothing is lost" }, element("span", { class: "sr" }, "nothing lost"), "✓");
+  return element("span", { class: "tally" }, String(count), element("span", { class: "sr" }, " lost"));
+}
+
+export const playground: Place = new Playground();

@@ -3,12 +3,14 @@ var HEADERS = {
 	"x-dragoman-page": "1",
 	"content-type": "application/json"
 };
-/** The server's own words, and its status. */
+/** The server's own words, its status, and all that it told. */
 var Problem = class extends Error {
 	status;
-	constructor(message, status) {
+	told;
+	constructor(message, status, told = null) {
 		super(message);
 		this.status = status;
+		this.told = told;
 	}
 };
 async function call(method, path, body) {
@@ -20,7 +22,7 @@ async function call(method, path, body) {
 	});
 	if (answer.status === 401) location.href = "/_/login";
 	const told = await answer.json().catch(() => null);
-	if (!answer.ok) throw new Problem(wordsOf(told) ?? `the server answered ${answer.status}`, answer.status);
+	if (!answer.ok) throw new Problem(wordsOf(told) ?? `the server answered ${answer.status}`, answer.status, told);
 	return told;
 }
 function wordsOf(told) {
@@ -554,7 +556,7 @@ function drawn$1(summary, known) {
 	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, formatChip(summary.client), summary.format ? arrow() : null, summary.format ? formatChip(summary.format) : null), element("span", { class: "model" }, summary.model ?? "", summary.stream ? element("span", {
 		class: "streams",
 		title: "streamed"
-	}, "≋") : null), element("span", { class: "tokens" }, tokens ? `${tokens.input} → ${tokens.output}` : ""), element("span", { class: "first" }, duration(summary.first_byte)), element("span", { class: "duration" }, duration(summary.duration)), element("span", { class: "lost" }, summary.losses ? element("span", { class: "count" }, String(summary.losses)) : null));
+	}, "≋") : null), element("span", { class: "tokens" }, tokens ? `${tokens.input} → ${tokens.output}` : ""), element("span", { class: "first" }, duration(summary.first_byte)), element("span", { class: "duration" }, duration(summary.duration)), element("span", { class: "lost" }, summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : null));
 	return row;
 }
 var arrow = () => element("span", { class: "arrow" }, "→");
@@ -577,8 +579,17 @@ function spoken(summary) {
 		summary.failure ?? ""
 	].filter((word) => word).join(", ");
 }
+// src/playground/handing.ts
+var handed = null;
 function open(given) {
+	handed = given;
 	location.hash = address("playground");
+}
+/** Once. */
+function taken() {
+	const given = handed;
+	handed = null;
+	return given;
 }
 // src/live/curl.ts
 var HIDDEN = "[hidden]";
@@ -967,7 +978,7 @@ function inline(text) {
 	return pieces;
 }
 // src/losses.ts
-var WORDS = {
+var WORDS$1 = {
 	dropped: "the other side never sees it",
 	degraded: "it arrives in a poorer form",
 	invented: "nobody said it, and the other side demands it"
@@ -993,7 +1004,7 @@ function lossList(losses, choose) {
 			onclick: pick
 		}, element("span", {
 			class: `severity ${loss.severity}`,
-			title: WORDS[loss.severity]
+			title: WORDS$1[loss.severity]
 		}, loss.severity), element("code", {}, loss.path), element("span", { class: "what" }, loss.what), element("span", { class: "why" }, loss.why), about);
 		list.append(element("li", {}, button));
 	}
@@ -1002,11 +1013,11 @@ function lossList(losses, choose) {
 // src/live/panes.ts
 function pane(told, text, notes = []) {
 	const body = text === null || text === "" ? null : view(text, told.title);
-	const head = element("div", { class: "pane-head" }, element("h3", {}, told.title), told.format ? formatChip(told.format) : null, element("span", { class: "space" }), text ? button("Copy", () => void copy(text, told.title), {
+	const head = element("div", { class: "pane-head" }, element("h3", {}, told.title), element("span", { class: "space" }), text ? button("Copy", () => void copy(text, told.title), {
 		class: "small",
 		"aria-label": `Copy: ${told.title}`
 	}) : null);
-	const about = told.about ? element("p", { class: "about" }, told.about) : null;
+	const about = told.about || told.format ? element("p", { class: "about" }, told.format ? formatChip(told.format) : null, told.about) : null;
 	const shown = body?.element ?? element("p", { class: "soft none" }, told.none);
 	return {
 		element: element("section", {
@@ -1033,7 +1044,7 @@ function meantPane(meant, title = "Intermediate format") {
 	}, meant?.text ?? null, [note]);
 }
 function lossPane(losses, choose) {
-	const count = losses.length ? element("span", { class: "count" }, String(losses.length)) : null;
+	const count = losses.length ? element("span", { class: "tally" }, String(losses.length)) : null;
 	return element("section", {
 		class: "pane losses-pane",
 		"aria-label": "Losses"
@@ -1570,16 +1581,554 @@ function columns() {
 	].map(([name, label]) => element("span", { class: name }, label)));
 }
 var live = new Live();
-// src/playground/index.ts
-var playground = {
-	name: "playground",
-	label: "Playground",
-	mount(root) {
-		root.append(element("h1", {}, "Playground"));
-	},
-	enter() {},
-	leave() {}
+// src/playground/description.ts
+function described(node) {
+	return element("div", {
+		class: "described",
+		role: "region",
+		"aria-label": "In words",
+		tabindex: 0
+	}, element("ul", {}, branch(node)));
+}
+function branch(node) {
+	const line = element("div", {}, element("span", { class: `head ${node.style ?? ""}` }, node.head), node.text ? element("span", { class: "text" }, ` ${node.text}`) : null, node.remark ? element("span", { class: "remark" }, `  ${node.remark}`) : null, node.warning ? element("span", { class: "warning" }, `  ${node.warning}`) : null);
+	const children = node.children ?? [];
+	return element("li", {}, line, children.length ? element("ul", {}, ...children.map(branch)) : null);
+}
+// src/playground/examples.ts
+var pretty = (value) => JSON.stringify(value, null, 2);
+var TOOL_CALL = {
+	model: "gpt-5.6",
+	messages: [
+		{
+			role: "system",
+			content: "Answer in one sentence."
+		},
+		{
+			role: "user",
+			content: "What is the weather in Paris and in Rome?"
+		},
+		{
+			role: "assistant",
+			content: null,
+			tool_calls: [{
+				id: "call_paris",
+				type: "function",
+				function: {
+					name: "get_weather",
+					arguments: "{\"city\": \"Paris\"}"
+				}
+			}, {
+				id: "call_rome",
+				type: "function",
+				function: {
+					name: "get_weather",
+					arguments: "{\"city\": \"Rome\"}"
+				}
+			}]
+		},
+		{
+			role: "tool",
+			tool_call_id: "call_paris",
+			content: "{\"temperature\": 18, \"sky\": \"clear\"}"
+		},
+		{
+			role: "tool",
+			tool_call_id: "call_rome",
+			content: "the station does not answer"
+		}
+	],
+	tools: [{
+		type: "function",
+		function: {
+			name: "get_weather",
+			description: "The weather of a city",
+			parameters: {
+				type: "object",
+				properties: {
+					city: {
+						type: "string",
+						description: "A city, such as Paris"
+					},
+					unit: { enum: ["celsius", "fahrenheit"] }
+				},
+				required: ["city"],
+				additionalProperties: false
+			},
+			strict: true
+		}
+	}],
+	parallel_tool_calls: true,
+	seed: 7,
+	logit_bias: { "50256": -100 }
 };
+var PICTURE = {
+	model: "claude-sonnet-5",
+	max_tokens: 500,
+	system: [{
+		type: "text",
+		text: "You describe pictures.",
+		cache_control: { type: "ephemeral" }
+	}],
+	messages: [{
+		role: "user",
+		content: [
+			{
+				type: "image",
+				source: {
+					type: "base64",
+					media_type: "image/png",
+					data: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+				}
+			},
+			{
+				type: "image",
+				source: {
+					type: "url",
+					url: "https://example.com/harbour.jpg"
+				}
+			},
+			{
+				type: "text",
+				text: "What is on these two pictures?"
+			}
+		]
+	}],
+	top_k: 40
+};
+var REASONING = {
+	contents: [
+		{
+			role: "user",
+			parts: [{ text: "Is 221 prime? Use the tool." }]
+		},
+		{
+			role: "model",
+			parts: [{
+				text: "221 = 13 · 17, but I shall ask.",
+				thought: true
+			}, {
+				functionCall: {
+					id: "call_1",
+					name: "factorise",
+					args: { number: 221 }
+				},
+				thoughtSignature: "c2lnbmVkIGJ5IHRoZSBtb2RlbA=="
+			}]
+		},
+		{
+			role: "user",
+			parts: [{ functionResponse: {
+				id: "call_1",
+				name: "factorise",
+				response: { factors: [13, 17] }
+			} }]
+		}
+	],
+	tools: [{ functionDeclarations: [{
+		name: "factorise",
+		description: "Prime factors of a number",
+		parameters: {
+			type: "OBJECT",
+			properties: { number: { type: "INTEGER" } },
+			required: ["number"]
+		}
+	}] }],
+	generationConfig: {
+		maxOutputTokens: 2e3,
+		thinkingConfig: {
+			includeThoughts: true,
+			thinkingBudget: 1024
+		}
+	},
+	safetySettings: [{
+		category: "HARM_CATEGORY_HARASSMENT",
+		threshold: "BLOCK_ONLY_HIGH"
+	}]
+};
+function chunk(delta, finish = null) {
+	return `data: ${JSON.stringify({
+		id: "chatcmpl-1",
+		object: "chat.completion.chunk",
+		created: 176e7,
+		model: "gpt-5.6",
+		choices: [{
+			index: 0,
+			delta,
+			finish_reason: finish
+		}]
+	})}\n\n`;
+}
+var STREAM = [
+	chunk({
+		role: "assistant",
+		content: "Let me "
+	}),
+	chunk({ content: "look." }),
+	chunk({ tool_calls: [{
+		index: 0,
+		id: "call_1",
+		type: "function",
+		function: {
+			name: "get_weather",
+			arguments: ""
+		}
+	}] }),
+	chunk({ tool_calls: [{
+		index: 0,
+		function: { arguments: "{\"city\": " }
+	}] }),
+	chunk({ tool_calls: [{
+		index: 0,
+		function: { arguments: "\"Paris\"}" }
+	}] }),
+	chunk({}, "tool_calls"),
+	"data: [DONE]\n\n"
+].join("");
+var EXAMPLES = [
+	{
+		label: "Tool calls (OpenAI Chat)",
+		text: pretty(TOOL_CALL)
+	},
+	{
+		label: "Pictures (Anthropic Messages)",
+		text: pretty(PICTURE)
+	},
+	{
+		label: "Reasoning with a signature (Gemini)",
+		text: pretty(REASONING)
+	},
+	{
+		label: "A stream (OpenAI Chat)",
+		text: STREAM
+	},
+	{
+		label: "An answer (Anthropic Messages)",
+		text: pretty({
+			id: "msg_1",
+			type: "message",
+			role: "assistant",
+			model: "claude-sonnet-5",
+			content: [{
+				type: "thinking",
+				thinking: "They greet me, so I greet them.",
+				signature: "c2lnbmVkIGJ5IHRoZSBtb2RlbA=="
+			}, {
+				type: "text",
+				text: "Hello! What can I do for you?"
+			}],
+			stop_reason: "end_turn",
+			stop_sequence: null,
+			usage: {
+				input_tokens: 12,
+				output_tokens: 25,
+				cache_read_input_tokens: 4,
+				cache_creation_input_tokens: 0
+			}
+		})
+	},
+	{
+		label: "An error (Anthropic Messages)",
+		text: pretty({
+			type: "error",
+			error: {
+				type: "rate_limit_error",
+				message: "Number of request tokens has exceeded your per-minute rate limit"
+			}
+		})
+	},
+	{
+		label: "A stored history (multi-llm-chat)",
+		text: pretty([{
+			role: "user",
+			content: [{
+				type: "text",
+				content: "What is the weather in Paris?"
+			}]
+		}, {
+			role: "gemini",
+			content: [{
+				type: "text",
+				content: "It is clear, 18 °C."
+			}]
+		}])
+	}
+];
+// src/playground/editor.ts
+var GROUPS$1 = {
+	wire: "APIs",
+	record: "Stored histories",
+	compatible: "Compatible servers"
+};
+var KINDS = [
+	"request",
+	"response",
+	"stream",
+	"error"
+];
+var Editor = class {
+	element;
+	area = element("textarea", {
+		class: "given",
+		spellcheck: "false",
+		autocapitalize: "off",
+		autocomplete: "off",
+		"aria-label": "Body to convert",
+		placeholder: "Paste a request, an answer, an error, a recorded stream or a stored history"
+	});
+	#format = element("select", { "aria-label": "Format" }, element("option", { value: "auto" }, "Any format"));
+	#kind = element("select", { "aria-label": "Kind" }, element("option", { value: "auto" }, "Any kind"), ...KINDS.map((kind) => element("option", { value: kind }, kind)));
+	#examples = element("select", { "aria-label": "Examples" }, element("option", { value: "" }, "Examples …"), ...EXAMPLES.map((example, place) => element("option", { value: place }, example.label)));
+	#changed;
+	constructor(changed) {
+		this.#changed = changed;
+		const chosen = () => changed(true);
+		this.#format.addEventListener("change", chosen);
+		this.#kind.addEventListener("change", chosen);
+		this.#examples.addEventListener("change", () => this.#load());
+		this.area.addEventListener("input", () => changed(false));
+		this.element = element("div", { class: "editor" }, element("div", { class: "row" }, this.#examples, this.#format, this.#kind), this.area);
+	}
+	offer(formats) {
+		for (const group of Object.keys(GROUPS$1)) {
+			const options = formats[group].map((name) => element("option", { value: name }, group === "wire" ? formatName(name) : name));
+			this.#format.append(element("optgroup", { label: GROUPS$1[group] }, ...options));
+		}
+	}
+	get given() {
+		return {
+			text: this.area.value,
+			format: this.#format.value,
+			kind: this.#kind.value
+		};
+	}
+	give(text, format = "auto", kind = "auto") {
+		this.area.value = text;
+		this.#format.value = format;
+		this.#kind.value = kind;
+		this.#changed(true);
+	}
+	#load() {
+		const example = EXAMPLES[Number(this.#examples.value)];
+		const isOne = this.#examples.value !== "" && example !== void 0;
+		this.#examples.value = "";
+		if (isOne) this.give(example.text);
+	}
+	/** Select what stands at a path. Whether the path led all the way there. */
+	reveal(path) {
+		const root = parsed(this.area.value);
+		if (root === null) return false;
+		const found = find(root, path);
+		this.select(found.item.start, found.item.end);
+		return found.isExact;
+	}
+	select(start, end) {
+		const { area } = this;
+		area.focus();
+		const text = area.value;
+		area.value = text.slice(0, end);
+		area.scrollTop = area.scrollHeight;
+		const below = area.scrollTop;
+		area.value = text;
+		area.scrollTop = below === 0 ? 0 : below + area.clientHeight / 2;
+		area.setSelectionRange(start, end);
+	}
+};
+// src/playground/index.ts
+var PAUSE = 250;
+var GROUPS = [
+	["wire", "APIs"],
+	["record", "Stored histories"],
+	["compatible", "Compatible servers"]
+];
+var WORDS = "in words";
+var MEANT = "intermediate format";
+var Playground = class {
+	name = "playground";
+	label = "Playground";
+	keys = [
+		["j k", "Next, previous format"],
+		["e", "Write in the editor"],
+		["Esc", "Leave the editor"],
+		["Ctrl Enter", "Convert now"]
+	];
+	#editor = new Editor((isNow) => this.#soon(isNow ? 0 : PAUSE));
+	#told = element("p", {
+		class: "told",
+		role: "status"
+	});
+	#choices = element("div", {
+		class: "choices",
+		role: "tablist",
+		"aria-label": "Formats",
+		"aria-orientation": "vertical"
+	});
+	#panel = element("div", {
+		class: "result",
+		role: "tabpanel"
+	});
+	#understood = null;
+	#chosen = "anthropic-messages";
+	#timer;
+	#asked = 0;
+	#isShown = false;
+	async mount(root) {
+		const left = element("section", {
+			class: "left",
+			"aria-label": "What is given"
+		}, this.#editor.element, this.#told);
+		const right = element("section", {
+			class: "right",
+			"aria-label": "In every format"
+		}, this.#choices, this.#panel);
+		root.append(element("h1", { class: "sr" }, "Playground"), left, right);
+		document.addEventListener("keydown", (event) => this.#pressed(event));
+		await attempt(async () => this.#editor.offer(await call("GET", "/playground/formats")))();
+	}
+	enter() {
+		this.#isShown = true;
+		const handed = taken();
+		if (handed !== null) this.#editor.give(handed.text, handed.format, handed.kind);
+		else if (this.#editor.area.value === "" && this.#understood === null) this.#editor.give(EXAMPLES[0]?.text ?? "");
+	}
+	leave() {
+		this.#isShown = false;
+	}
+	#soon(pause) {
+		clearTimeout(this.#timer);
+		this.#timer = setTimeout(() => void this.#convert(), pause);
+	}
+	async #convert() {
+		this.#asked += 1;
+		const number = this.#asked;
+		try {
+			const understood = await call("POST", "/playground/crossings", this.#editor.given);
+			if (number === this.#asked) this.#show(understood);
+		} catch (problem) {
+			if (number === this.#asked) this.#refuse(problem);
+		}
+	}
+	#show(understood) {
+		this.#understood = understood;
+		const how = understood.is_detected ? "found by looking" : "as you said";
+		this.#told.replaceChildren(element("b", {}, `${formatName(understood.format)} ${understood.kind}`), ` · ${how}`);
+		this.#told.className = "told";
+		this.#draw();
+	}
+	#refuse(problem) {
+		this.#understood = null;
+		this.#choices.replaceChildren();
+		this.#panel.replaceChildren();
+		const words = problem instanceof Error ? problem.message : String(problem);
+		const refused = problem instanceof Problem ? problem.told : null;
+		const place = refused?.place ?? null;
+		const path = refused?.problem?.path;
+		this.#told.className = "told problem";
+		this.#told.replaceChildren(path ? element("code", {}, path) : "", path ? " " : "", words, " ", place === null ? "" : button("Show the place", () => this.#editor.select(place, this.#endOf(place)), { class: "small" }));
+	}
+	/** The end of what begins there; at least one character. */
+	#endOf(place) {
+		const rest = this.#editor.area.value.slice(place);
+		return place + Math.max(1, rest.search(/[\n,}\]]|$/));
+	}
+	#draw() {
+		const understood = this.#understood;
+		if (understood === null) return;
+		const known = [
+			WORDS,
+			MEANT,
+			...understood.crossed.map((one) => one.format)
+		];
+		if (!known.includes(this.#chosen)) this.#chosen = known[2] ?? WORDS;
+		const groups = GROUPS.map(([group, label]) => [label, understood.crossed.filter((one) => one.group === group)]);
+		this.#choices.replaceChildren(this.#choice(WORDS, "In words", null), this.#choice(MEANT, "Intermediate format", null), ...groups.flatMap(([label, crossed]) => crossed.length === 0 ? [] : [element("p", {
+			class: "group",
+			role: "presentation"
+		}, label), ...crossed.map((one) => this.#choice(one.format, formatName(one.format), mark(one)))]));
+		this.#panel.setAttribute("aria-label", this.#chosen);
+		this.#panel.replaceChildren(...this.#result(understood));
+	}
+	#choice(name, label, badge) {
+		const isChosen = name === this.#chosen;
+		return element("button", {
+			type: "button",
+			role: "tab",
+			class: "choice",
+			"data-name": name,
+			"aria-selected": String(isChosen),
+			tabindex: isChosen ? 0 : -1,
+			onclick: () => this.#choose(name)
+		}, element("span", {}, label), badge);
+	}
+	#choose(name) {
+		const hadFocus = this.#choices.contains(document.activeElement);
+		this.#chosen = name;
+		this.#draw();
+		const tab = this.#choices.querySelector("[aria-selected=true]");
+		if (hadFocus) tab?.focus();
+		tab?.scrollIntoView({ block: "nearest" });
+	}
+	#result(understood) {
+		if (this.#chosen === WORDS) return [described(understood.description)];
+		if (this.#chosen === MEANT) {
+			const { text, problem } = understood.meant;
+			return [text ? view(text, "Intermediate format").element : element("p", { class: "problem" }, problem?.message ?? "")];
+		}
+		const crossed = understood.crossed.find((one) => one.format === this.#chosen);
+		return crossed === void 0 ? [] : this.#crossing(crossed);
+	}
+	#crossing(crossed) {
+		if (crossed.problem !== void 0) return [element("p", { class: "problem" }, crossed.problem.message)];
+		const text = crossed.text ?? "";
+		const losses = crossed.losses ?? [];
+		const about = element("div", { class: "about" }, element("code", {}, crossed.path ?? ""), element("span", { class: "space" }), button("Copy", () => void copy(text, formatName(crossed.format)), { class: "small" }));
+		const note = crossed.note ? element("p", { class: "note" }, crossed.note) : null;
+		const lost = element("div", { class: "lost" }, lossList(losses, (loss) => this.#editor.reveal(loss.path)));
+		return [
+			about,
+			note,
+			view(text, formatName(crossed.format)).element,
+			lost
+		].filter((one) => one !== null);
+	}
+	#pressed(event) {
+		if (!this.#isShown || isOpen()) return;
+		if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.#soon(0);
+		if (event.key === "Escape" && event.target === this.#editor.area) this.#choices.querySelector("[aria-selected=true]")?.focus();
+		if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+		const step = {
+			j: 1,
+			k: -1,
+			...event.target instanceof Node && this.#choices.contains(event.target) ? {
+				ArrowDown: 1,
+				ArrowUp: -1
+			} : {}
+		}[event.key];
+		if (step === void 0 && event.key !== "e") return;
+		event.preventDefault();
+		if (step === void 0) this.#editor.area.focus();
+		else this.#move(step);
+	}
+	#move(step) {
+		const names = [...this.#choices.querySelectorAll(".choice")].map((one) => one.dataset["name"] ?? "");
+		const next = names[names.indexOf(this.#chosen) + step];
+		if (next !== void 0) this.#choose(next);
+	}
+};
+/** How much is lost, at a glance. */
+function mark(crossed) {
+	if (crossed.problem !== void 0) return element("span", {
+		class: "refused",
+		title: crossed.problem.message
+	}, "refused");
+	const count = crossed.losses?.length ?? 0;
+	if (count === 0) return element("span", {
+		class: "whole",
+		title: "nothing is lost"
+	}, element("span", { class: "sr" }, "nothing lost"), "✓");
+	return element("span", { class: "tally" }, String(count), element("span", { class: "sr" }, " lost"));
+}
+var playground = new Playground();
 // src/theme.ts
 var KEPT = "theme";
 var root = document.documentElement;
