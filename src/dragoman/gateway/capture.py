@@ -269,8 +269,9 @@ class Feed:
 
     async def changes(self) -> list[Held]:
         """Waits for something to have changed."""
-        await self._something.wait()
-        self._something.clear()
+        while not self._changed:
+            self._something.clear()
+            await self._something.wait()
         changed = list(self._changed.values())
         self._changed.clear()
         return changed

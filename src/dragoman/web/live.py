@@ -76,8 +76,9 @@ class _Live:
             self._capture.feeds.discard(feed)
 
     async def _tell(self, feed: Feed, stream: Stream, exchange: Exchange) -> None:
-        while await self._guard.person(exchange.head) is not None:
-            changed = await feed.changes()
+        while changed := await feed.changes():
+            if await self._guard.person(exchange.head) is None:  # the key has been revoked since
+                break
             stream.put("changes", [summary(held) for held in changed])
             await asyncio.sleep(_TOGETHER)
         stream.end()
