@@ -90,6 +90,8 @@ class StreamDecoder:
         if self._templates is None:
             return self.feed_unknown(data)
         known = self.known
+        if len(data) > known.last.long and (texts := known.read_several(data)) is not None:
+            return self.heard([PartDelta(known.last.index, text) for text in texts if text])
         text = known.read(data)
         if text is None:
             return self.feed_unknown(data)
@@ -122,10 +124,11 @@ class StreamDecoder:
         events: list[AnyEvent] = []
         try:
             payloads = framing.feed(data)
-            for payload in payloads:
-                events += self._told(payload)
-            if templates.news is not None and clean and framing.clean and len(payloads) == 1:
-                templates.learn_frame(data, payloads[0])
+            self._tell(payloads, templates, events)
+            if templates.news is not None and framing.clean and payloads:
+                frame = data if clean and len(payloads) == 1 else self._last_frame(data, payloads)
+                if frame:
+                    templates.learn_frame(frame, payloads[-1])
         except DecodeError as error:
             events += self._broken_off(error)
         # Only what begins where an event begins can be known, and only within the limits.
@@ -133,14 +136,32 @@ class StreamDecoder:
         known.room = framing.small - framing.total if framing.clean else -1
         return events
 
-    def _told(self, payload: bytes) -> list[AnyEvent]:
-        """What one payload says. It is heard before the next one is read, which may look back at it."""
-        if self._templates is not None:
-            known = self._templates.payloads
+    def _last_frame(self, data: bytes, payloads: list[bytes]) -> bytes:
+        """The bytes of the last event alone, if they can be told from those before."""
+        if len(payloads) == 1:
+            return b""
+        before, _, after = data.rpartition(payloads[-1])
+        _, found, between = before.rpartition(payloads[-2])
+        if not found or not after or not between.startswith(after):
+            return b""
+        frame = between[len(after) :] + payloads[-1] + after
+        # Read alone, it has to say the same.
+        alone = self._decoder.framing(Limits())
+        return frame if alone.feed(frame) == payloads[-1:] and alone.clean else b""
+
+    def _tell(self, payloads: list[bytes], templates: Templates, events: list[AnyEvent]) -> None:
+        """What the payloads say. What was said is heard before a payload is read that may look back at it."""
+        known = templates.payloads
+        more: list[AnyEvent] = []
+        for payload in payloads:
             text = known.read(payload)
-            if text is not None:
-                return self.heard([PartDelta(known.last.index, text)] if text else [])
-        return self.heard(self._decode(payload))
+            if text is None:
+                events += self.heard(more)
+                more = []
+                events += self.heard(self._decode(payload))
+            elif text:
+                more.append(PartDelta(known.last.index, text))
+        events += self.heard(more)
 
     @property
     def clean(self) -> bool:
@@ -158,8 +179,11 @@ class StreamDecoder:
         except DecodeError as error:
             return self._broken_off(error)
         try:
-            for payload in payloads:
-                events += self._told(payload)
+            if self._templates is not None:
+                self._tell(payloads, self._templates, events)
+            else:
+                for payload in payloads:
+                    events += self.heard(self._decode(payload))
         except DecodeError as error:
             # What no end of an event followed, and does not read, was cut.
             return events + self._broken_off(error, "truncated")
@@ -249,6 +273,8 @@ class StreamTranslator:
 
     def feed(self, data: bytes) -> bytes:
         known = self._known
+        if len(data) > known.last.long and (texts := known.read_several(data)) is not None:
+            return self._feed_several(data, texts)
         text = known.read(data)
         if text is None:
             events = self._decode(data)
@@ -260,6 +286,15 @@ class StreamTranslator:
             return data if self._encode is None else self._encode(events)
         pieces.append(text)
         return data if self._fragment is None else self._fragment(index, text)
+
+    def _feed_several(self, data: bytes, texts: list[str]) -> bytes:
+        index = self._known.last.index
+        pieces, fragment = self._texts.get(index), self._fragment
+        if pieces is None:
+            events = self._decoder.heard([PartDelta(index, text) for text in texts])
+            return data if self._encode is None else self._encode(events)
+        pieces += texts
+        return data if fragment is None else b"".join([fragment(index, text) for text in texts])
 
     def close(self) -> bytes:
         events = self._decoder.close()

@@ -66,6 +66,63 @@ def test_what_stands_between_the_known_bytes_is_one_string_or_is_read_in_full(mi
     assert told(chunks) == read_in_full(chunks)
 
 
+@pytest.mark.parametrize(
+    "middle", [*ODD, rb'"a\"' + TAIL + HEAD + b'",","b"', b'"a",' + TAIL + HEAD + b',"b"', rb'"a\\"']
+)
+@pytest.mark.parametrize("before", [1, 3])
+def test_several_in_one_read_are_those_several_or_are_read_in_full(middle: bytes, before: int) -> None:
+    odd = [delta("three"), HEAD + middle + TAIL, delta("four")]
+    chunks = [delta("one") * before, delta("two") * before, b"".join(odd), delta("five") * 2]
+    assert told(chunks) == read_in_full(chunks)
+
+
+def responses_event(kind: str, **fields: object) -> bytes:
+    name = f"response.{kind}"
+    return f"event: {name}\ndata: {json.dumps({'type': name, **fields})}\n\n".encode()
+
+
+def chat_event(text: str) -> bytes:
+    chunk = {"id": "c", "choices": [{"index": 0, "delta": {"content": text}}]}
+    return b"data: " + json.dumps(chunk, ensure_ascii=False).encode() + b"\n\n"
+
+
+def responses_delta(text: str) -> bytes:
+    place = {"output_index": 0, "content_index": 0, "item_id": "m"}
+    return responses_event("output_text.delta", **place, delta=text, obfuscation="x" * len(text))
+
+
+RESPONSES_START = (
+    responses_event("created", response={"id": "r", "model": "m", "status": "in_progress", "output": []})
+    + responses_event("output_item.added", output_index=0, item={"type": "message", "id": "m", "content": []})
+    + responses_event(
+        "content_part.added", output_index=0, content_index=0, item_id="m", part={"type": "output_text", "text": ""}
+    )
+)
+WAYS = {
+    "anthropic-messages": (START, delta),
+    "openai-chat": (chat_event(""), chat_event),
+    "openai-responses": (RESPONSES_START, responses_delta),
+}
+
+
+@pytest.mark.parametrize("source", WAYS)
+@pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "gemini"])
+@given(st.lists(st.text(min_size=1), min_size=4, max_size=12), st.lists(st.integers(1, 4), min_size=12, max_size=12))
+def test_however_many_events_come_in_one_read(source: str, target: str, texts: list[str], sizes: list[int]) -> None:
+    start, event = WAYS[source]
+    events = [event(text.encode("utf-8", "ignore").decode() or "x") for text in texts]
+    one_by_one = dragoman.StreamTranslator(source=source, target=target)
+    grouped = dragoman.StreamTranslator(source=source, target=target)
+    expected = one_by_one.feed(start) + b"".join(map(one_by_one.feed, events))
+    came = grouped.feed(start)
+    while events:
+        size = sizes.pop()
+        came += grouped.feed(b"".join(events[:size]))
+        events = events[size:]
+    assert came == expected
+    assert grouped.completion == one_by_one.completion
+
+
 @given(st.lists(st.text(), min_size=3, max_size=12))
 def test_any_text_is_told_as_it_came(texts: list[str]) -> None:
     texts = [text.encode("utf-8", "ignore").decode() for text in texts]

@@ -135,14 +135,17 @@ class ServerSentEvents(_Bounded):
 
     def feed(self, chunk: bytes) -> list[bytes]:
         cut = self._cut
-        if self.clean and chunk[cut:] == self._blank and chunk[:6] == b"data: ":
-            # The usual case: one chunk is one event of one line.
+        total = self.total + len(chunk)
+        if self.clean and chunk[cut:] == self._blank and chunk[:6] == b"data: " and total <= self.small:
+            # The usual case: events of one line each, and mostly one of them.
             payload = chunk[6:cut]
             if LF not in payload and CR not in payload and payload:
-                total = self.total + len(chunk)
-                if total <= self.small:
-                    self.total = total
-                    return [payload]
+                self.total = total
+                return [payload]
+            payloads = payload.split(self._blank + b"data: ")
+            if not any(LF in one or CR in one or not one or one.isspace() for one in payloads):
+                self.total = total
+                return payloads
         return super().feed(chunk)
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:

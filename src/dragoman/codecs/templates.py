@@ -25,12 +25,17 @@ _PROBE_TEXT = "~dragoman~probe~"
 _PROBE = encode_json(_PROBE_TEXT)
 
 read_string = msgspec.json.Decoder(str).decode
+_read_strings = msgspec.json.Decoder(list[str]).decode
+_ESCAPED_END = b'\\","'
 
 
 class Template:
     """The bytes around a text, with its quotes, and which part's text it is."""
 
-    __slots__ = ("follower", "head", "head_place", "index", "pieces", "tail", "tail_place", "text_place")
+    __slots__ = (
+        *("follower", "head", "head_place", "index", "inner_place", "long", "pieces"),
+        *("seam", "tail", "tail_place", "text_place"),
+    )
 
     def __init__(self, head: bytes, tail: bytes, index: int = -1, pieces: list[str] | None = None) -> None:
         self.head = head
@@ -38,6 +43,11 @@ class Template:
         self.head_place = slice(len(head))
         self.tail_place = slice(-len(tail), None)
         self.text_place = slice(len(head) - 1, 1 - len(tail))
+        self.inner_place = slice(len(head), None)
+        self.seam = tail + head
+        """Between two texts, where one such event follows the other."""
+        self.long = 2 * len(self.seam)
+        """Bytes. What is no longer is one event at most."""
         self.index = index
         self.pieces = pieces
         self.follower: Template | None = self
@@ -95,6 +105,32 @@ class Ring:
         if template.pieces is not None:
             template.pieces.append(text)
         return text
+
+    def read_several(self, data: bytes) -> list[str] | None:
+        """The texts in these bytes, if they are events like the last one, one or more, and nothing else."""
+        template = self.last.follower
+        passed = self.passed + len(data)
+        if template is None or passed > self.room:
+            return None
+        events = data.split(template.tail)
+        inner = [event[template.inner_place] for event in events[:-1]]
+        if template.head + template.seam.join(inner) + template.tail != data:
+            return None
+        strings = b'["' + b'","'.join(inner) + b'"]'
+        if _ESCAPED_END in strings:  # a quote at a seam that may belong to the text
+            return None
+        try:
+            texts = _read_strings(strings)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        # A text with a quote of its own would have made more of them.
+        if len(texts) != len(inner):
+            return None
+        self.passed = passed
+        self.last = template
+        if template.pieces is not None:
+            template.pieces += texts
+        return texts
 
     def _other(self, data: bytes) -> Template | None:
         for template in self._templates:

@@ -119,6 +119,27 @@ def _length(headers: Mapping[str, str], *, newer: bool) -> int | None:
     return int(length)
 
 
+_USUAL_CHUNK = 4096
+_SIZES: dict[bytes, int] = {}
+"""The sizes of small chunks, as they were written: those of a stream come again and again."""
+
+
+def _whole_chunks(data: bytes, pieces: list[bytes]) -> int:
+    """The chunks at the beginning that are whole, and of sizes that are known; where they end."""
+    at, size = 0, len(data)
+    while at < size:
+        line = data.find(b"\r\n", at, at + _MAX_CHUNK_LINE)
+        count = None if line < 0 else _SIZES.get(data[at:line])
+        if count is None:
+            break
+        end = line + 2 + count
+        if data[end : end + 2] != b"\r\n":
+            break
+        pieces.append(data[line + 2 : end])
+        at = end + 2
+    return at
+
+
 class Chunks:
     """A body that comes in chunks. `feed` gives what it has of the body; `rest` is what came behind its end."""
 
@@ -133,10 +154,13 @@ class Chunks:
         self.rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        data = self._buffer + data
         pieces: list[bytes] = []
         at = 0
-        while not self.done:
+        if self._buffer or self._left or self._trailers:
+            data = self._buffer + data
+        else:
+            at = _whole_chunks(data, pieces)
+        while at < len(data) and not self.done:
             if self._left:
                 at, whole = self._chunk(data, at, pieces)
             else:
@@ -145,7 +169,7 @@ class Chunks:
                 break
         self._buffer = b"" if self.done else data[at:]
         self.rest = data[at:] if self.done else b""
-        return b"".join(pieces)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _chunk(self, data: bytes, at: int, pieces: list[bytes]) -> tuple[int, bool]:
         body = data[at : at + max(self._left - 2, 0)]
@@ -175,6 +199,8 @@ class Chunks:
         if size is None:
             raise BadRequest("a chunk has no size")
         count = int(size[1], 16)
+        if 0 < count <= _USUAL_CHUNK and line == b"%x" % count:
+            _SIZES[line] = count
         self._trailers = count == 0
         self._left = count + 2 if count else 0
         return end + 2, True

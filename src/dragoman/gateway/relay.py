@@ -24,6 +24,7 @@ from dragoman.gateway.records import Record
 from dragoman.gateway.routing import Candidate, Plan
 from dragoman.gateway.server import Exchange
 from dragoman.gateway.upstreams import FINAL, Upstream
+from dragoman.gateway.wire import pour
 from dragoman.gateway.wording import not_said, told
 from dragoman.ir import Completion, Failure, StreamFailed
 from dragoman.losses import Loss
@@ -190,17 +191,20 @@ class Relay:
         """
         response, translator = flowing.response, flowing.translator
         feed, write = translator.feed, exchange.write
+
+        def passed_on(data: bytes) -> bool:
+            return write(feed(data))
+
+        def overheard(data: bytes) -> bool:
+            out = feed(data)
+            crowded = write(out)
+            heard(out)
+            return crowded
+
         try:
             if heard is not None:
                 heard(flowing.first)
-            while data := await response.chunk():
-                out = feed(data)
-                if out:
-                    crowded = write(out)
-                    if heard is not None:
-                        heard(out)
-                    if crowded:
-                        await exchange.drain()
+            await pour(response, passed_on if heard is None else overheard, exchange.drain)
         except ProviderError as error:
             _break_off(flowing, exchange, error.failure)
             return

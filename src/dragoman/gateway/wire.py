@@ -11,12 +11,13 @@ import re
 import ssl
 import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from math import inf
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from dragoman.drivers.deadlines import Deadlines
-from dragoman.drivers.transport import HttpRequest, Timeouts, Tls, failed, not_connected
+from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Tls, failed, not_connected
 from dragoman.errors import ProviderError
 from dragoman.gateway.http11 import HEAD_END, MAX_HEAD, BadRequest, Chunks
 
@@ -29,6 +30,10 @@ _STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)(?: [^\r\n]*)?")
 _FINAL = 200
 _BODILESS = frozenset({204, 304})
 _PACKED = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+
+
+Sink: TypeAlias = Callable[[bytes], bool]
+"""Takes a piece of a body, and tells whether whoever it is for has enough for now."""
 
 
 class Head:
@@ -51,6 +56,12 @@ class Line(asyncio.Protocol):
         self._left: int | None = 0
         self._unpack: zlib._Decompress | None = None
         self._paused = False
+        self._sink: Sink | None = None
+        self.crowded = False
+        """The sink has enough."""
+        self.broken: Exception | None = None
+        """What the sink could not cope with."""
+        self.heard = 0.0
         self.pieces: deque[bytes] = deque()
         self.held = 0
         self.head: Head | None = None
@@ -88,7 +99,7 @@ class Line(asyncio.Protocol):
         except (BadRequest, zlib.error, ValueError) as error:
             self.lost = error
             self.close()
-        if self.head is not None or self.lost is not None:
+        if (self.head is not None and self._sink is None) or self.done or self.lost is not None:
             self._wake()
 
     # ── reading ──
@@ -137,11 +148,26 @@ class Line(asyncio.Protocol):
         if self._unpack is not None:
             data = self._unpack.decompress(data)
         if data:
-            self.pieces.append(data)
-            self.held += len(data)
-            if self.held > HELD and self._transport is not None and not self._paused:
-                self._paused = True
-                self._transport.pause_reading()
+            self.heard = self._loop.time()
+            if self._sink is None:
+                self._hold(data)
+            else:
+                self._pour(data, self._sink)
+
+    def _hold(self, data: bytes) -> None:
+        self.pieces.append(data)
+        self.held += len(data)
+        if self.held > HELD and self._transport is not None and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _pour(self, data: bytes, sink: Sink) -> None:
+        try:
+            self.crowded = sink(data)
+        except Exception as error:  # noqa: BLE001 - told to the task that waits for the end
+            self.broken = error
+        if self.crowded or self.broken is not None:
+            self._sink = None
 
     def take(self) -> bytes:
         if len(self.pieces) == 1:
@@ -172,6 +198,14 @@ class Line(asyncio.Protocol):
             await self._waiter
         finally:
             self._waiter = None
+
+    async def flow(self, sink: Sink) -> None:
+        """What comes goes straight to the sink, until that has enough or nothing more comes."""
+        self._sink, self.crowded, self.broken = sink, False, None
+        try:
+            await self.more()
+        finally:
+            self._sink = None
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -337,6 +371,31 @@ class WireResponse:
         self._pool.give_back(self._place, line, self._now())
         return b""
 
+    async def pour(self, sink: Sink, drained: Callable[[], Awaitable[None]]) -> None:
+        """The rest of the body, piece by piece in the moment it comes: no task is woken for any of them."""
+        while data := await self.chunk():
+            if sink(data) or await self._flow(sink):
+                await drained()
+                self._until = min(self._end, self._now() + self._pause)
+
+    async def _flow(self, sink: Sink) -> bool:
+        """Whether the sink has enough. If not, `chunk` knows why nothing comes any more."""
+        line = self._line
+        if line is None or line.pieces or line.done or line.lost is not None:
+            return False
+        try:
+            await self._deadlines.wait(line.flow(sink), self._until)
+        except TimeoutError:
+            # Set when the first piece came: only now it matters when the last one did.
+            self._until = min(self._end, line.heard + self._pause)
+        except BaseException:
+            self.close()
+            raise
+        if line.broken is not None:
+            self.close()
+            raise line.broken
+        return line.crowded
+
     async def drain(self) -> None:
         while await self.chunk():
             pass
@@ -352,6 +411,16 @@ class WireResponse:
             "the time for the whole call is over" if over else "nothing came for too long in the middle of the answer"
         )
         return failed("timeout", words)
+
+
+async def pour(response: HttpResponse, sink: Sink, drained: Callable[[], Awaitable[None]]) -> None:
+    """All that is still to come of an answer goes to the sink; when that has enough, `drained` is waited for."""
+    if isinstance(response, WireResponse):
+        await response.pour(sink, drained)
+        return
+    while data := await response.chunk():
+        if sink(data):
+            await drained()
 
 
 def _written(request: HttpRequest) -> tuple[tuple[str, int, bool], bytes]:

@@ -20,6 +20,8 @@ Key: TypeAlias = tuple[type[Any], int, int]
 """Kind of event, item, and place in the item."""
 
 _END = b"\n\n"
+_ALONE = 2
+"""What the end of an event cuts one event into."""
 
 
 def key_of(event: Delta) -> Key:
@@ -88,6 +90,26 @@ class KnownEvents(Ring):
         self.last = flow
         flow.pieces.append(text)
         return text
+
+    def read_several(self, data: bytes) -> list[str] | None:
+        flow: Any = self.last.follower
+        passed = self.passed + len(data)
+        events = data.split(_END)
+        if flow is None or len(events) == _ALONE or events.pop() or passed > self.room or CR in data:
+            return None
+        if not all(event[flow.head_place] == flow.head and event.find(LF, flow.start) < 0 for event in events):
+            return None
+        try:
+            told = [flow.decode(event[flow.rest]) for event in events]
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        texts: list[str] = [one.delta for one in told if one.output_index == flow.output_index]
+        if not all(texts) or len(texts) < len(told) or any(one.place != flow.place for one in told):
+            return None
+        self.passed = passed
+        self.last = flow
+        flow.pieces += texts
+        return texts
 
 
 class Knowledge(Templates):
