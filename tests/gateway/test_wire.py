@@ -7,14 +7,18 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.drivers.transport import HttpRequest, Timeouts, Tls, read_whole
 from dragoman.errors import AnswerCut, ConnectionFailed, InvalidRequest, TimedOut
+from dragoman.gateway.http11 import Chunks
 from dragoman.gateway.upstreams import BreakerSettings, open_upstreams
-from dragoman.gateway.wire import WireTransport
+from dragoman.gateway.wire import WireTransport, pour
 from tests.sim.test_sim_tls import certificate
+from tests.support.promises import promise
 
 __all__ = ["certificate"]
 
@@ -98,6 +102,92 @@ def test_a_connection_that_was_closed_while_it_rested_is_not_the_clients_trouble
 def test_answers_that_break(pieces: tuple[bytes, ...], error: type[Exception]) -> None:
     with pytest.raises(error):
         asyncio.run(ask(saying(*pieces, close=True)))
+
+
+OPENING = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+async def poured(sink: Callable[[bytes], bool], *pieces: bytes, pause: float = 0.001) -> int:
+    """How often somebody had to wait for the sink."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await asked(reader)
+            for piece in (OPENING, *pieces):
+                writer.write(piece)
+                await asyncio.sleep(pause)
+        finally:
+            writer.close()
+
+    waited = 0
+
+    async def drained() -> None:
+        nonlocal waited
+        waited += 1
+        await asyncio.sleep(0.005)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    transport = WireTransport()
+    try:
+        request = HttpRequest(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/x", body=b"{}")
+        await pour(await transport.send(request, timeouts=QUICK), sink, drained)
+    finally:
+        await transport.close()
+        server.close()
+        await asyncio.sleep(0.02)
+    return waited
+
+
+NUMBERED = [b"2\r\n%02d\r\n" % number for number in range(30)]
+
+
+@pytest.mark.parametrize("full_at", [(), (0, 1, 7, 8)])
+@promise("gateway:no-delay")
+def test_what_comes_is_poured_on_in_order_and_waits_for_who_has_enough(full_at: tuple[int, ...]) -> None:
+    seen: list[bytes] = []
+
+    def sink(data: bytes) -> bool:
+        seen.append(data)
+        return len(seen) - 1 in full_at
+
+    assert asyncio.run(poured(sink, *NUMBERED, b"0\r\n\r\n")) == len(full_at)
+    assert b"".join(seen) == b"".join(b"%02d" % number for number in range(30))
+
+
+def test_a_stream_may_last_longer_than_its_pauses_may() -> None:
+    assert asyncio.run(poured(lambda _: False, *NUMBERED[:6], b"0\r\n\r\n", pause=0.08)) == 0
+
+
+def test_a_pause_that_is_too_long_ends_a_stream() -> None:
+    with pytest.raises(TimedOut):
+        asyncio.run(poured(lambda _: False, *NUMBERED[:3], pause=0.3))
+
+
+def test_a_stream_that_is_cut_is_told_so() -> None:
+    with pytest.raises(AnswerCut):
+        asyncio.run(poured(lambda _: False, *NUMBERED[:3]))
+
+
+def test_a_sink_that_breaks_ends_the_stream() -> None:
+    def sink(data: bytes) -> bool:
+        if b"05" in data:
+            raise LookupError
+        return False
+
+    with pytest.raises(LookupError):
+        asyncio.run(poured(sink, *NUMBERED, b"0\r\n\r\n"))
+
+
+@given(st.lists(st.binary(min_size=1, max_size=20), max_size=8), st.lists(st.integers(1, 30), min_size=1))
+def test_chunks_are_the_same_for_every_cut(bodies: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(b"%x\r\n%b\r\n" % (len(body), body) for body in bodies) + b"0\r\n\r\nrest"
+    chunks, read = Chunks(), b""
+    while data and not chunks.done:
+        size = cuts[len(data) % len(cuts)]
+        read += chunks.feed(data[:size])
+        data = data[size:]
+    assert read == b"".join(bodies)
+    assert chunks.rest + data == b"rest"
 
 
 @pytest.mark.parametrize("pieces", [(), (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello",)])

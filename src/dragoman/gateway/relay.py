@@ -24,7 +24,7 @@ from dragoman.gateway.records import Record
 from dragoman.gateway.routing import Candidate, Plan
 from dragoman.gateway.server import Exchange
 from dragoman.gateway.upstreams import FINAL, Upstream
-from dragoman.gateway.wire import pour
+from dragoman.gateway.wire import Sink, pour
 from dragoman.gateway.wording import not_said, told
 from dragoman.ir import Completion, Failure, StreamFailed
 from dragoman.losses import Loss
@@ -190,21 +190,10 @@ class Relay:
         `ending` is waited for before the answer ends.
         """
         response, translator = flowing.response, flowing.translator
-        feed, write = translator.feed, exchange.write
-
-        def passed_on(data: bytes) -> bool:
-            return write(feed(data))
-
-        def overheard(data: bytes) -> bool:
-            out = feed(data)
-            crowded = write(out)
-            heard(out)
-            return crowded
-
         try:
             if heard is not None:
                 heard(flowing.first)
-            await pour(response, passed_on if heard is None else overheard, exchange.drain)
+            await pour(response, _onward(translator.feed, exchange.write, heard), exchange.drain)
         except ProviderError as error:
             _break_off(flowing, exchange, error.failure)
             return
@@ -236,6 +225,20 @@ async def _first(response: HttpResponse, translator: StreamTranslator) -> bytes:
         if translator.failure is not None and not _said(translator):
             raise provider_error(translator.failure)
     return first
+
+
+def _onward(feed: Callable[[bytes], bytes], write: Sink, heard: Callable[[bytes], None] | None) -> Sink:
+    """What comes in one read leaves in one write."""
+    if heard is None:
+        return lambda data: write(feed(data))
+
+    def overheard(data: bytes) -> bool:
+        out = feed(data)
+        crowded = write(out)
+        heard(out)
+        return crowded
+
+    return overheard
 
 
 def _said(translator: StreamTranslator) -> bool:

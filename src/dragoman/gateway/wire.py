@@ -99,8 +99,7 @@ class Line(asyncio.Protocol):
         except (BadRequest, zlib.error, ValueError) as error:
             self.lost = error
             self.close()
-        if (self.head is not None and self._sink is None) or self.done or self.lost is not None:
-            self._wake()
+        self._wake_if_due()
 
     # ── reading ──
 
@@ -206,6 +205,11 @@ class Line(asyncio.Protocol):
             await self.more()
         finally:
             self._sink = None
+
+    def _wake_if_due(self) -> None:
+        """What goes to a sink is nobody else's news, except for its end."""
+        if self.done or self.lost is not None or (self.head is not None and self._sink is None):
+            self._wake()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
