@@ -296,6 +296,8 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("show-as", "An answer is shown in any wire format, with the losses."),
     # Tokens
     ("token-estimate", "Tokens are counted exactly where a tokenizer is there, else estimated, for any script."),
+    ("token-lazy", "A tokenizer that has to be fetched or is not there keeps nobody waiting."),
+    ("token-reported", "What a provider reported of earlier answers corrects the count, also after a reload."),
     ("tokens-reported", "Tokens that the provider reports are stored with the answer."),
     ("window", "The context limit of a model comes from the environment or from a table."),
     ("prune", "What does not fit is left out by oldest whole turns; pairs and the system prompt stay."),

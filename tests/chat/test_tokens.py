@@ -1,56 +1,137 @@
 """Tokens: counted well enough to be trusted, and a conversation that does not fit is made to, whole turns at a time."""
 
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from dragoman.chat.entries import Entry, read_entries
+from dragoman.chat.entries import Conversation, Entry, read_conversation, read_entries, stored
 from dragoman.chat.events import Notice
-from dragoman.chat.tokens import DoesNotFit, counter_of, estimate, fitted, room_in, turns_of, window_of
+from dragoman.chat.service import ChatService
+from dragoman.chat.tokens import (
+    DoesNotFit,
+    Scale,
+    Tables,
+    calibrated,
+    counter_of,
+    estimate,
+    fitted,
+    room_in,
+    turns_of,
+    window_of,
+)
 from dragoman.drivers import Scripted
+from dragoman.ir import Request, Usage
 from tests.support.chats import asked, chat_of, model, of_kind, talk, weather
 from tests.support.promises import promise
 
-
-@promise("chat:token-estimate")
-@pytest.mark.parametrize(
-    ("text", "least", "most"),
-    [
-        # What current tokenizers of several vendors make of it, with room to either side.
-        ("The quick brown fox jumps over the lazy dog.", 9, 14),
-        ("吾輩は猫である。名前はまだ無い。", 9, 18),
-        ("東京の天気は晴れです。明日も晴れるでしょう。", 12, 24),
-        ("인공지능 모델은 토큰을 사용합니다.", 9, 20),
-        ("Привет, как дела сегодня?", 6, 14),
-        ('{"city": "Paris", "days": 3}', 8, 18),
-        ("def add(a: int, b: int) -> int:\n    return a + b\n", 15, 32),
-        ("3.14159 2026-11-16 1234567890", 10, 20),
-        ("🎉🎉🎉", 3, 12),
-        ("", 0, 0),
-    ],
-)
-def test_an_estimate_is_good_for_many_scripts(text: str, least: int, most: int) -> None:
-    assert least <= estimate(text) <= most
+COUNTED: dict[str, Any] = json.loads((Path(__file__).parent / "fixtures" / "counted_tokens.json").read_bytes())
+"""What tokenizers of OpenAI, Gemini and Qwen make of a text."""
 
 
 @promise("chat:token-estimate")
-def test_the_exact_tokenizer_counts_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Table:
-        def encode(self, text: str, *, disallowed_special: tuple[str, ...]) -> list[str]:
-            assert disallowed_special == ()
-            return text.split()
+@pytest.mark.parametrize("name", COUNTED)
+def test_an_estimate_is_good_for_many_scripts(name: str) -> None:
+    """Nearer to each tokenizer than these are to one another, or within a fifth of the nearest of them."""
+    counts = COUNTED[name]["tokens"].values()
+    assert 0.8 * min(counts) <= estimate(COUNTED[name]["text"]) <= 1.2 * max(counts)
+
+
+@promise("chat:token-estimate")
+def test_nothing_counts_nothing() -> None:
+    assert estimate("") == 0
+    assert estimate(" \n\t") == 0
+
+
+class Table:
+    def encode(self, text: str, *, disallowed_special: tuple[str, ...]) -> list[str]:
+        assert disallowed_special == ()
+        return text.split()
+
+
+@promise("chat:token-estimate", "chat:token-lazy")
+def test_the_own_tokenizer_counts_once_it_is_there_and_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched = threading.Event()
 
     class Module:
         @staticmethod
         def get_encoding(name: str) -> Table:
             assert name == "o200k_base"
+            fetched.wait(20)  # a table that is not on this machine yet
             return Table()
 
-    counter_of.cache_clear()
     monkeypatch.setattr("dragoman.chat.tokens.import_module", lambda _: Module)
-    counter = counter_of("openai/gpt-5.6")
+    tables = Tables()
+    assert counter_of("openai/gpt-5.6", tables) is None  # at once
+    fetched.set()
+    tables.wait(20)
+    counter = counter_of("openai/gpt-5.6", tables)
     assert counter is not None
     assert counter("a b c") == 3
-    assert counter_of("anthropic/claude-sonnet-5") is None
-    counter_of.cache_clear()
+    assert counter_of("anthropic/claude-sonnet-5", tables) is None
+
+
+@promise("chat:token-lazy")
+def test_a_tokenizer_that_cannot_be_had_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: str) -> None:
+        raise ImportError("no tiktoken here")
+
+    monkeypatch.setattr("dragoman.chat.tokens.import_module", missing)
+    tables = Tables()
+    assert counter_of("openai/gpt-5.6", tables) is None
+    tables.wait(20)
+    assert counter_of("openai/gpt-5.6", tables) is None
+
+
+@promise("chat:token-reported")
+def test_what_the_provider_reports_corrects_the_count_also_after_a_reload() -> None:
+    """This one says that its tokenizer makes half as much again of everything, and adds words of its own."""
+
+    def reported(request: Request) -> Scripted:
+        sent = sum(estimate(message.text) + 4 for message in request.messages)
+        return Scripted(text="word " * 300, usage=Usage(round(sent * 1.5) + 120, 300))
+
+    service = chat_of(model("gemini", reported, window=100_000), model("claude", []))
+    plain = service.gauges()[0]
+    assert not plain.reported
+    talk(service, "@gemini " + "hello " * 400)
+    talk(service, "@gemini " + "again " * 400)
+    usage = service.conversation.entries[-1].usage
+    truth = usage["input"] + 1.5 * (300 + 4)  # that request, and the answer to it
+    for one in (service, chat_of(*service.participants.values(), conversation=_reloaded(service))):
+        gemini, claude = one.gauges()
+        assert gemini.reported
+        assert abs(gemini.used - truth) / truth < 0.02
+        assert not claude.reported
+    replaced = chat_of(model("gemini", [], model="other/model"), conversation=service.conversation)
+    assert not replaced.gauges()[0].reported  # another model has another tokenizer
+
+
+def _reloaded(service: ChatService) -> Conversation:
+    return read_conversation(json.loads(json.dumps(stored(service.conversation))))
+
+
+@promise("chat:token-reported")
+def test_a_small_request_says_what_is_added_and_not_how_words_are_counted() -> None:
+    added = Entry(role="a", model="p/m", usage={"input": 500, "estimated": 40})
+    assert calibrated([added], "a", "p/m") == Scale(1.0, 460, reported=True)
+    wild = Entry(role="a", model="p/m", usage={"input": 10_000, "estimated": 1_000})
+    scale = calibrated([wild], "a", "p/m")
+    assert scale.of(1_000) == 10_000
+    assert scale.of(2_000) == 11_600  # not twice as much
+    assert calibrated([Entry(role="a", model="p/m", usage={"input": 5})], "a", "p/m") == Scale()
+
+
+@promise("chat:token-reported", "chat:prune")
+def test_pruning_goes_by_what_was_reported() -> None:
+    entries = history(6)
+    whole = fitted(entries, fixed=0, window=1_000)
+    assert whole.dropped_turns == 0
+    doubled = fitted(entries, fixed=0, window=1_000, scale=Scale(1.0, 700, reported=True))
+    assert doubled.dropped_turns > 0
+    assert doubled.tokens == doubled.counted + 700 <= room_in(1_000)
 
 
 @promise("chat:window")

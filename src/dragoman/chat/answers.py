@@ -19,6 +19,7 @@ from dragoman.agent import (
 )
 from dragoman.chat.entries import Entry, Part, Status, new_id, now, stored_entry
 from dragoman.chat.participants import Participant
+from dragoman.chat.tokens import ESTIMATED, count_entry, counter_of, estimate
 from dragoman.chat.views import content_of
 from dragoman.drivers.base import Choice, Driver, Prompt, QueryResult, Settings, StreamResult, Tool
 from dragoman.ir import Message, Usage
@@ -70,6 +71,9 @@ class LiveAnswer:
         self.stopped = False
         self.final = ""
         self.usage: Usage | None = None
+        """Of the last call of the model."""
+        self.counted = 0
+        """Our own count of what the first call was sent."""
         self._journal = journal
 
     @property
@@ -141,9 +145,14 @@ class LiveAnswer:
         entries = self.so_far()
         if not entries or (status != "ok" and entries[-1].role == "tool"):
             entries.append(self._entry(self.name, []))
-        usage = {} if self.usage is None else told_usage(self.usage)
+        usage = {} if self.usage is None else {**told_usage(self.usage), ESTIMATED: self._counted(entries)}
         entries[-1] = structs.replace(entries[-1], status=status, error=error, usage=usage)
         return tuple(entries)
+
+    def _counted(self, entries: Sequence[Entry]) -> int:
+        """Of what the last call was sent: what the first one was, and all that came before the last words."""
+        counter = counter_of(self.participant.model) or estimate
+        return self.counted + sum(count_entry(entry, counter) for entry in entries[:-1])
 
     def judged(self, last: QueryResult | None) -> tuple[Status, str]:
         """How an answer ended that did not fail."""

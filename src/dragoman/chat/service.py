@@ -32,7 +32,17 @@ from dragoman.chat.events import (
 from dragoman.chat.history import text_part
 from dragoman.chat.mentions import addressed
 from dragoman.chat.participants import Participant
-from dragoman.chat.tokens import DoesNotFit, Fitted, Gauge, count_entry, counter_of, estimate, fitted
+from dragoman.chat.tokens import (
+    DoesNotFit,
+    Fitted,
+    Gauge,
+    Scale,
+    calibrated,
+    count_entry,
+    counter_of,
+    estimate,
+    fitted,
+)
 from dragoman.chat.views import messages_of, visible
 from dragoman.drivers.base import Driver, Settings
 from dragoman.errors import DragomanError
@@ -255,6 +265,7 @@ class ChatService:
             self.notice(
                 f"{live.name}: the {told.dropped_turns} oldest turns did not fit and were left out", model=live.name
             )
+        live.counted = told.counted
         driver = WatchedDriver(self._driver(live.participant))
         live.messages = messages_of(told.entries)
         live.agent = self._agent(live, driver)
@@ -347,12 +358,17 @@ class ChatService:
             window=participant.window,
             counter=counter_of(participant.model),
             model=participant.name,
+            scale=self._scale(participant),
         )
 
     def _fixed(self, participant: Participant) -> int:
         counter = counter_of(participant.model) or estimate
         tools = sum(counter(_declared(tool)) for tool in self.tools)
         return tools + counter(self.conversation.system_prompt)
+
+    def _scale(self, participant: Participant) -> Scale:
+        exact = counter_of(participant.model) is not None
+        return calibrated(self.conversation.entries, participant.name, participant.model, exact=exact)
 
     def gauges(self, text: str = "") -> list[Gauge]:
         """How full each model's window is, with what is about to be said."""
@@ -361,6 +377,7 @@ class ChatService:
 
     def _gauge(self, participant: Participant, more: tuple[Entry, ...]) -> Gauge:
         counter = counter_of(participant.model)
+        scale = self._scale(participant)
         entries = (*self.conversation.entries, *more)
         seen = tuple(visible(entries, participant.name, share=self.options.share))
         used = self._fixed(participant) + sum(count_entry(entry, counter or estimate) for entry in seen)
@@ -368,7 +385,7 @@ class ChatService:
             dropped = self.fit(participant, entries).dropped_turns
         except DoesNotFit:
             dropped = 0
-        return Gauge(participant.name, used, participant.window, counter is not None, dropped)
+        return Gauge(participant.name, scale.of(used), participant.window, counter is not None, dropped, scale.reported)
 
 
 def _declared(tool: Tool) -> str:

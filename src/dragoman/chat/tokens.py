@@ -1,16 +1,18 @@
 """How much of a model's window a conversation takes, and what is left out when it does not fit.
 
-Where tiktoken and its tables are at hand, models of OpenAI are counted exactly. Elsewhere an estimate counts: letters
-of alphabets share a token by four, Japanese, Chinese and Korean signs take most of one each.
+Where tiktoken and its tables are at hand, models of OpenAI are counted by their own tokenizer. Elsewhere an estimate
+counts: letters of alphabets share tokens, Japanese, Chinese and Korean signs take most of one each. What a provider
+reports of earlier answers corrects either of them, see `calibrated`.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -36,16 +38,26 @@ Counter: TypeAlias = Callable[[str], int]
 _IDEOGRAPHS = re.compile(r"[\u2E80-\u2FDF\u3000-\u9FFF\uAC00-\uD7AF\uF900-\uFAFF\uFF00-\uFFEF\U00020000-\U0003FFFF]")
 _NUMBERS = re.compile(r"\d{1,3}")
 _WORDS = re.compile(r"[^\W\d_]+")
-_SIGNS = re.compile(r"[^\w\s]|_")
+# `snake_case` has no token for its underscore, and a ruler of dashes has few.
+_SIGNS = re.compile(r"[^\w\s]+|_+(?![^\W\d_])")
+_RULERS = re.compile(r"([^\w\s]|_)\1{3,}")
+_RULER = "--"
 _BEYOND = 0x2000
 _WORD_LETTERS = 6
-_OTHER_ALPHABET_LETTERS = 2.5
-# Tokens a sign, between what current tokenizers need for prose (0.65) and for names and rare characters (1.3).
+_OTHER_ALPHABET_LETTERS = 3.0
+_FURTHER_SIGN = 0.6
+"""Tokens that each further sign of a row such as `(**` takes."""
+_OF_JSON = frozenset('"{}[]:,')
+"""Rows of these, such as `":{"`, are one token each, because tokenizers have read much JSON."""
+# Tokens a sign, between what current tokenizers need for prose (0.4 to 0.8) and for names and rare characters (1.3).
 _PER_IDEOGRAPH = 0.75
+_REMEMBERED = 1 << 14
+"""Texts whose tokens are known: a gauge is asked for far more often than anything is said."""
 
 
+@lru_cache(_REMEMBERED)
 def estimate(text: str) -> int:
-    """Tokens of a text, a little more rather than less.
+    """Tokens of a text, near what current tokenizers make of it (docs/chat.md tells how near).
 
     >>> estimate("The weather in Paris is fine today.")
     8
@@ -53,7 +65,7 @@ def estimate(text: str) -> int:
     rest, ideographs = _IDEOGRAPHS.subn(" ", text)
     words = sum(_word(found[0]) for found in _WORDS.finditer(rest))
     numbers = len(_NUMBERS.findall(rest))
-    signs = sum(2 if ord(sign) > _BEYOND else 1 for sign in _SIGNS.findall(rest))
+    signs = sum(_row(row) for row in _SIGNS.findall(_RULERS.sub(_RULER, rest)))
     return round(ideographs * _PER_IDEOGRAPH + words + numbers + signs)
 
 
@@ -63,17 +75,46 @@ def _word(word: str) -> float:
     return max(1, len(word) / _OTHER_ALPHABET_LETTERS)
 
 
-@cache
-def counter_of(model: str) -> Counter | None:
-    """An exact counter for `provider/model`, where there is one on this machine."""
+def _row(signs: str) -> float:
+    if signs.isascii():
+        return 1 if _OF_JSON.issuperset(signs) else 1 + (len(signs) - 1) * _FURTHER_SIGN
+    return sum(2 if ord(sign) > _BEYOND else 1 for sign in signs)
+
+
+class Tables:
+    """Tokenizers of tiktoken. A table may have to be fetched first, for which nobody waits: the estimate serves."""
+
+    def __init__(self) -> None:
+        self._counters: dict[str, Counter | None] = {}
+        self._threads: dict[str, threading.Thread] = {}
+
+    def counter(self, encoding: str) -> Counter | None:
+        """The counter, once it is there."""
+        if encoding not in self._threads:
+            thread = threading.Thread(target=self._load, args=(encoding,), daemon=True, name=f"tiktoken {encoding}")
+            self._threads[encoding] = thread
+            thread.start()
+        return self._counters.get(encoding)
+
+    def wait(self, seconds: float | None = None) -> None:
+        for thread in list(self._threads.values()):
+            thread.join(seconds)
+
+    def _load(self, encoding: str) -> None:
+        try:
+            table: Any = import_module("tiktoken").get_encoding(encoding)
+        except Exception:  # noqa: BLE001 - not installed, or its table cannot be fetched: the estimate serves
+            return
+        self._counters[encoding] = lru_cache(_REMEMBERED)(lambda text: len(table.encode(text, disallowed_special=())))
+
+
+TABLES = Tables()
+
+
+def counter_of(model: str, tables: Tables = TABLES) -> Counter | None:
+    """The own tokenizer of `provider/model`, where there is one on this machine."""
     encoding = next((name for pattern, name in _ENCODINGS if fnmatchcase(model, pattern)), None)
-    if encoding is None:
-        return None
-    try:
-        table: Any = import_module("tiktoken").get_encoding(encoding)
-    except Exception:  # noqa: BLE001 - not installed, or its table cannot be fetched: the estimate serves
-        return None
-    return lambda text: len(table.encode(text, disallowed_special=()))
+    return None if encoding is None else tables.counter(encoding)
 
 
 _ENCODINGS = (
@@ -118,6 +159,44 @@ _PARTS: Mapping[str, Callable[[Part, Counter], int]] = {
     "document": _count_document,
 }
 
+# ── what providers report ─────────────────────────────────────────────────────────────────────────────────────
+
+ESTIMATED = "estimated"
+"""Key in an entry's usage, beside the provider's `input`: what we had counted for the same request."""
+_LEAST = 200
+"""Tokens below which a ratio says more about what is sent around a text than about the text."""
+_RATES = (0.6, 1.6)
+
+
+class Scale(Struct, frozen=True):
+    """From our count to what the provider would count."""
+
+    rate: float = 1.0
+    offset: float = 0.0
+    reported: bool = False
+    """Whether the provider has told."""
+
+    def of(self, tokens: int) -> int:
+        return max(0, round(tokens * self.rate + self.offset))
+
+
+def calibrated(entries: Sequence[Entry], name: str, model: str, *, exact: bool = False) -> Scale:
+    """By the newest answer of the model whose tokens were reported: right for that request, and near it elsewhere.
+
+    The rate is how its tokenizer differs from our estimate; what is left is what the provider adds of its own, such as
+    words around tools.
+    """
+    for entry in reversed(entries):
+        if entry.role != name or entry.model != model or entry.replaced:
+            continue
+        told, counted = entry.usage.get("input"), entry.usage.get(ESTIMATED)
+        if isinstance(told, int) and isinstance(counted, int) and told > 0 < counted:
+            least, most = _RATES
+            rate = 1.0 if exact or counted < _LEAST else min(max(told / counted, least), most)
+            return Scale(rate, told - counted * rate, reported=True)
+    return Scale()
+
+
 # ── windows ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 DEFAULT_WINDOW = 32_768
@@ -154,6 +233,8 @@ class Gauge(Struct, frozen=True):
     exact: bool = False
     dropped_turns: int = 0
     """Oldest turns that would be left out if it were asked now."""
+    reported: bool = False
+    """Corrected by what the provider reported of earlier answers."""
 
     @property
     def share(self) -> float:
@@ -171,6 +252,8 @@ class Fitted(Struct, frozen=True):
     entries: tuple[Entry, ...]
     tokens: int
     dropped_turns: int
+    counted: int = 0
+    """Tokens before they were scaled."""
 
 
 def room_in(window: int) -> int:
@@ -189,7 +272,13 @@ def turns_of(entries: Iterable[Entry]) -> list[list[Entry]]:
 
 
 def fitted(
-    entries: Sequence[Entry], *, fixed: int, window: int, counter: Counter | None = None, model: str = "the model"
+    entries: Sequence[Entry],
+    *,
+    fixed: int,
+    window: int,
+    counter: Counter | None = None,
+    model: str = "the model",
+    scale: Scale = Scale(),  # noqa: B008 - a frozen value
 ) -> Fitted:
     """The newest turns that fit, in their order. `fixed` is what is always sent: system prompt and tools."""
     turns = turns_of(entries)
@@ -197,14 +286,14 @@ def fitted(
     room = room_in(window)
     total = fixed + sum(sizes)
     dropped = 0
-    while total > room and dropped < len(turns) - 1:
+    while scale.of(total) > room and dropped < len(turns) - 1:
         total -= sizes[dropped]
         dropped += 1
-    if total > room:
+    if scale.of(total) > room:
         last = sizes[-1] if sizes else 0
         raise DoesNotFit(
             f"{model} takes {window:,} tokens, {room:,} of them for what is sent; this message needs {last:,}, the "
             f"system prompt and tools {fixed:,}, and no earlier turn is left to leave out. Shorten the message or the "
             "system prompt, or use a model with a larger window."
         )
-    return Fitted(tuple(entry for turn in turns[dropped:] for entry in turn), total, dropped)
+    return Fitted(tuple(entry for turn in turns[dropped:] for entry in turn), scale.of(total), dropped, total)
