@@ -19,7 +19,7 @@ from dragoman.drivers.providers import PROVIDERS
 from dragoman.gateway.config import Config, read_config
 from dragoman.gateway.records import Log
 from dragoman.gateway.server import ServerLimits
-from dragoman.gateway.serving import Running, Setting, serving, simulators_at
+from dragoman.gateway.serving import Among, Front, Running, Setting, serving, simulators_at
 
 TIMEOUT = 20.0
 
@@ -61,11 +61,20 @@ class Lines(Log):
 
 
 class RunningGateway:
-    def __init__(self, setting: Setting, limits: ServerLimits | None = None) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        limits: ServerLimits | None = None,
+        *,
+        front: Front | None = None,
+        among: Among | None = None,
+    ) -> None:
         self.url = ""
         self.log = Lines()
         self._setting = setting
         self._limits = limits
+        self._front = front
+        self._among = among
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -98,7 +107,9 @@ class RunningGateway:
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with serving(self._setting, log=self.log, limits=self._limits) as running:
+        async with serving(
+            self._setting, log=self.log, limits=self._limits, front=self._front, among=self._among
+        ) as running:
             self.url, self.running = running.url, running
             self._ready.set()
             await self._stop.wait()

@@ -1,17 +1,17 @@
 """The commands as people run them: real processes."""
 
 import json
-import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dragoman.cli.main import main
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.gateway.recipes import RECIPES
 from tests.cli.command import COMMAND, environment, run
@@ -74,39 +74,45 @@ def test_a_first_run_answers_at_once(tmp_path: Path) -> None:
         assert process.wait(20) == 0
 
 
-@promise("gateway:command")
-def test_several_processes_share_a_port_and_what_is_kept(tmp_path: Path) -> None:
-    with served("--workers", "2", "--quiet", cwd=tmp_path) as (url, process):
-        body = {"model": "anthropic/claude-sonnet-5", "input": "Hello"}
-        first = [send(url, "/v1/responses", body).json["id"] for _ in range(6)]
-        assert all(send(url, f"/v1/responses/{id}", method="GET").status == 200 for id in first for _ in range(2))
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        assert len(children) == 2
-        os.kill(int(children[0]), signal.SIGKILL)
-        time.sleep(0.1)
-        assert send(url, f"/v1/responses/{first[0]}", method="GET").status == 200
-        end = time.monotonic() + 5
-        while len(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()) < 2:
-            assert time.monotonic() < end, "nobody took the place of the one that died"
-            time.sleep(0.05)
-
-
 @promise("gateway:command", "gateway:keys")
-def test_keys_and_usage(tmp_path: Path) -> None:
-    database = ("--database", "gateway.db")
-    key = run("keys", "create", "ada", *database, "--models", "anthropic/*", cwd=tmp_path).stdout.decode().strip()
+@pytest.mark.parametrize("home", ["sqlite", "postgres"])
+def test_keys_and_usage(
+    tmp_path: Path,
+    home: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    address = "gateway.db" if home == "sqlite" else request.getfixturevalue("postgres_server").fresh()
+    monkeypatch.chdir(tmp_path)
+
+    def told(*arguments: str) -> str:
+        assert main([*arguments]) == 0
+        return capsys.readouterr().out
+
+    def rows(*arguments: str) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in told(*arguments, "--json").splitlines()]
+
+    key = told("keys", "create", "ada", "--database", address, "--models", "anthropic/*").strip()
     assert key.startswith("dgm-")
-    assert run("keys", "create", "ada", *database, cwd=tmp_path).returncode == 2
-    (tmp_path / "dragoman.toml").write_text('[server]\ndatabase = "gateway.db"\n')
+    assert main(["keys", "create", "ada", "--database", address]) == 2
+    (tmp_path / "dragoman.toml").write_text(f'[server]\ndatabase = "{address}"\n')
     with served("--quiet", cwd=tmp_path) as (url, _):
         headers = {"authorization": f"Bearer {key}"}
         assert send(url, "/v1/chat/completions", chat("anthropic/claude-sonnet-5"), headers).status == 200
         assert send(url, "/v1/chat/completions", chat("anthropic/claude-sonnet-5")).status == 401
-    assert b"all models" not in run("keys", "list", cwd=tmp_path).stdout
-    assert b"revoked" in run("keys", "revoke", "ada", cwd=tmp_path).stdout
-    (row,) = [json.loads(line) for line in run("usage", "--json", cwd=tmp_path).stdout.splitlines() if b'"ada"' in line]
-    assert (row["requests"], row["model"]) == (1, "claude-sonnet-5")
-    assert b"claude-sonnet-5" in run("usage", cwd=tmp_path).stdout
+    capsys.readouterr()
+    assert "all models" not in told("keys", "list")
+    (new,) = rows("keys", "rotate", "ada")
+    assert (new["name"], new["key"] != key) == ("ada", True)
+    assert "revoked" in told("keys", "revoke", "ada")
+    (listed,) = rows("keys", "list")
+    assert (listed["name"], listed["state"], listed["models"]) == ("ada", "revoked", ["anthropic/*"])
+    assert not {"digest", "key"} & listed.keys()
+    (row,) = [row for row in rows("usage") if row["key"]]
+    assert (row["requests"], row["model"], row["day"]) == (1, "claude-sonnet-5", "")
+    assert [day["requests"] for day in rows("usage", "--by", "day")] == [2]
+    assert "claude-sonnet-5" in told("usage")
 
 
 @promise("gateway:command", "gateway:loopback")
@@ -128,7 +134,5 @@ def test_mistakes_end_it_with_one_line(tmp_path: Path) -> None:
 @promise("gateway:command")
 @pytest.mark.parametrize("client", RECIPES)
 def test_recipes_name_address_and_model(client: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from dragoman.cli.main import main  # noqa: PLC0415
-
     assert main(["serve", "--print-env", client, "--model", "gemini/m"]) == 0
     assert "127.0.0.1:8787" in capsys.readouterr().out

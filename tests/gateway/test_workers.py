@@ -1,0 +1,212 @@
+"""Several workers are one gateway: what they count, what they limit, the page, and what becomes of those that die."""
+
+import json
+import os
+import re
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dragoman.gateway.gathering import health_of_all, metrics_of_all
+from dragoman.gateway.records import Metrics, Record
+from dragoman.gateway.siblings import Siblings
+from dragoman.gateway.workers import Pace
+from dragoman.sim.server import Simulator
+from dragoman.web.serving import page_before
+from tests.cli.command import run
+from tests.gateway.running import RunningGateway, connected, send, simulated
+from tests.gateway.test_command import served
+from tests.gateway.test_failures import chat
+from tests.support.promises import promise
+
+MODEL = "anthropic/claude-sonnet-5"
+BROWSER = {"accept": "text/html,*/*"}
+
+
+def until(condition: Callable[[], bool], words: str = "") -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, words
+        time.sleep(0.05)
+
+
+# ── two that know each other ──
+
+
+@pytest.fixture
+def two(dragoman_simulator: Simulator) -> Iterator[list[RunningGateway]]:
+    """Each with an address of its own, so that it is known who was asked."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        workers = []
+        for place in range(2):
+            front, among = page_before if place == 0 else None, Siblings(Path(folder), place, 2).among
+            worker = RunningGateway(simulated(dragoman_simulator.url), front=front, among=among)
+            workers.append(stack.enter_context(worker))
+        yield workers
+
+
+def counted(url: str) -> int:
+    text = send(url, "/metrics", method="GET").body.decode()
+    return sum(int(value) for value in re.findall(r"dragoman_requests_total\{[^}]*\} (\d+)", text))
+
+
+@promise("gateway:workers", "gateway:metrics")
+def test_each_tells_what_all_have_counted(two: list[RunningGateway]) -> None:
+    for number, worker in enumerate(two, 2):
+        for _ in range(number):
+            assert send(worker.url, "/v1/chat/completions", chat(MODEL)).status == 200
+        worker.requests(number)
+    for worker in two:
+        assert counted(worker.url) == 5
+        health = send(worker.url, "/health", method="GET").json
+        assert (health["status"], health["workers"], health["in_flight"]) == ("ok", 2, 0)
+        assert health["upstreams"]["anthropic"] == "closed"
+    two[0].__exit__()
+    assert counted(two[1].url) == 3, "of those that can be asked"
+
+
+@promise("gateway:workers")
+def test_the_page_is_the_first_ones(two: list[RunningGateway]) -> None:
+    first, second = (worker.url for worker in two)
+    for path in ("/", "/_/static/style.css", "/_/api/site", "/_/nothing"):
+        ours, theirs = (send(url, path, headers=BROWSER, method="GET") for url in (first, second))
+        assert (ours.status, ours.body) == (theirs.status, theirs.body), path
+        assert theirs.headers["content-security-policy"] == ours.headers["content-security-policy"]
+    assert send(second, "/", headers={"accept": "*/*"}, method="GET").body == b"dragoman is running\n"
+    asked = {"body": json.dumps(chat(MODEL)), "format": "openai-chat"}
+    for headers, status in (({"x-dragoman-page": "1"}, 200), ({}, 403)):
+        ours, theirs = (send(url, "/_/api/playground", asked, headers) for url in (first, second))
+        assert ours.status == theirs.status
+        assert (ours.status == 403) == (status == 403)
+
+
+@promise("gateway:workers")
+def test_what_the_first_streams_passes_as_it_comes(two: list[RunningGateway]) -> None:
+    with connected(two[1].url) as sock:
+        sock.sendall(b"GET /_/api/live/feed HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        received = b""
+        while b"event: snapshot" not in received:
+            received += sock.recv(65536)
+        assert b" 200 OK" in received
+        send(two[0].url, "/v1/chat/completions", chat(MODEL))
+        while b"event: changes" not in received:
+            received += sock.recv(65536)
+    running = two[0].running
+    assert running is not None
+    until(lambda: not running.gateway.capture or not running.gateway.capture.feeds, "nobody noticed who left")
+
+
+@promise("gateway:workers")
+def test_a_page_that_nobody_shows_just_now(two: list[RunningGateway]) -> None:
+    two[0].__exit__()
+    got = send(two[1].url, "/", headers=BROWSER, method="GET")
+    assert (got.status, got.headers["retry-after"]) == (503, "1")
+
+
+def test_what_was_counted_is_added_up_by_name_and_labels() -> None:
+    several = []
+    for status, seconds in ((200, 0.2), (200, 0.3), (429, 0.1)):
+        metrics = Metrics()
+        metrics.add(Record(id="", client="a", operation="generate", started=0.0, status=status, seconds=seconds))
+        several.append(metrics.text({"x": "open", "y": "closed"}))
+    lines = metrics_of_all(several).splitlines()
+    assert 'dragoman_requests_total{client="a",upstream="",status="200"} 2' in lines
+    assert 'dragoman_requests_total{client="a",upstream="",status="429"} 1' in lines
+    assert 'dragoman_request_seconds_bucket{client="a",upstream="",le="0.25"} 2' in lines
+    assert 'dragoman_request_seconds_count{client="a",upstream=""} 3' in lines
+    assert 'dragoman_breaker_open{upstream="x"} 1' in lines
+    one = [line.rpartition(" ")[0] for line in several[0].splitlines()]
+    assert [line.rpartition(" ")[0] for line in lines if "429" not in line] == one
+    told = [b'{"status":"ok","in_flight":%d,"upstreams":{"x":"%b"}}' % row for row in ((1, b"closed"), (2, b"open"))]
+    assert health_of_all(told) == {"status": "ok", "in_flight": 3, "upstreams": {"x": "open"}, "workers": 2}
+
+
+# ── processes ──
+
+
+def children(parent: int) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+
+
+@promise("gateway:workers", "gateway:limits-exact", "gateway:reload", "gateway:shutdown")
+def test_processes_share_limits_and_are_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text('[server]\ndatabase = "gateway.db"\n')
+    key = run("keys", "create", "ada", "--requests-per-minute", "10", cwd=tmp_path).stdout.decode().strip()
+    other = run("keys", "create", "bob", cwd=tmp_path).stdout.decode().strip()
+    with served("--workers", "3", "--quiet", cwd=tmp_path) as (url, process):
+        headers = {"x-api-key": key}
+        statuses: list[int] = []
+
+        def ask() -> None:
+            statuses.append(send(url, "/v1/chat/completions", chat(MODEL), headers).status)
+
+        threads = [threading.Thread(target=ask) for _ in range(30)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (statuses.count(200), statuses.count(429)) == (10, 20)
+        # Responses that one keeps the others find, and whoever takes its place.
+        free = {"x-api-key": other}
+        body = {"model": MODEL, "input": "Hello"}
+        kept = [send(url, "/v1/responses", body, free).json["id"] for _ in range(4)]
+        assert all(_kept(url, id, free) for id in kept for _ in range(3))
+        until(lambda: b'"workers":3' in send(url, "/health", method="GET").body)
+        before = children(process.pid)
+        assert len(before) == 3
+        os.kill(before[0], signal.SIGKILL)
+        os.kill(before[1], signal.SIGTERM)  # also one that ends well is missed
+        until(lambda: len(set(children(process.pid)) - set(before)) == 2, "nobody took their places")
+        until(lambda: b'"workers":3' in send(url, "/health", method="GET").body)
+        assert all(_kept(url, id, free) for id in kept)
+        until(lambda: send(url, "/", headers=BROWSER, method="GET").status in {200, 303}, "the page is back")
+        file.write_text('[server]\ndatabase = "gateway.db"\n[routes.other]\nto = "anthropic/claude-sonnet-5"\n')
+        process.send_signal(signal.SIGHUP)
+        until(lambda: all(_lists(url, "other", headers) for _ in range(10)), "all have read it anew")
+        process.terminate()
+        assert process.wait(20) == 0
+        assert not any(Path(f"/proc/{pid}").exists() for pid in before)
+
+
+def _kept(url: str, id: str, headers: dict[str, str]) -> bool:
+    return send(url, f"/v1/responses/{id}", headers=headers, method="GET").status == 200
+
+
+def _lists(url: str, model: str, headers: dict[str, str]) -> bool:
+    return model.encode() in send(url, "/v1/models", headers=headers, method="GET").body
+
+
+@promise("gateway:workers")
+def test_workers_do_not_outlive_who_started_them(tmp_path: Path) -> None:
+    with served("--workers", "2", "--quiet", cwd=tmp_path) as (url, process):
+        assert send(url, "/health", method="GET").status == 200
+        until(lambda: len(children(process.pid)) == 2)
+        left = children(process.pid)
+        process.kill()
+        process.wait(20)
+        until(lambda: not any(_runs(pid) for pid in left), "they serve on, and nobody would replace them")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_those_that_die_young_are_replaced_ever_later() -> None:
+    pace = Pace()
+    waits = []
+    for moment in range(8):
+        pace.started(moment)
+        waits.append(pace.breath(moment + 0.5))
+    assert waits == [0.0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
+    pace.started(100)
+    assert pace.breath(200) == 0.0
