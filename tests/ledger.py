@@ -257,6 +257,18 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("log", "Each request is one line of JSON, without its body."),
     ("command", "`dragoman serve`, `dragoman keys` and `dragoman usage` do what they say."),
     ("documented", "The examples of docs/gateway.md are right."),
+    # The page
+    ("page-views", "A request is shown as the client sent it, as it was meant and as the upstream got it; and back."),
+    ("page-feed", "Requests appear on the page as they happen, each change told once."),
+    ("page-losses", "A loss on the page leads to its place in the client's body."),
+    ("page-timeline", "A stream is shown over time, with the bytes that came and left at each moment."),
+    ("page-own", "Whoever shows a key sees the requests of that key alone, and not which keys the gateway has."),
+    ("page-no-secrets", "Keys are taken out of what the page shows before it is held."),
+    ("page-bounds", "What is held for the page is bounded by number and bytes, and let go of by itself."),
+    ("page-off", "Where there is no page, nothing is held."),
+    ("page-inert", "What models and clients say is shown as text, whatever it says."),
+    ("page-keyboard", "Everything on the page can be done with the keyboard."),
+    ("playground", "A body of any format is shown in every other, with its losses and in words; mistakes by place."),
 )
 
 CHAT: tuple[tuple[str, str], ...] = (

@@ -19,8 +19,8 @@ from dragoman.description.recordings import Piece, Recording, read_recording
 from dragoman.description.recordings import told as told_end
 from dragoman.description.streams import describe_stream
 from dragoman.description.tree import Node
-from dragoman.detection import detect, looks_streamed
-from dragoman.errors import DragomanError
+from dragoman.detection import detect, detect_stream, looks_streamed
+from dragoman.errors import DragomanError, UnsupportedFormat
 from dragoman.streams import StreamTranslator
 from dragoman.web.showing import Meaning, Meant, Problem, Told, meant, meant_by_stream, problem_of, text_of, told
 
@@ -177,10 +177,10 @@ def _crossed(kind: Kind, into: Callable[[str, Group], Crossed]) -> list[Crossed]
 
 def _cross_stream(content: bytes, given: Given) -> Understood:
     source = None if given.format == "auto" else given.format
+    if source is None and detect_stream(content) is None:
+        raise Unclear(Problem(type="Undetected", message="no format has a stream that begins so: choose its format"))
     if source in formats("record"):
-        raise Unclear(
-            Problem(type="UnsupportedFormat", message=f"{source} is a format of histories: it has no streams")
-        )
+        raise UnsupportedFormat(source, "streams")
     recording = read_recording(Input(BytesIO(content), "the stream"), source)
     format = recording.format
     pieces = list(recording.pieces)

@@ -1,0 +1,252 @@
+"""The last requests, held for the page: within limits, without keys, and not at all where nobody looks."""
+
+import asyncio
+import gc
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from dragoman.drivers.secret import HIDDEN
+from dragoman.gateway.capture import Capture, CaptureLimits, Feed, Held, hidden_headers, hidden_query, without_keys
+from dragoman.gateway.http11 import Head
+from dragoman.gateway.records import Record
+from dragoman.gateway.serving import Setting, serving
+from dragoman.sim.server import Simulator
+from tests.gateway.running import Lines, every_format, on_any_port, send
+from tests.support.promises import promise
+
+KEY = "sk-very-secret-0123456789"
+
+
+def head(**headers: str) -> Head:
+    return Head("POST", "/v1/messages", "", headers, 0, keep_alive=True, chunks=True)
+
+
+def begun(capture: Capture, number: int = 0) -> Held:
+    record = Record(id=f"req_{number}", client="openai-chat", operation="generate", started=time.perf_counter())
+    return capture.begin(record, head())
+
+
+# ── limits ──
+
+
+@promise("gateway:page-bounds")
+def test_only_the_last_requests_are_held() -> None:
+    capture = Capture(CaptureLimits(requests=3))
+    for number in range(10):
+        begun(capture, number).asked(b"x" * 10)
+    assert [held.record.id for held in capture] == ["req_9", "req_8", "req_7"]
+    assert capture.total == 30
+    assert capture.find("req_0") is None
+
+
+@promise("gateway:page-bounds")
+def test_no_more_bytes_are_held_than_may_be_whatever_is_under_way() -> None:
+    capture = Capture(CaptureLimits(requests=100, total=10_000, body=4_000))
+    under_way = [begun(capture, number) for number in range(8)]
+    for turn in range(300):
+        for held in under_way:
+            held.piece(b"a" * 100, b"b" * 120)
+        assert capture.total <= 10_000, turn
+    assert len(capture) < 8
+    gone = [held for held in under_way if held.is_gone]
+    assert all(held.pieces == [] and held.size == 0 for held in gone)
+    kept = under_way[-1]
+    assert kept.unheld > 0
+    assert len(kept.pieces) + kept.unheld == 300
+
+
+@promise("gateway:page-bounds")
+def test_what_is_too_long_is_cut_and_says_so() -> None:
+    capture = Capture(CaptureLimits(body=1_000, pieces=5))
+    held = begun(capture)
+    held.asked(b"x" * 5_000)
+    assert held.body is not None
+    assert (len(held.body.content), held.body.size, held.body.is_cut) == (1_000, 5_000, True)
+    for _ in range(9):
+        held.piece(b"12", b"3456")
+    assert (len(held.pieces), held.unheld, held.unheld_bytes) == (5, 4, 24)
+
+
+@promise("gateway:page-bounds")
+def test_bodies_are_held_as_they_are_and_once() -> None:
+    capture = Capture()
+    held = begun(capture)
+    body = json.dumps({"model": "m", "messages": []}).encode()
+    held.asked(body)
+    assert held.body is not None
+    assert held.body.content is body
+    same = b"data: {}\n\n"
+    held.piece(same, same)
+    assert held.pieces[0][1] is held.pieces[0][2] is same
+    assert held.size < len(body) + len(same) + 300
+
+
+def test_a_request_that_had_to_make_room_goes_on_unheld() -> None:
+    capture = Capture(CaptureLimits(requests=1))
+    first = begun(capture, 1)
+    begun(capture, 2)
+    first.asked(b"{}")
+    first.answered(200, b"{}")
+    first.piece(b"a", b"b")
+    first.began_to_answer()
+    first.ended()
+    assert capture.total == 0
+    assert first.is_gone
+
+
+# ── keys ──
+
+
+@promise("gateway:page-no-secrets")
+def test_keys_are_taken_out_of_headers_and_queries() -> None:
+    given = {"authorization": "Bearer x", "x-api-key": KEY, "X-Goog-Api-Key": KEY, "cookie": "a=b", "accept": "*/*"}
+    kept = hidden_headers(given)
+    assert kept.pop("accept") == "*/*"
+    assert set(kept.values()) == {HIDDEN}
+    assert hidden_query(f"alt=sse&key={KEY}&access_token=y&flag") == f"alt=sse&key={HIDDEN}&access_token={HIDDEN}&flag"
+
+
+BODIES: tuple[dict[str, Any], ...] = (
+    {"mcp_servers": [{"type": "url", "url": "https://x", "authorization_token": KEY}]},
+    {"tools": [{"type": "mcp", "server_url": "https://x", "authorization": KEY}]},
+    {"tools": [{"type": "mcp", "headers": {"Authorization": f"Bearer {KEY}", "x-tenant": "7"}}]},
+    {"data_sources": [{"parameters": {"authentication": {"type": "api_key", "api_key": KEY}}}]},
+    {"tools": [{"retrieval": {"externalApi": {"apiAuth": {"apiKeyConfig": {"apiKeyString": f'{KEY}"\\'}}}}}]},
+)
+
+
+@promise("gateway:page-no-secrets")
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_keys_are_taken_out_of_bodies(body: dict[str, Any], indent: int | None) -> None:
+    text = json.dumps({"model": "m", **body, "metadata": {"a": 1}}, indent=indent).encode()
+    hidden = without_keys(text)
+    assert KEY.encode() not in hidden
+    assert HIDDEN.encode() in hidden
+    assert json.loads(hidden)["metadata"] == {"a": 1}
+    assert b"x-tenant" not in text or b'"7"' in hidden
+
+
+@promise("gateway:page-no-secrets")
+@given(st.integers(0, 200))
+def test_a_key_that_the_cut_goes_through_is_hidden_too(cut: int) -> None:
+    text = json.dumps({"mcp_servers": [{"authorization_token": KEY, "name": "n"}], "model": "m"}).encode()
+    assert KEY.encode()[:6] not in without_keys(text[:cut])
+
+
+def test_what_only_looks_like_a_key_stays() -> None:
+    schema = {"type": "object", "properties": {"headers": {"type": "object"}, "api_key": {"type": "string"}}}
+    text = json.dumps({"tools": [{"function": {"parameters": schema}}], "messages": ["the password is: swordfish"]})
+    body = text.encode()
+    assert without_keys(body) is body or json.loads(without_keys(body)) == json.loads(body)
+
+
+# ── the feed ──
+
+
+@promise("gateway:page-feed")
+def test_a_feed_tells_each_change_once_however_much_happens() -> None:
+    async def run() -> None:
+        capture = Capture()
+        feed = Feed(lambda held: held.record.model != "private")
+        capture.feeds.add(feed)
+        held = begun(capture, 1)
+        held.began_to_answer()
+        held.ended()
+        other = begun(capture, 2)
+        assert await feed.changes() == [held, other]
+        waiting = asyncio.ensure_future(feed.changes())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        private = begun(capture, 3)
+        other.ended()
+        assert await waiting == [private, other]  # it was not known to be private when it began
+        private.record.model = "private"
+        private.ended()
+        other.ended()
+        assert await feed.changes() == [other]
+
+    asyncio.run(run())
+
+
+# ── a gateway ──
+
+ASKED = {"model": "as-anthropic-messages/claude-sonnet-5", "messages": [{"role": "user", "content": "hi"}], "seed": 1}
+
+
+async def ask(setting: Setting, *, times: int, looked_at: bool) -> Capture | None:
+    from dragoman.web.serving import page_before  # noqa: PLC0415 - above the gateway
+
+    async with serving(setting, log=Lines(), front=page_before if looked_at else None) as running:
+        for _ in range(times):
+            got = await asyncio.to_thread(
+                send, running.url, "/v1/chat/completions", ASKED, {"authorization": f"Bearer {KEY}"}
+            )
+            assert got.status == 200
+        return running.gateway.capture
+
+
+@promise("gateway:page-off")
+def test_where_nobody_looks_nothing_is_held(dragoman_sim: Simulator) -> None:
+    config = on_any_port(every_format(dragoman_sim.url))
+    off = structs.replace(config, server=structs.replace(config.server, page=False))
+    assert asyncio.run(ask(Setting(config=config), times=2, looked_at=False)) is None
+    assert asyncio.run(ask(Setting(config=off), times=2, looked_at=True)) is None
+    gc.collect()
+    assert [one for one in gc.get_objects() if isinstance(one, Held)] == []
+
+
+@promise("gateway:page-views", "gateway:page-no-secrets")
+def test_both_ways_are_held(dragoman_sim: Simulator) -> None:
+    setting = Setting(config=on_any_port(every_format(dragoman_sim.url)))
+    capture = asyncio.run(ask(setting, times=3, looked_at=True))
+    assert capture is not None
+    assert len(capture) == 3
+    held = next(iter(capture))
+    assert held.phase == "ended"
+    assert held.headers["authorization"] == HIDDEN
+    assert held.body is not None
+    assert held.answer is not None
+    assert json.loads(held.body.content) == ASKED
+    assert json.loads(held.answer.content)["object"] == "chat.completion"
+    (attempt,) = held.attempts
+    assert attempt.answer is not None
+    assert json.loads(attempt.body.content)["max_tokens"] > 0
+    assert json.loads(attempt.answer.content)["type"] == "message"
+    assert attempt.status == 200
+    assert attempt.url.endswith("/anthropic/v1/messages")
+    assert [loss.path for loss in attempt.losses] == ["$.max_completion_tokens", "$.seed"]
+
+
+@promise("gateway:page-bounds")
+def test_ten_thousand_requests_leave_no_more_objects_than_the_last_ones() -> None:
+    """Counted, not timed: what is let go of is let go of by itself, without waiting for the collector of cycles."""
+    capture = Capture(CaptureLimits(requests=50))
+
+    def one(number: int) -> None:
+        held = begun(capture, number)
+        held.record.held = held
+        held.asked(b'{"model":"m"}')
+        for _ in range(3):
+            held.piece(b"a", b"b")
+        held.ended()
+        held.record.held = None
+
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(200):
+            one(number)
+        before = sum(isinstance(each, Held) for each in gc.get_objects())
+        for number in range(200, 10_000):
+            one(number)
+        after = sum(isinstance(each, Held) for each in gc.get_objects())
+    finally:
+        gc.enable()
+    assert before == after == 50
