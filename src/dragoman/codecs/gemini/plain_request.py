@@ -29,7 +29,16 @@ from dragoman.codecs.gemini.wire import (
     ToolConfig,
 )
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id
-from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, is_object, plain_texts, tells
+from dragoman.codecs.plain import (
+    Accepted,
+    Given,
+    PlainWire,
+    ToolMemory,
+    has_rare_settings,
+    is_object,
+    plain_texts,
+    tells,
+)
 from dragoman.codecs.reading import MaybeInt, MaybeNumber, WireValue
 from dragoman.ir import (
     AnyPart,
@@ -52,25 +61,25 @@ from dragoman.ir.values import encode_json
 class PlainCall(PlainWire, frozen=True, rename="camel"):
     name: str
     args: Raw
-    id: str | UnsetType = UNSET
+    id: Given[str] = None
 
 
 class PlainResponse(PlainWire, frozen=True, rename="camel"):
     name: str
     response: Raw
-    id: str | UnsetType = UNSET
+    id: Given[str] = None
 
 
 class PlainPart(PlainWire, frozen=True, rename="camel"):
-    text: str | UnsetType = UNSET
-    function_call: PlainCall | UnsetType = UNSET
-    function_response: PlainResponse | UnsetType = UNSET
-    thought_signature: str | UnsetType = UNSET
+    text: Given[str] = None
+    function_call: Given[PlainCall] = None
+    function_response: Given[PlainResponse] = None
+    thought_signature: Given[str] = None
 
 
 class PlainContent(PlainWire, frozen=True, rename="camel"):
     parts: list[PlainPart]
-    role: Literal["user", "model"] | UnsetType = UNSET
+    role: Given[Literal["user", "model"]] = None
 
 
 class PlainChoice(PlainWire, frozen=True, rename="camel"):
@@ -90,10 +99,10 @@ class PlainConfig(PlainWire, frozen=True, rename="camel"):
 
 class PlainRequest(PlainWire, frozen=True, rename="camel"):
     contents: list[PlainContent]
-    system_instruction: PlainContent | UnsetType = UNSET
-    tools: Raw | UnsetType = UNSET
-    tool_config: PlainToolConfig | UnsetType = UNSET
-    generation_config: PlainConfig | UnsetType = UNSET
+    system_instruction: Given[PlainContent] = None
+    tools: Given[Raw] = None
+    tool_config: Given[PlainToolConfig] = None
+    generation_config: Given[PlainConfig] = None
 
 
 _read = msgspec.json.Decoder(PlainRequest).decode
@@ -110,13 +119,13 @@ def decode_plain_request(body: bytes) -> Request | None:
     if messages is None:
         return None
     tools: tuple[AnyTool, ...] = ()
-    if wire.tools is not UNSET:
+    if wire.tools is not None:
         tools, notes = read_tools(wire.tools)
         if notes is not None:
             return None
-    choice = None if wire.tool_config is UNSET else _DECODED_CHOICES[wire.tool_config.function_calling_config.mode]
+    choice = None if wire.tool_config is None else _DECODED_CHOICES[wire.tool_config.function_calling_config.mode]
     config = wire.generation_config
-    if config is UNSET:
+    if config is None:
         return Request(None, messages, tools, choice, origin=FAMILY)
     maximum, temperature = config.max_output_tokens, config.temperature
     if maximum is temperature is None and config == _NO_CONFIG:
@@ -146,11 +155,11 @@ def decode_plain_request(body: bytes) -> Request | None:
     )
 
 
-def _decode_contents(contents: list[PlainContent], system: PlainContent | UnsetType) -> tuple[Message, ...] | None:
+def _decode_contents(contents: list[PlainContent], system: PlainContent | None) -> tuple[Message, ...] | None:
     messages: list[Message] = []
-    if system is not UNSET:
-        text = system.parts[0].text if len(system.parts) == 1 else UNSET
-        if text is UNSET or system.role is not UNSET or system.parts != [PlainPart(text)]:
+    if system is not None:
+        text = system.parts[0].text if len(system.parts) == 1 else None
+        if text is None or system.role is not None or system.parts != [PlainPart(text)]:
             return None
         messages.append(Message("system", text))
     waiting: list[AnyPart] = []  # the calls of the last turn, until they are answered
@@ -159,17 +168,17 @@ def _decode_contents(contents: list[PlainContent], system: PlainContent | UnsetT
         if not parts:
             return None
         first = parts[0]
-        if role == "user" and first.function_response is not UNSET:
+        if first.function_response is not None:
             results = _decode_results(parts, waiting)
-            if results is None:
+            if results is None or role != "user":
                 return None
             waiting = []
             messages.append(Message("tool", results))
-        elif waiting or role is UNSET:
+        elif waiting or role is None:
             return None
-        elif len(parts) == 1 and first.function_call is UNSET:
+        elif len(parts) == 1 and first.function_call is None:
             text = first.text
-            if text is UNSET or not first.function_response is first.thought_signature is UNSET:
+            if text is None or first.thought_signature is not None:
                 return None
             messages.append(Message("user" if role == "user" else "assistant", text))
         else:
@@ -183,23 +192,22 @@ def _decode_contents(contents: list[PlainContent], system: PlainContent | UnsetT
 def _decode_model(parts: list[PlainPart], index: int, waiting: list[AnyPart]) -> tuple[AnyPart, ...] | None:
     said: list[AnyPart] = []
     for part in parts:
-        call, text, spelled = part.function_call, part.text, part.thought_signature
-        if part.function_response is not UNSET:
+        call, spelled = part.function_call, part.thought_signature
+        if part.function_response is not None:
             return None
-        if call is UNSET:
-            if text is UNSET or spelled is not UNSET:
+        if call is None:
+            if part.text is None or spelled is not None:
                 return None
-            said.append(Text(text))
+            said.append(Text(part.text))
             continue
-        arguments, call_id = call.args, call.id
-        signature = None
-        if spelled is not UNSET:
+        arguments, call_id, signature = call.args, call.id, None
+        if spelled is not None:
             if is_dummy(spelled) or is_tagged(spelled):
                 return None
             signature = Signature(FAMILY, spelled)
-        if text is not UNSET or not is_object(bytes(arguments)):
+        if part.text is not None or not is_object(bytes(arguments)):
             return None
-        if call_id is UNSET:
+        if call_id is None:
             call_id = invent_id(f"$.contents[{index}]", len(waiting))
             decoded = ToolCall(call_id, call.name, arguments, None, False, True, False, signature)  # noqa: FBT003
         elif call_id and call_id[:4] != INVENTED_PREFIX:
@@ -218,10 +226,15 @@ def _decode_results(parts: list[PlainPart], waiting: list[Any]) -> tuple[AnyPart
     results: list[AnyPart] = []
     for call, part in zip(waiting, parts):  # noqa: B905  as many as each other, and this is the hot path
         answer = part.function_response
-        if answer is UNSET or not part.text is part.function_call is part.thought_signature is UNSET:
+        if (
+            answer is None
+            or part.text is not None
+            or part.function_call is not None
+            or part.thought_signature is not None
+        ):
             return None
         call_id, name, given, response = call.id, call.name, answer.id, answer.response
-        if answer.name != name or (given != call_id and (given is not UNSET or not call.invented_id)):
+        if answer.name != name or (given != call_id and (given is not None or not call.invented_id)):
             return None
         data = bytes(response)
         head = data[:11]
@@ -230,17 +243,21 @@ def _decode_results(parts: list[PlainPart], waiting: list[Any]) -> tuple[AnyPart
                 results.append(ToolResult(call_id, name, "text", decode_text_wrapper(data).output))
             except msgspec.DecodeError:
                 return None
-            continue
-        if head[:3] in _ORDINARY_STARTS and data.isascii() and _DOLLAR not in data:
+        elif head[:3] in _ORDINARY_STARTS and data.isascii() and _DOLLAR not in data:
             results.append(ToolResult(call_id, name, "data", response))
-            continue
-        if not is_object(data):
-            return None
-        kind, value = read_response(response, data)
-        if kind == "data" and has_reference(data):
-            return None
-        results.append(ToolResult(call_id, name, kind, value))
+        else:
+            result = _unusual_result(call, response, data)
+            if result is None:
+                return None
+            results.append(result)
     return tuple(results)
+
+
+def _unusual_result(call: ToolCall, response: Raw, data: bytes) -> ToolResult | None:
+    if not is_object(data):
+        return None
+    kind, value = read_response(response, data)
+    return None if kind == "data" and has_reference(data) else ToolResult(call.id, call.name, kind, value)
 
 
 _DOLLAR = ord("$")
