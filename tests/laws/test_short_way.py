@@ -14,6 +14,10 @@ import pytest
 from hypothesis import given
 
 import dragoman
+from benchmarks.bodies import FIRST, LATER, Format, response
+from benchmarks.candidates import Job
+from benchmarks.cases import CASES
+from benchmarks.conversations import Assistant
 from dragoman import ir
 from dragoman.codecs.encoded import UNTOLD, losses_held
 from dragoman.codecs.registry import codec, folder_of
@@ -187,6 +191,13 @@ def test_an_ordinary_answer_takes_the_short_way(source: str, target: str) -> Non
     body = dragoman.encode_response(_ANSWER, source).json()
     completion = dragoman.decode_response(body, source)
     assert write_response_both_ways(completion, target)
+
+
+@pytest.mark.parametrize("name", [*FIRST, *LATER])
+def test_an_answer_as_the_api_gives_it_is_read_the_short_way(name: Format) -> None:
+    (answer,) = (turn for case in CASES if case.job is Job.RESPONSE for turn in case.conversation.turns)
+    assert isinstance(answer, Assistant)
+    assert read_both_ways(name, "response", response(answer, name))
 
 
 def test_losses_that_were_not_worked_out_are_when_somebody_asks() -> None:

@@ -74,22 +74,22 @@ def _parts(content: PlainContent, seed: str) -> list[AnyPart] | None:
     calls = 0
     for part in content.parts:
         call, text, spelled = part.function_call, part.text, part.thought_signature
-        if part.function_response is not UNSET:
+        if part.function_response is not None:
             return None
-        if call is UNSET:
-            if text is UNSET or spelled is not UNSET:
+        if call is None:
+            if text is None or spelled is not None:
                 return None
             parts.append(Text(text))
             continue
-        if text is not UNSET or not is_object(bytes(call.args)):
+        if text is not None or not is_object(bytes(call.args)):
             return None
         signature = None
-        if spelled is not UNSET:
+        if spelled is not None:
             if is_dummy(spelled) or is_tagged(spelled):
                 return None
             signature = Signature(FAMILY, spelled)
         call_id, invented = call.id, False
-        if call_id is UNSET:
+        if call_id is None:
             call_id, invented = invent_id(seed, calls), True
         elif not call_id or call_id[:4] == INVENTED_PREFIX:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.encoded import Encoded
@@ -13,16 +13,7 @@ from dragoman.codecs.ids import INVENTED_PREFIX
 from dragoman.codecs.openai_chat.messages import FAMILY, ONLY_OLD_MAXIMUM
 from dragoman.codecs.openai_chat.profile import PATH, PROFILE, REASONING_MODELS, ChatProfile
 from dragoman.codecs.openai_chat.tools import decode_tool_choice, decode_tools, encode_tools
-from dragoman.codecs.openai_chat.wire import (
-    AssistantMessage,
-    Call,
-    ChatRequest,
-    Function,
-    SystemMessage,
-    TextPart,
-    ToolMessage,
-    UserMessage,
-)
+from dragoman.codecs.openai_chat.wire import ChatRequest
 from dragoman.codecs.plain import Accepted, PlainWire, ToolMemory, has_rare_settings, plain_texts, tells
 from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, WireValue
 from dragoman.codecs.result_errors import ERROR_START
@@ -173,6 +164,42 @@ def decode_plain_calls(
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+# What is written here, without the members that are never set on this way.
+
+
+class TextOut(Struct, frozen=True, gc=False, tag="text"):
+    text: str
+
+
+class FunctionOut(Struct, frozen=True, gc=False):
+    name: str
+    arguments: str
+
+
+class CallOut(Struct, frozen=True, gc=False):
+    id: str
+    function: FunctionOut
+    type: str = "function"
+
+
+class SystemOut(Struct, frozen=True, gc=False, tag_field="role", tag="system"):
+    content: Any
+
+
+class UserOut(Struct, frozen=True, gc=False, tag_field="role", tag="user"):
+    content: Any
+
+
+class AssistantOut(Struct, frozen=True, gc=False, tag_field="role", tag="assistant"):
+    content: str | None
+    tool_calls: list[CallOut] | UnsetType = UNSET
+
+
+class ToolOut(Struct, frozen=True, gc=False, tag_field="role", tag="tool"):
+    content: str
+    tool_call_id: str
+
+
 _accepted = Accepted(PROFILE)
 
 
@@ -241,11 +268,11 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa:
             return None
         elif type(content) is str:
             if role == "user":
-                wires.append(UserMessage(content))
+                wires.append(UserOut(content))
             elif role == "assistant":
-                wires.append(AssistantMessage(content))
+                wires.append(AssistantOut(content))
             else:
-                wires.append(SystemMessage(content))
+                wires.append(SystemOut(content))
         elif role == "assistant":
             said = _assistant(content, waiting, seen)
             if said is None:
@@ -255,15 +282,15 @@ def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa:
             texts = plain_texts(content)
             if not texts:
                 return None
-            parts: list[Any] = [TextPart(text) for text in texts]
-            wires.append(UserMessage(parts) if role == "user" else SystemMessage(parts))
+            parts: list[Any] = [TextOut(text) for text in texts]
+            wires.append(UserOut(parts) if role == "user" else SystemOut(parts))
     return None if waiting or role == "system" or not wires else wires
 
 
 def _assistant(parts: tuple[AnyPart, ...], waiting: list[str], seen: set[str]) -> WireValue:
     """Text, then calls: a chat message keeps them apart."""
     text: str | None = None
-    calls: list[WireValue] = []
+    calls: list[CallOut] = []
     for part in parts:
         if type(part) is ToolCall:
             call_id, name = part.id, part.name
@@ -280,7 +307,7 @@ def _assistant(parts: tuple[AnyPart, ...], waiting: list[str], seen: set[str]) -
                 return None
             seen.add(call_id)
             waiting.append(call_id)
-            calls.append(Call(call_id, Function(name, arguments_as_text(part)), "function"))
+            calls.append(CallOut(call_id, FunctionOut(name, arguments_as_text(part))))
         elif type(part) is Text and text is None and not calls:
             if part.cache is not None or part.signature is not None or part.citations:
                 return None
@@ -290,8 +317,8 @@ def _assistant(parts: tuple[AnyPart, ...], waiting: list[str], seen: set[str]) -
         else:
             return None
     if calls:
-        return AssistantMessage(text, calls)
-    return None if text is None else AssistantMessage(text)
+        return AssistantOut(text, calls)
+    return None if text is None else AssistantOut(text)
 
 
 def _result(part: AnyPart, waiting: list[str]) -> WireValue:
@@ -307,8 +334,8 @@ def _result(part: AnyPart, waiting: list[str]) -> WireValue:
         return None
     value = value_held(part)
     if part.kind == "text" and type(value) is str:
-        return ToolMessage(value, part.tool_call_id)
-    return ToolMessage(compact_text(value), part.tool_call_id) if part.kind == "data" else None
+        return ToolOut(value, part.tool_call_id)
+    return ToolOut(compact_text(value), part.tool_call_id) if part.kind == "data" else None
 
 
 _tools = ToolMemory(lambda request, log: encode_tools(request.tools, log), _accepted)
