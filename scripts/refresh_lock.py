@@ -38,7 +38,8 @@ def declared_groups() -> dict[str, list[str]]:
     extras = project["project"]["optional-dependencies"]
     return {
         "build": project["build-system"]["requires"],
-        "runtime": project["project"]["dependencies"] + extras["all"] + extras["local"],
+        "runtime": project["project"]["dependencies"]
+        + [requirement for name in ("all", "local", "postgres", "redis") for requirement in extras[name]],
         **project["dependency-groups"],
     }
 

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -125,8 +124,7 @@ def postgres() -> Iterator[Postgres]:
     binaries = _binaries()
     if binaries is None:
         pytest.skip("PostgreSQL is not installed here (apt install postgresql)")
-    if find_spec("psycopg") is None:
-        pytest.skip("psycopg is not installed here (pip install 'dragoman[postgres]')")
+    pytest.importorskip("psycopg", reason="psycopg, or its libpq, is not installed here", exc_type=ImportError)
     with tempfile.TemporaryDirectory(prefix="dragoman-", ignore_cleanup_errors=True) as folder:
         server = Postgres(binaries, Path(folder))
         server.start()
@@ -183,8 +181,7 @@ def redis() -> Iterator[Redis]:
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("Redis is not installed here (apt install redis-server)")
-    if find_spec("redis") is None:
-        pytest.skip("redis is not installed here (pip install 'dragoman[redis]')")
+    pytest.importorskip("redis", reason="the package redis is not installed here", exc_type=ImportError)
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         server = Redis(program, Path(folder))
         server.start()
