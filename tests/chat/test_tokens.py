@@ -12,12 +12,12 @@ from dragoman.chat.events import Notice
 from dragoman.chat.service import ChatService
 from dragoman.chat.tokens import (
     DoesNotFit,
+    Measure,
     Scale,
     Tables,
     calibrated,
     counter_of,
     estimate,
-    fitted,
     room_in,
     turns_of,
     window_of,
@@ -127,9 +127,9 @@ def test_a_small_request_says_what_is_added_and_not_how_words_are_counted() -> N
 @promise("chat:token-reported", "chat:prune")
 def test_pruning_goes_by_what_was_reported() -> None:
     entries = history(6)
-    whole = fitted(entries, fixed=0, window=1_000)
+    whole = Measure(window=1_000).fitted(entries)
     assert whole.dropped_turns == 0
-    doubled = fitted(entries, fixed=0, window=1_000, scale=Scale(1.0, 700, reported=True))
+    doubled = Measure(window=1_000, scale=Scale(1.0, 700, reported=True)).fitted(entries)
     assert doubled.dropped_turns > 0
     assert doubled.tokens == doubled.counted + 700 <= room_in(1_000)
 
@@ -165,9 +165,9 @@ def history(turns: int) -> tuple[Entry, ...]:
 @promise("chat:prune")
 def test_the_oldest_whole_turns_are_left_out_in_order_and_pairs_stay_together() -> None:
     entries = history(6)
-    whole = fitted(entries, fixed=10, window=10_000)
+    whole = Measure(fixed=10, window=10_000).fitted(entries)
     assert (whole.entries, whole.dropped_turns) == (entries, 0)
-    part = fitted(entries, fixed=10, window=180)
+    part = Measure(fixed=10, window=180).fitted(entries)
     assert 0 < part.dropped_turns < 5
     assert part.entries == entries[part.dropped_turns * 4 :]
     assert part.tokens <= room_in(180)

@@ -16,7 +16,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
-from dragoman.chat.history import INVALID, content_to_text, normalize_history_turns
+from dragoman.chat.history import INVALID, content_to_text, normalized_entry
 from dragoman.chat.payloads import call_of
 from dragoman.codecs.records.pairing import Pairing
 
@@ -169,8 +169,8 @@ def read_entries(turns: Iterable[Any]) -> tuple[Entry, ...]:
     owners: dict[str, str] = {}
     entries: list[Entry] = []
     turn = speaker = ""
-    for index, raw in enumerate(normalize_history_turns(turns)):
-        entry = _read_entry(raw)
+    for index, raw in enumerate(turns):
+        entry = _read_entry(normalized_entry(raw))
         entry = msgspec.structs.replace(entry, content=_paired(entry, index, pairing, owners))
         speaker = entry.role if entry.role not in OTHERS else speaker
         if entry.role == "tool" and not entry.owner:

@@ -40,19 +40,18 @@ def normalize_history_turns(history: Iterable[Any] | None) -> list[Entry]:
     >>> normalize_history_turns([{"role": "user", "content": "Hello"}])
     [{'role': 'user', 'content': [{'type': 'text', 'content': 'Hello'}]}]
     """
-    return [_normalized(entry) for entry in history or ()]
+    return [normalized_entry(deepcopy(entry)) for entry in history or ()]
 
 
-def _normalized(entry: Any) -> Entry:
+def normalized_entry(entry: Any) -> Entry:
+    """One of them; the parts are those that were given, where nothing is wrong with them."""
     if not isinstance(entry, Mapping):
         # Others count entries by their place, so one that says nothing stands in for it.
         return {"role": "system", "content": [text_part(PLACEHOLDER)], INVALID: True}
-    kept = deepcopy(dict(entry))
-    kept["content"] = _parts(kept)
-    return kept
+    return {**entry, "content": _parts(entry)}
 
 
-def _parts(entry: Entry) -> list[Part]:
+def _parts(entry: Mapping[str, Any]) -> list[Part]:
     content = entry.get("content")
     if content is None:
         return []

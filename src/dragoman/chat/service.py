@@ -36,12 +36,10 @@ from dragoman.chat.tokens import (
     DoesNotFit,
     Fitted,
     Gauge,
-    Scale,
+    Measure,
     calibrated,
-    count_entry,
     counter_of,
     estimate,
-    fitted,
 )
 from dragoman.chat.views import messages_of, visible
 from dragoman.drivers.base import Driver, Settings
@@ -351,24 +349,20 @@ class ChatService:
     # ── tokens ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def fit(self, participant: Participant, entries: Sequence[Entry]) -> Fitted:
-        seen = tuple(visible(entries, participant.name, share=self.options.share))
-        return fitted(
-            seen,
-            fixed=self._fixed(participant),
+        """What of the entries the model would be sent; raises `DoesNotFit`."""
+        return self._measure(participant).fitted(visible(entries, participant.name, share=self.options.share))
+
+    def _measure(self, participant: Participant) -> Measure:
+        counter = counter_of(participant.model)
+        tools = sum((counter or estimate)(_declared(tool)) for tool in self.tools)
+        return Measure(
+            name=participant.name,
             window=participant.window,
-            counter=counter_of(participant.model),
-            model=participant.name,
-            scale=self._scale(participant),
+            fixed=tools + (counter or estimate)(self.conversation.system_prompt),
+            counter=counter or estimate,
+            exact=counter is not None,
+            scale=calibrated(self.conversation.entries, participant.name, participant.model, exact=counter is not None),
         )
-
-    def _fixed(self, participant: Participant) -> int:
-        counter = counter_of(participant.model) or estimate
-        tools = sum(counter(_declared(tool)) for tool in self.tools)
-        return tools + counter(self.conversation.system_prompt)
-
-    def _scale(self, participant: Participant) -> Scale:
-        exact = counter_of(participant.model) is not None
-        return calibrated(self.conversation.entries, participant.name, participant.model, exact=exact)
 
     def gauges(self, text: str = "") -> list[Gauge]:
         """How full each model's window is, with what is about to be said."""
@@ -376,16 +370,8 @@ class ChatService:
         return [self._gauge(one, more) for one in self.participants.values()]
 
     def _gauge(self, participant: Participant, more: tuple[Entry, ...]) -> Gauge:
-        counter = counter_of(participant.model)
-        scale = self._scale(participant)
         entries = (*self.conversation.entries, *more)
-        seen = tuple(visible(entries, participant.name, share=self.options.share))
-        used = self._fixed(participant) + sum(count_entry(entry, counter or estimate) for entry in seen)
-        try:
-            dropped = self.fit(participant, entries).dropped_turns
-        except DoesNotFit:
-            dropped = 0
-        return Gauge(participant.name, scale.of(used), participant.window, counter is not None, dropped, scale.reported)
+        return self._measure(participant).gauge(visible(entries, participant.name, share=self.options.share))
 
 
 def _declared(tool: Tool) -> str:

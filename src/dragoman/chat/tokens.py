@@ -271,29 +271,46 @@ def turns_of(entries: Iterable[Entry]) -> list[list[Entry]]:
     return turns
 
 
-def fitted(
-    entries: Sequence[Entry],
-    *,
-    fixed: int,
-    window: int,
-    counter: Counter | None = None,
-    model: str = "the model",
-    scale: Scale = Scale(),  # noqa: B008 - a frozen value
-) -> Fitted:
-    """The newest turns that fit, in their order. `fixed` is what is always sent: system prompt and tools."""
-    turns = turns_of(entries)
-    sizes = [sum(count_entry(entry, counter or estimate) for entry in turn) for turn in turns]
-    room = room_in(window)
-    total = fixed + sum(sizes)
-    dropped = 0
-    while scale.of(total) > room and dropped < len(turns) - 1:
-        total -= sizes[dropped]
-        dropped += 1
-    if scale.of(total) > room:
-        last = sizes[-1] if sizes else 0
-        raise DoesNotFit(
-            f"{model} takes {window:,} tokens, {room:,} of them for what is sent; this message needs {last:,}, the "
-            f"system prompt and tools {fixed:,}, and no earlier turn is left to leave out. Shorten the message or the "
-            "system prompt, or use a model with a larger window."
-        )
-    return Fitted(tuple(entry for turn in turns[dropped:] for entry in turn), scale.of(total), dropped, total)
+class Measure(Struct, frozen=True, kw_only=True):
+    """How one model counts, and how much it takes."""
+
+    name: str = "the model"
+    window: int
+    fixed: int = 0
+    """Tokens of what is always sent: system prompt and tools."""
+    counter: Counter = estimate
+    exact: bool = False
+    scale: Scale = Scale()
+
+    def fitted(self, entries: Iterable[Entry]) -> Fitted:
+        """The newest turns that fit, in their order."""
+        turns = turns_of(entries)
+        sizes = self._sizes(turns)
+        room = room_in(self.window)
+        dropped = self._dropped(sizes)
+        total = self.fixed + sum(sizes[dropped:])
+        if self.scale.of(total) > room:
+            raise DoesNotFit(
+                f"{self.name} takes {self.window:,} tokens, {room:,} of them for what is sent; this message needs "
+                f"{sum(sizes[-1:]):,}, the system prompt and tools {self.scale.of(self.fixed):,}, and no earlier turn "
+                "is left to leave out. Shorten the message or the system prompt, or use a model with a larger window."
+            )
+        kept = tuple(entry for turn in turns[dropped:] for entry in turn)
+        return Fitted(kept, self.scale.of(total), dropped, total)
+
+    def gauge(self, entries: Iterable[Entry]) -> Gauge:
+        sizes = self._sizes(turns_of(entries))
+        used = self.scale.of(self.fixed + sum(sizes))
+        return Gauge(self.name, used, self.window, self.exact, self._dropped(sizes), self.scale.reported)
+
+    def _sizes(self, turns: Iterable[Iterable[Entry]]) -> list[int]:
+        return [sum(count_entry(entry, self.counter) for entry in turn) for turn in turns]
+
+    def _dropped(self, sizes: Sequence[int]) -> int:
+        """How many of the oldest turns are too much. The newest is never left out."""
+        total, room = self.fixed + sum(sizes), room_in(self.window)
+        dropped = 0
+        while dropped < len(sizes) - 1 and self.scale.of(total) > room:
+            total -= sizes[dropped]
+            dropped += 1
+        return dropped

@@ -38,9 +38,17 @@ def visible(entries: Sequence[Entry], model: str, *, share: bool = False) -> Ite
         elif entry.role == "tool":
             yield from _own_results(entry, model, own)
         elif entry.role == "user" and entry.content:
-            yield structs.replace(entry, content=[part for part in entry.content if part.get("type") != "reasoning"])
+            yield entry if _is_plain(entry) else structs.replace(entry, content=_without_reasoning(entry))
         elif share and entry.role not in OTHERS and entry.text:
             yield Entry(role="user", content=[_text(f"[{entry.role} said]\n{entry.text}")], turn=entry.turn)
+
+
+def _is_plain(entry: Entry) -> bool:
+    return all(part.get("type") != "reasoning" for part in entry.content)
+
+
+def _without_reasoning(entry: Entry) -> list[Part]:
+    return [part for part in entry.content if part.get("type") != "reasoning"]
 
 
 def _own(entry: Entry) -> Iterator[Entry]:
@@ -49,7 +57,7 @@ def _own(entry: Entry) -> Iterator[Entry]:
         if entry.content:
             yield entry
         return
-    kept = [part for part in entry.content if part.get("type") != "reasoning"]
+    kept = _without_reasoning(entry)
     if kept:
         mark = _UNFINISHED[entry.status].format(error=entry.error)
         yield structs.replace(entry, content=[*kept, _text(f"\n{mark}")] if _says(kept) else kept)
@@ -63,7 +71,7 @@ def _own_results(entry: Entry, model: str, own: set[str]) -> Iterator[Entry]:
     if entry.owner == model:
         results = [part for part in entry.content if part.get("tool_call_id") in own]
         if results:
-            yield structs.replace(entry, content=results)
+            yield entry if len(results) == len(entry.content) else structs.replace(entry, content=results)
 
 
 def _text(text: str) -> Part:
