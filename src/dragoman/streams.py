@@ -11,7 +11,7 @@ from msgspec import structs
 
 from dragoman.codecs.assembly import Accumulator
 from dragoman.codecs.framing import Framing, Limits
-from dragoman.codecs.registry import codec, folder_of
+from dragoman.codecs.registry import codec, folder_of, variation
 from dragoman.codecs.templates import Ring, Templates
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import (
@@ -221,7 +221,7 @@ class StreamEncoder:
 
     def __init__(self, target: str, *, account: Accumulator | None = None, **options: Any) -> None:
         self._log = LossLog()
-        encoder = _stream_module(target).EventEncoder(self._log, **options)
+        encoder = _stream_module(target).EventEncoder(self._log, **variation(target), **options)
         _lend(account, encoder)
         self.inner: EventEncoder = encoder
         self.fragment: Callable[[int, str], bytes] = getattr(encoder, "fragment", self._delta)

@@ -71,6 +71,61 @@ def severities(losses: tuple[Loss, ...], path: str) -> list[str]:
     return [loss.severity for loss in losses if loss.path == path]
 
 
+# ── documents that are to be cited ────────────────────────────────────────────────────────────────────────────
+
+
+def documents(*cites: bool | None, **fields: Any) -> tuple[list[Any], tuple[Loss, ...]]:
+    """The switches of documents, the last of which stands in a result."""
+    *first, last = (ir.Document(text=f"page {number}", cite=cite) for number, cite in enumerate(cites))
+    encoded, losses = encode(
+        asked(
+            ir.Message("user", tuple(first)),
+            ir.Message("assistant", (ir.ToolCall("toolu_1", "f", {}),)),
+            ir.Message("tool", (ir.ToolResult("toolu_1", "f", "multimodal", parts=(last,)),)),
+            tools=(ir.ToolDefinition("f"),),
+            **fields,
+        )
+    )
+    assert judge.check_request(encoded.body) == ()
+    opened, _, answered = encoded.body["messages"]
+    blocks = [*opened["content"], *answered["content"][0]["content"]]
+    return [block.get("citations", {}).get("enabled") for block in blocks], losses
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "sent", "invented"),
+    [
+        ((True, True, True), [True, True, True], []),
+        ((True, None, False), [True, True, True], ["$.messages[0].parts[1].cite", "$.messages[2].parts[0]"]),
+        ((None, False, True), [True, True, True], ["$.messages[0].parts[0].cite", "$.messages[0].parts[1].cite"]),
+        ((None, None, None), [None, None, None], []),
+        ((False, None, False), [False, None, False], []),
+    ],
+)
+def test_all_documents_are_cited_or_none(
+    asked_for: tuple[bool | None, ...], sent: list[Any], invented: list[str]
+) -> None:
+    switches, losses = documents(*asked_for)
+    assert switches == sent
+    assert [loss.path for loss in losses if "document" in loss.what] == invented
+    assert {loss.severity for loss in losses if "document" in loss.what} <= {"invented"}
+
+
+def test_nothing_is_cited_in_an_answer_with_a_format() -> None:
+    schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    switches, losses = documents(*(True, None, True), output=ir.StructuredOutput("schema", schema=schema))
+    assert switches == [None, None, None]
+    dropped = [loss.path for loss in losses if loss.what == "citations"]
+    assert dropped == ["$.messages[0].parts[0].cite", "$.messages[2].parts[0]"]
+
+
+def test_its_own_requests_are_sent_as_they_are() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "x"}
+    blocks = [{"type": "document", "source": source, "citations": {"enabled": on}} for on in (True, False)]
+    body = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": blocks}]}
+    assert encode(decode(body))[0].body == body
+
+
 # ── messages, both directions ─────────────────────────────────────────────────────────────────────────────────
 
 TOOL_USE = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1.0}}

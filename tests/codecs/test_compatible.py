@@ -180,7 +180,16 @@ def test_gemini_gets_its_signatures_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "key"), [("groq", "reasoning"), ("vllm", "reasoning"), ("xai", "reasoning_content")]
+    ("server", "key"),
+    [
+        ("groq", "reasoning"),
+        ("vllm", "reasoning"),
+        ("openrouter", "reasoning"),
+        ("ollama-openai", "reasoning"),
+        ("xai", "reasoning_content"),
+        ("deepseek", "reasoning_content"),
+        ("openai-chat", "reasoning_content"),
+    ],
 )
 def test_answers_carry_reasoning_where_clients_look_for_it(server: str, key: str) -> None:
     completion = ir.Completion((ir.Message("assistant", (ir.Reasoning("hm"), ir.Text("yes"))),), ir.Finish("stop"))

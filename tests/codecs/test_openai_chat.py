@@ -746,3 +746,70 @@ def test_blocks_of_another_format_in_the_history_are_kept_and_told() -> None:
     for target in ("anthropic-messages", "gemini"):
         encoded = dragoman.translate_request(body, source=NAME, target=target)
         assert "$.messages[1].content[0]" in {loss.path for loss in encoded.losses}
+
+
+# ── spoken answers ────────────────────────────────────────────────────────────────────────────────────────────
+
+WAV = "UklGRiQAAABXQVZFZm10IA=="
+AUDIO = {"id": "audio_1", "data": WAV, "expires_at": 99, "transcript": "Hello there", "x_more": 1}
+SPOKEN_ANSWER = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "gpt-audio",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": None, "refusal": None, "audio": AUDIO},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+}
+
+
+def test_a_spoken_answer_is_a_part_and_returns_as_it_was() -> None:
+    completion = dragoman.decode_response(SPOKEN_ANSWER, "openai-chat")
+    (part,) = completion.messages[0].parts
+    assert isinstance(part, ir.Audio)
+    assert (part.media_type, part.data, part.transcript) == ("audio/wav", WAV, "Hello there")
+    assert dragoman.encode_response(completion, "openai-chat").body == SPOKEN_ANSWER
+
+
+@pytest.mark.parametrize("target", ["anthropic-messages", "bedrock-converse", "ollama-chat", "openai-responses"])
+def test_its_transcript_crosses_where_nothing_is_heard(target: str) -> None:
+    encoded = dragoman.translate_response(SPOKEN_ANSWER, source="openai-chat", target=target)
+    assert dragoman.decode_response(encoded.json(), target).text == "Hello there"
+    told = {loss.path: loss.severity for loss in encoded.losses}
+    assert told["$.choices[0].message.audio"] == "degraded"
+    assert told["$.choices[0].message.audio.x_more"] == "dropped"
+    assert told["$.choices[0].message.audio.expires_at"] == "noted"
+
+
+def test_the_next_request_names_it_by_its_id() -> None:
+    (answer,) = dragoman.decode_response(SPOKEN_ANSWER, "openai-chat").messages
+    history = ir.Request("gpt-audio", (ir.Message("user", "Hi"), answer, ir.Message("user", "Go on")))
+    encoded = dragoman.encode_request(history, "openai-chat")
+    said = encoded.body["messages"][1]
+    assert (said["content"], said["audio"]) == ("", {"id": "audio_1"})
+    assert dragoman.encode_request(history, "anthropic-messages").body["messages"][1]["content"] == [
+        {"type": "text", "text": "Hello there"}
+    ]
+
+
+@pytest.mark.parametrize("audio", [{"id": "audio_1"}, None, AUDIO, {"id": "a", "data": None, "transcript": "x"}])
+def test_audio_of_a_history_is_sent_as_it_came(audio: object) -> None:
+    body = {"model": "gpt-audio", "messages": [{"role": "assistant", "content": None, "audio": audio}]}
+    assert dragoman.translate_request(body, source="openai-chat", target="openai-chat").body == body
+
+
+def test_sound_of_another_api_reaches_clients_and_not_the_provider() -> None:
+    sound = ir.Audio("audio/L16;rate=24000", "AAAA", transcript="Hello")
+    message = ir.Message("assistant", (sound,))
+    answer = dragoman.encode_response(ir.Completion((message,), ir.Finish("stop"), None, "a", "m", 1), "openai-chat")
+    heard = answer.body["choices"][0]["message"]["audio"]
+    assert (heard["data"], heard["transcript"], heard["expires_at"]) == ("AAAA", "Hello", 0)
+    assert [loss.path for loss in answer.losses if loss.refusable] == ["$.messages[0].parts[0].media_type"]
+    request = dragoman.encode_request(ir.Request("m", (ir.Message("user", "Hi"), message)), "openai-chat")
+    assert request.body["messages"][1] == {"role": "assistant", "content": "Hello"}
+    assert [loss.severity for loss in request.losses] == ["degraded"]

@@ -73,6 +73,7 @@ VALUES: tuple[Struct, ...] = (
     ir.StreamStart("id", "m", 1, METADATA),
     *(ir.PartStart(index, part, 1) for index, part in enumerate(PARTS)),
     ir.PartDelta(0, "x", ir.Citation()),
+    ir.MediaDelta(0, "AAAA"),
     ir.PartEnd(0, SIGNATURE, incomplete=True, metadata=METADATA),
     ir.UsageUpdate(USAGE),
     ir.Finished(FINISH, (None, FINISH), METADATA),

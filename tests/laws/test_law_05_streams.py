@@ -45,7 +45,7 @@ FORMATS = (
 PAIRS = [(source, target) for source in FORMATS for target in FORMATS if source != target]
 RECORDED = {
     "openai-chat": ("openai-chat", "openrouter-chat", "deepseek-chat", "groq-chat", "mistral-chat", "xai-chat"),
-    "openai-responses": ("openai-responses",),
+    "openai-responses": ("openai-responses", "responses-compat"),
     "anthropic-messages": ("anthropic-messages",),
     "gemini": ("gemini-generate",),
     "vertex": ("vertex-generate",),

@@ -1395,3 +1395,45 @@ def test_a_translated_stream_is_remembered_as_it_came() -> None:
     accumulator = Accumulator()
     accumulator.add(read(body))
     assert translator.completion == accumulator.completion()
+
+
+# ── parts that overlap ────────────────────────────────────────────────────────────────────────────────────────
+
+LATE = ir.Signature("openai-responses", "gAAAAA", "rs_1")
+
+
+def overtaken(signature: ir.Signature | None) -> list[ir.AnyEvent]:
+    """OpenRouter's Responses stream ends the reasoning only when the text has ended."""
+    return [
+        ir.StreamStart("a", "m", 1),
+        ir.PartStart(0, ir.Reasoning()),
+        ir.PartDelta(0, "hm, "),
+        ir.PartDelta(0, "so"),
+        ir.PartStart(1, ir.Text("")),
+        ir.PartDelta(1, "Hello"),
+        ir.PartEnd(1),
+        ir.PartEnd(0, signature),
+        ir.Finished(ir.Finish("stop")),
+    ]
+
+
+@pytest.mark.parametrize("signature", [None, LATE])
+def test_reasoning_that_ends_behind_later_text_is_told_once(signature: ir.Signature | None) -> None:
+    events = overtaken(signature)
+    live = dragoman.StreamEncoder("gemini").encode(events[:6])
+    assert b"Hello" in live, "the text does not wait for the end of the reasoning"
+    parts = dragoman.accumulate(read(written(events))).messages[0].parts
+    assert "".join(part.text for part in parts if isinstance(part, ir.Reasoning)) == "hm, so"
+    signed = [part.signature for part in parts if isinstance(part, ir.Reasoning) and part.signature is not None]
+    assert signed == ([] if signature is None else [signature])
+
+
+def test_its_signature_returns_to_it() -> None:
+    body = written(overtaken(LATE)).decode().split("\r\n\r\n")
+    chunks = [json.loads(line.removeprefix("data: ")) for line in body if line]
+    parts = [part for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"]]
+    # A client that keeps the answer as one turn joins its thoughts.
+    echoed = [{"text": "hm, so", "thought": True}, *parts[2:]]
+    turns = [{"role": role, "parts": said} for role, said in (("model", echoed), ("user", [{"text": "Go on."}]))]
+    history = dragoman.decode_request({"contents": turns}, "gemini")
+    assert history.messages[0].parts == (ir.Reasoning("hm, so", LATE), ir.Text("Hello"))

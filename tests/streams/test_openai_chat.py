@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -13,10 +14,13 @@ import pytest
 import dragoman
 from dragoman.ir import (
     AnyEvent,
+    Audio,
     Citation,
     Completion,
     Finish,
     Finished,
+    MediaDelta,
+    Message,
     PartDelta,
     PartEnd,
     PartStart,
@@ -339,6 +343,101 @@ def test_limits_on_events_and_streams_are_typed_failures() -> None:
         assert decoder.feed(b"data: {}\n\n") == decoder.close() == []
 
 
+# ── sound ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SAMPLES = [b"\x01\x00\x02", b"\x00\x03\x00\x04"]
+PIECES = [base64.b64encode(piece).decode() for piece in SAMPLES]
+SOUND = (
+    chunk({"role": "assistant", "content": None, "refusal": None, "audio": {"id": "audio_1", "transcript": "Hel"}}),
+    chunk({"audio": {"data": PIECES[0]}}),
+    chunk({"audio": {"transcript": "lo"}}),
+    chunk({"audio": {"data": PIECES[1]}}),
+    chunk({"audio": {"expires_at": 99}}),
+    chunk({}, "stop"),
+    DONE,
+)
+HEARD = {
+    "id": "audio_1",
+    "data": base64.b64encode(b"".join(SAMPLES)).decode(),
+    "transcript": "Hello",
+    "expires_at": 99,
+}
+
+
+def test_sound_is_heard_piece_by_piece_and_told_as_a_whole() -> None:
+    events = events_of(sse(*SOUND))
+    assert [event.text for event in events if isinstance(event, PartDelta)] == ["Hel", "lo"]
+    assert [event.data for event in events if isinstance(event, MediaDelta)] == PIECES
+    message = {"role": "assistant", "content": None, "audio": HEARD}
+    answer = {"id": "chatcmpl-1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    (whole,) = dragoman.decode_response(answer, FORMAT).messages
+    (part,) = dragoman.accumulate(events).messages[0].parts
+    assert (part,) == whole.parts
+    assert isinstance(part, Audio)
+    assert part.media_type == "audio/L16"
+
+
+def test_pieces_that_end_within_three_bytes_are_not_glued() -> None:
+    (part,) = read(*SOUND).messages[0].parts
+    assert isinstance(part, Audio)
+    assert part.data is not None
+    assert base64.b64decode(part.data) == b"".join(SAMPLES)
+
+
+def test_sound_that_breaks_off_is_a_failure_with_what_came() -> None:
+    with pytest.raises(dragoman.TruncatedStream) as cut:
+        read(*SOUND[:3])
+    (part,) = cut.value.partial.messages[0].parts
+    assert isinstance(part, Audio)
+    assert (part.transcript, part.data) == ("Hello", PIECES[0])
+
+
+@pytest.mark.parametrize("target", ["anthropic-messages", "bedrock-converse", "ollama-chat", "openai-responses"])
+def test_clients_that_hear_nothing_read_the_transcript_as_it_comes(target: str) -> None:
+    translator = dragoman.StreamTranslator(source=FORMAT, target=target)
+    early = translator.feed(sse(*SOUND[:1]))
+    assert b"Hel" in early
+    out = early + translator.feed(sse(*SOUND[1:])) + translator.close()
+    assert PIECES[0].encode() not in out
+    decoder = dragoman.StreamDecoder(target)
+    answer = dragoman.accumulate([*decoder.feed(out), *decoder.close()])
+    assert answer.text == "Hello"
+    assert [loss.what for loss in translator.losses if loss.severity == "degraded"] == ["audio"]
+
+
+@pytest.mark.parametrize("target", ["gemini", "vertex"])
+def test_sound_crosses_where_there_is_sound(target: str) -> None:
+    translator = dragoman.StreamTranslator(source=FORMAT, target=target)
+    out = translator.feed(sse(*SOUND)) + translator.close()
+    decoder = dragoman.StreamDecoder(target)
+    (part,) = dragoman.accumulate([*decoder.feed(out), *decoder.close()]).messages[0].parts
+    assert isinstance(part, Audio)
+    assert part.data == HEARD["data"]
+    assert [loss.what for loss in translator.losses if loss.refusable] == ["audio transcript"]
+
+
+def test_sound_of_another_api_is_sent_as_audio() -> None:
+    events: list[AnyEvent] = [
+        StreamStart("a", "m", 1),
+        PartStart(0, Audio("audio/L16", PIECES[0])),
+        PartEnd(0),
+        PartStart(1, Audio("audio/L16", "", transcript="")),
+        MediaDelta(1, PIECES[1]),
+        PartDelta(1, "Hi"),
+        PartEnd(1),
+        Finished(Finish("stop")),
+    ]
+    deltas = [found["choices"][0]["delta"] for found in written(events) if found["choices"]]
+    assert [delta["audio"] for delta in deltas if "audio" in delta] == [
+        {"id": "audio_dgm_" + deltas[1]["audio"]["id"][-14:], "expires_at": 0, "data": PIECES[0]},
+        {"data": PIECES[1]},
+        {"transcript": "Hi"},
+    ]
+    (part,) = dragoman.accumulate(events_of(sse(*written(events), DONE))).messages[0].parts
+    assert isinstance(part, Audio)
+    assert part.transcript == "Hi"
+
+
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -392,6 +491,20 @@ def test_usage_comes_only_when_asked_for() -> None:
     chunks = written(SPOKEN, include_usage=False)
     assert all("usage" not in found for found in chunks)
     assert all(found["choices"] for found in chunks)
+
+
+@pytest.mark.parametrize(
+    ("server", "key"), [("openai-chat", "reasoning_content"), ("groq", "reasoning"), ("deepseek", "reasoning_content")]
+)
+def test_clients_of_a_server_find_reasoning_where_it_puts_it(server: str, key: str) -> None:
+    thought: list[AnyEvent] = [StreamStart("a", "m", 1), PartStart(0, Reasoning()), PartDelta(0, "hm"), PartEnd(0)]
+    encoder = dragoman.StreamEncoder(server)
+    data = encoder.encode([*thought, Finished(Finish("stop"))]) + encoder.close()
+    chunks = [json.loads(line.removeprefix("data: ")) for line in data.decode().split("\n\n") if "{" in line]
+    said = [delta for found in chunks for delta in [found["choices"][0]["delta"]] if delta and "role" not in delta]
+    assert said == [{key: "hm"}]
+    whole = dragoman.encode_response(Completion((Message("assistant", (Reasoning("hm"),)),), Finish("stop")), server)
+    assert whole.body["choices"][0]["message"][key] == "hm"
 
 
 def test_what_a_chat_stream_cannot_say_is_told() -> None:

@@ -12,14 +12,17 @@ from typing import Any
 from msgspec import structs
 
 from dragoman.codecs.arguments import read_arguments
+from dragoman.codecs.media import joined_base64
 from dragoman.errors import StreamError, TruncatedStream
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
+    Audio,
     Citation,
     Completion,
     Finish,
     Finished,
+    MediaDelta,
     Message,
     Metadata,
     PartDelta,
@@ -72,14 +75,14 @@ class Assembler:
 
 
 class Lane:
-    """The parts of one candidate: one running text at a time, any number of open calls."""
+    """The parts of one candidate: one running text at a time, any number of open calls (and sounds)."""
 
     def __init__(self, book: Assembler, candidate: int) -> None:
         self._book = book
         self._candidate = candidate
         self.flow_index = -1
         self.flow_kind: type[AnyPart] | None = None
-        self._calls: dict[int, None] = {}
+        self._open: dict[int, None] = {}
 
     def flow(self, prototype: Text | Reasoning | Refusal, text: str) -> None:
         """A fragment of running text; a change of kind ends the part before it."""
@@ -110,21 +113,35 @@ class Lane:
 
     def start_call(self, call: ToolCall) -> int:
         self.end_flow()
-        index = self._start(call)
-        self._calls[index] = None
+        return self._start_open(call)
+
+    def start_sound(self, sound: Audio) -> int:
+        """It goes on beside the running text, and ends with the answer."""
+        return self._start_open(sound)
+
+    def _start_open(self, part: AnyPart) -> int:
+        index = self._start(part)
+        self._open[index] = None
         return index
 
     def delta(self, index: int, text: str) -> None:
         self._book.events.append(PartDelta(index, text))
 
-    def end_call(self, index: int, signature: Signature | None = None, *, incomplete: bool = False) -> None:
-        if index in self._calls:
-            del self._calls[index]
-            self._book.events.append(PartEnd(index, signature, incomplete))
+    def end_call(
+        self,
+        index: int,
+        signature: Signature | None = None,
+        *,
+        incomplete: bool = False,
+        metadata: Metadata | None = None,
+    ) -> None:
+        if index in self._open:
+            del self._open[index]
+            self._book.events.append(PartEnd(index, signature, incomplete, metadata))
 
     def end_all(self, *, incomplete: bool = False) -> None:
         self.end_flow(incomplete=incomplete)
-        for index in list(self._calls):
+        for index in list(self._open):
             self.end_call(index, incomplete=incomplete)
 
     def _start(self, part: AnyPart) -> int:
@@ -138,13 +155,14 @@ class Lane:
 class _Growing:
     """One part while its pieces come in."""
 
-    __slots__ = ("candidate", "citations", "end", "pieces", "prototype")
+    __slots__ = ("candidate", "citations", "data", "end", "pieces", "prototype")
 
     def __init__(self, start: PartStart) -> None:
         self.prototype = start.part
         self.candidate = start.candidate
         self.pieces: list[str] = []
         self.citations: list[Citation] = []
+        self.data: list[str] = []
         self.end: PartEnd | None = None
 
     def finished(self) -> AnyPart:
@@ -159,6 +177,11 @@ class _Growing:
                 changes["incomplete"] = True
         elif isinstance(part, Text | Reasoning | Refusal) and self.pieces:
             changes = {"text": part.text + text}
+        elif isinstance(part, Audio) and (self.pieces or self.data):
+            changes = {
+                "transcript": (part.transcript or "") + text,
+                "data": joined_base64([part.data or "", *self.data]),
+            }
         if self.citations and isinstance(part, Text):
             changes["citations"] = (*part.citations, *self.citations)
         # A reasoning part without its end event loses its signature: the vendor would refuse it over cut text.
@@ -209,7 +232,9 @@ class Accumulator:
                 self._add_rare(event)
 
     def _add_rare(self, event: AnyEvent) -> None:
-        if isinstance(event, UsageUpdate):
+        if isinstance(event, MediaDelta):
+            self._parts[event.index].data.append(event.data)
+        elif isinstance(event, UsageUpdate):
             self._usage = event.usage
         elif isinstance(event, Finished):
             self._finished = event

@@ -53,8 +53,23 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xfb", "audio/mpeg"),
     (b"\xff\xf3", "audio/mpeg"),
     (b"\xff\xf2", "audio/mpeg"),
+    (b"fLaC", "audio/flac"),
+    (b"OggS", "audio/opus"),
+    (b"\xff\xf1", "audio/aac"),
+    (b"\xff\xf9", "audio/aac"),
 )
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+
+
+def joined_base64(pieces: list[str]) -> str:
+    """Pieces that were encoded each by itself as one; those that end within three bytes are encoded again."""
+    if not any("=" in piece or len(piece) % 4 for piece in pieces[:-1]):
+        return "".join(pieces)
+    try:
+        whole = b"".join([binascii.a2b_base64(piece) for piece in pieces])
+    except (ValueError, UnicodeError):
+        return "".join(pieces)
+    return binascii.b2a_base64(whole, newline=False).decode()
 
 
 def sniffed_type(data: str) -> str | None:

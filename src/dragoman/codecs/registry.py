@@ -92,6 +92,12 @@ def _entry(name: str) -> tuple[str, str]:
     return entry
 
 
+def variation(name: str) -> dict[str, Profile]:
+    """What an encoder has to be told for a format that is another's with a profile of its own."""
+    folder, profile_name = _entry(name)
+    return {} if profile_name == "PROFILE" else {"profile": getattr(_module(folder, "profile"), profile_name)}
+
+
 @cache
 def codec(name: str) -> Codec:
     """The codec of a format."""
@@ -107,8 +113,9 @@ def codec(name: str) -> Codec:
         plain_request.encode,
         plain_response.encode,
     )
-    if profile_name != "PROFILE":
-        encoders = [partial(encode, profile=profile) for encode in encoders]
+    told = variation(name)
+    if told:
+        encoders = [partial(encode, **told) for encode in encoders]
     encode_request, encode_response, encode_plain_request, encode_plain_response = encoders
     return Codec(
         name,

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments
 from dragoman.codecs.block_parts import Carriers
 from dragoman.codecs.reading import WireValue
+from dragoman.codecs.transcripts import transcribed, unspoken
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -23,6 +24,7 @@ from dragoman.ir import (
     Completion,
     Failure,
     Finished,
+    MediaDelta,
     Message,
     PartDelta,
     PartEnd,
@@ -192,7 +194,7 @@ class SequentialEncoder(ABC):
         if event.candidate:
             self._log.drop(event.part, "", "a further candidate", "one answer is streamed")
             return out
-        part = self._parts[event.index] = Outgoing(event.index, event.part)
+        part = self._parts[event.index] = Outgoing(event.index, transcribed(event.part, self._log))
         self._queue.append(part)
         return out + self._open(part) if len(self._queue) == 1 else out
 
@@ -341,6 +343,7 @@ class SequentialEncoder(ABC):
 _HANDLERS: dict[type[AnyEvent], Callable[[SequentialEncoder, Any], list[bytes]]] = {
     StreamStart: SequentialEncoder._on_start,  # noqa: SLF001
     PartStart: SequentialEncoder._on_part_start,  # noqa: SLF001
+    MediaDelta: unspoken,
     PartEnd: SequentialEncoder._on_part_end,  # noqa: SLF001
     UsageUpdate: SequentialEncoder._on_usage,  # noqa: SLF001
     Finished: SequentialEncoder._on_finished,  # noqa: SLF001

@@ -82,7 +82,7 @@ class _Timeline:
                 self._tell(Node("start", ", ".join(name for name in names if name), style="cyan"))
             elif isinstance(event, Finished):
                 self._finish(event)
-            else:
+            elif isinstance(event, StreamFailed):
                 self._fail(event)
 
     def _tell(self, node: Node, group: _Group | None = None) -> None:

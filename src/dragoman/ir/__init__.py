@@ -4,6 +4,7 @@ from dragoman.ir.completions import Completion, Failure, FailureKind, Finish, Fi
 from dragoman.ir.events import (
     AnyEvent,
     Finished,
+    MediaDelta,
     PartDelta,
     PartEnd,
     PartStart,
@@ -65,6 +66,7 @@ __all__ = [
     "Finished",
     "Image",
     "Media",
+    "MediaDelta",
     "Message",
     "Metadata",
     "Opaque",

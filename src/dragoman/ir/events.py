@@ -1,6 +1,7 @@
 """Stream events: the same answer, told piece by piece.
 
-`StreamStart`, then for each part `PartStart`, its `PartDelta`s and `PartEnd`; `UsageUpdate` whenever counts are known
+`StreamStart`, then for each part `PartStart`, its `PartDelta`s and `PartEnd` (sound also has `MediaDelta`s, its
+`PartDelta`s are the transcript); `UsageUpdate` whenever counts are known
 (the last one counts, nothing is summed); at the end exactly one of `Finished` and `StreamFailed`. Parts may overlap:
 the fragments of parallel calls interleave on some wires, and the index tells which is which.
 """
@@ -36,11 +37,18 @@ class PartStart(Event, frozen=True, tag="part_start"):
 
 
 class PartDelta(Event, frozen=True, tag="part_delta"):
-    """More of a part: text, or argument text of a call, or a citation of the text."""
+    """More of a part: text, or argument text of a call, or a citation of the text, or the transcript of a sound."""
 
     index: int
     text: str = ""
     citation: Citation | None = None
+
+
+class MediaDelta(Event, frozen=True, tag="media_delta"):
+    """More of a sound: base64 that can be decoded by itself."""
+
+    index: int
+    data: str
 
 
 class PartEnd(Event, frozen=True, tag="part_end"):
@@ -78,4 +86,4 @@ class StreamFailed(Event, frozen=True, tag="stream_failed"):
     failure: Failure
 
 
-AnyEvent: TypeAlias = StreamStart | PartStart | PartDelta | PartEnd | UsageUpdate | Finished | StreamFailed
+AnyEvent: TypeAlias = StreamStart | PartStart | PartDelta | MediaDelta | PartEnd | UsageUpdate | Finished | StreamFailed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dragoman.ir import AnyPart, Completion, Message, Metadata, Request, Text, ToolCall, ToolResult
+from dragoman.ir import AnyPart, Audio, Completion, Message, Metadata, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import WITHIN, inner_extra
 from dragoman.ir.values import Value
@@ -32,6 +32,7 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     # What a candidate says of itself: how likely it was, and its finish reason once more in other words.
     Message: frozenset({"avgLogprobs", "finishMessage", "native_finish_reason", "score"}),
     ToolCall: frozenset({"index"}),
+    Audio: frozenset({"expires_at", "id"}),
 }
 """Keys of an answer that tell how it was made, and nothing of what it says. One list for all: servers that speak
 another's format copy its names, and no name here means two things."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -42,6 +42,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    Request,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -51,6 +52,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import call_block_held, result_block_held
+from dragoman.ir.requests import schema_held
 from dragoman.ir.values import encode_json, parse_json
 
 _block_head = msgspec.json.Decoder(BlockHead).decode
@@ -220,6 +222,14 @@ def decode_part(wire: Wire) -> AnyPart:
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+
+def _documents(request: Request) -> Iterator[Document]:
+    for message in request.messages:
+        for part in message.parts:
+            inner = part.parts if isinstance(part, ToolResult) else (part,)
+            yield from (piece for piece in inner if isinstance(piece, Document))
+
+
 _IMAGE_TYPES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 _PDF = "application/pdf"
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
@@ -232,6 +242,8 @@ class PartEncoder(BlockEncoder):
     needs_old_version = False
     """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
     _marks: CacheMarks | None = None
+    _citing: bool | None = None
+    """Whether any document of the request is to be cited; None until the first one is met."""
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature travels before it."""
@@ -304,7 +316,8 @@ class PartEncoder(BlockEncoder):
                 return []
             if isinstance(source, ImageBlock):
                 return [source]
-        switch: Any = UNSET if part.cite is None else CitationsSwitch(part.cite)
+        cite = part.cite if self._native or self._request is None else self._cites(part, self._request)
+        switch: Any = UNSET if cite is None else CitationsSwitch(cite)
         if "~citations" in notes:
             switch = CitationsSwitch()
         inner = inner_extra(notes, "citations")
@@ -316,6 +329,21 @@ class PartEncoder(BlockEncoder):
             self.mark(part),
         )
         return [_respliced(block, notes)]
+
+    def _cites(self, part: Document, request: Request) -> bool | None:
+        """«Citations must be enabled on all or none of the documents», and on none where the answer has a format."""
+        if self._citing is None:
+            self._citing = any(document.cite for document in _documents(request))
+        if not self._citing:
+            return part.cite
+        if request.output is not None and schema_held(request.output) is not None:
+            if part.cite:
+                self._log.drop(part, "cite", "citations", "this API cites nothing in an answer with a format")
+            return None
+        if not part.cite:
+            why = "this API cites all documents or none, and others are to be cited"
+            self._log.invent(part, "cite", "citations of this document", why)
+        return True
 
     def _document_source(self, part: Document) -> WireValue:
         """The source, or None; a document that is a picture becomes an image block."""

@@ -46,6 +46,8 @@ class Bundle(Struct, frozen=True, omit_defaults=True):
     signature: Signature | None = None
     last: bool = False
     """No part followed: the thought that shows the last piece carries it all."""
+    overtaken: tuple[Reasoning, ...] = ()
+    """Reasoning of a stream that ended only after later parts had been told: it stands wherever its text stands."""
 
 
 _decode_bundle = msgspec.json.Decoder(Bundle).decode
@@ -97,6 +99,17 @@ def unshow(parts: list[AnyPart], carried: Sequence[Reasoning]) -> list[Reasoning
             reasoning = structs.replace(reasoning, metadata=metadata)  # noqa: PLW2901
         kept.append(reasoning)
     return kept
+
+
+def put_back(parts: list[AnyPart], overtaken: Sequence[Reasoning]) -> None:
+    """Reasoning in the place of the plain thought that showed it; where there is none, at the end."""
+    for reasoning in overtaken:
+        for index, part in enumerate(parts):
+            if _is_plain_thought(part) and part.text == reasoning.text:  # type: ignore[union-attr]
+                parts[index] = reasoning
+                break
+        else:
+            parts.append(reasoning)
 
 
 def _is_plain_thought(part: AnyPart) -> bool:

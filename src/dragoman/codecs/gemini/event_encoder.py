@@ -25,6 +25,7 @@ from dragoman.ir import (
     Completion,
     Finish,
     Finished,
+    MediaDelta,
     PartDelta,
     PartEnd,
     PartStart,
@@ -83,6 +84,7 @@ class _Answer:
         """Parts that leave whole, in the order in which they began."""
         self.last: type[AnyPart] | None = None
         """Text or Reasoning, if such a part was the last to leave, and has no signature."""
+        self.overtaken: list[Reasoning] = []
         self.run: _Run | None = None
         self.cited: list[_Run] = []
         self.places = 0
@@ -99,11 +101,12 @@ class _Answer:
 class _Outgoing:
     """One part on its way out: the bytes around each of its pieces, if it flows."""
 
-    __slots__ = ("answer", "citations", "end", "flows", "head", "keeps", "pieces", "start", "tail")
+    __slots__ = ("answer", "citations", "data", "end", "flows", "head", "keeps", "pieces", "place", "start", "tail")
 
     def __init__(self, answer: _Answer, start: PartStart, pieces: list[str] | None) -> None:
         self.answer = answer
         self.start = start
+        self.place = answer.places
         self.flows = False
         self.head = b""
         self.tail = b""
@@ -111,6 +114,7 @@ class _Outgoing:
         self.pieces: list[str] = [] if pieces is None else pieces
         """What its deltas said. Citations count its bytes, and are sent last."""
         self.citations: list[Citation] = []
+        self.data: list[MediaDelta] = []
         self.end = PartEnd(start.index, incomplete=True)
 
     def said(self) -> Iterator[str]:
@@ -124,10 +128,11 @@ class _Outgoing:
 
     def whole(self, pieces: Sequence[str]) -> AnyPart:
         """The part with so much of its text."""
-        told: list[AnyEvent] = [structs.replace(self.start, candidate=0), self.end]
+        told: list[AnyEvent] = [structs.replace(self.start, candidate=0), *self.data]
         text = "".join(pieces)
         if text:
-            told.insert(1, PartDelta(self.start.index, text))
+            told.append(PartDelta(self.start.index, text))
+        told.append(self.end)
         return accumulate(told).messages[0].parts[0]
 
 
@@ -256,6 +261,9 @@ class EventEncoder:
         part.head, part.tail = answer.head + b'{"text":', b"}" + answer.tail
         return self._written(answer, answer.encoder.encode(Text(text)))
 
+    def _on_media(self, event: MediaDelta) -> None:
+        self._parts[event.index].data.append(event)
+
     def _on_part_end(self, event: PartEnd) -> None:
         part = self._parts.pop(event.index)
         part.end = event
@@ -281,15 +289,24 @@ class EventEncoder:
     def _end_reasoning(self, part: _Outgoing) -> None:
         answer = part.answer
         known: Any = part.whole(())
+        overtaken = self._is_overtaken(part)
         if part.has_said():
             answer.leave(Reasoning)
         if not carriers.is_native_thought(known):
-            whole: Any = part.whole(part.pieces)
-            answer.encoder.carried.append(carriers.carried_form(whole))
+            whole = carriers.carried_form(part.whole(part.pieces))  # type: ignore[arg-type]
+            (answer.overtaken if overtaken else answer.encoder.carried).append(whole)
         elif known.signature is not None and not part.end.incomplete:
             signed = Reasoning(self._called_back(part), known.signature, metadata=carriers.NATIVE_THOUGHT)
             self._write(answer, answer.encoder.encode(signed))
             answer.leave(None)
+
+    def _is_overtaken(self, part: _Outgoing) -> bool:
+        """Whether anything that began later has been told already."""
+        return part.answer.places != part.place or any(
+            later.answer is part.answer and later.flows and later.has_said()
+            for later in self._parts.values()
+            if later.start.index > part.start.index
+        )
 
     def _called_back(self, part: _Outgoing) -> str:
         """The last piece of a part, if it has not left yet: then its signature can stand beside it, where it was."""
@@ -340,8 +357,8 @@ class EventEncoder:
         answer = self._answer(number)
         self._settle(answer, all_of_them=True)
         parts: list[WireValue] = [EMPTY_TEXT]
-        if answer.encoder.carried:
-            bundle = Bundle(tuple(answer.encoder.carried), last=True)
+        if answer.encoder.carried or answer.overtaken:
+            bundle = Bundle(tuple(answer.encoder.carried), last=True, overtaken=tuple(answer.overtaken))
             parts = [structs.replace(EMPTY_THOUGHT, thought_signature=carriers.pack(bundle))]
         answer.leave(None)
         notes = (finish.metadata or {}).get(FAMILY, {}) if finish is not None else {}
@@ -388,6 +405,7 @@ def _unfinished(call: ToolCall) -> ToolCall:
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], None]] = {
     StreamStart: EventEncoder._on_start,  # noqa: SLF001
     PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    MediaDelta: EventEncoder._on_media,  # noqa: SLF001
     PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
     UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
     Finished: EventEncoder._on_finished,  # noqa: SLF001

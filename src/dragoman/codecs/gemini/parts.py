@@ -156,8 +156,10 @@ class PartDecoder:
         """Reasoning of another family, tucked into this part's signature by us when the client read it."""
         own = self._decode(structs.replace(wire, thought_signature=UNSET))
         if bundle.last:
-            self.parts.append(own)
-            self.parts.extend(carriers.unshow(self.parts, bundle.reasoning))
+            if bundle.reasoning:
+                self.parts.append(own)
+                self.parts.extend(carriers.unshow(self.parts, bundle.reasoning))
+            carriers.put_back(self.parts, bundle.overtaken)
             return
         self.parts.extend(carriers.unshow(self.parts, bundle.reasoning))
         if isinstance(own, Opaque):

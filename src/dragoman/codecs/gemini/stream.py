@@ -571,7 +571,9 @@ class PayloadDecoder:
             lane.flow(NATIVE, text)
             answer.length += len(text)
         if bundle is not None and bundle.last:
-            self._restore(answer, bundle.reasoning)
+            # Its text was told and has ended; what is left to tell of it is what its vendor wants back.
+            overtaken = [structs.replace(part, text="") for part in bundle.overtaken if part.signature is not None]
+            self._restore(answer, [*bundle.reasoning, *overtaken])
         elif signature is not None:
             if text or (bundle is not None and lane.flow_kind is Reasoning):
                 self._leave(answer, signature)

@@ -74,6 +74,9 @@ def gather(parts: Iterable[AnyPart], log: LossLog, *, text_first: bool = False, 
         elif isinstance(part, Refusal):
             log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
             held.texts.append(part.text)
+        elif isinstance(part, Audio) and part.transcript and not media:
+            log.degrade(part, "", "audio", "its transcript is sent: clients of this API take no media in an answer")
+            held.texts.append(part.transcript)
         elif isinstance(part, Media) and not media:
             # The vendor's own client fails on an answer that has any.
             log.drop(part, "", type(part).__name__.lower(), "clients of this API take no media in an answer")

@@ -37,6 +37,7 @@ from dragoman.codecs.ollama_chat.response import (
 from dragoman.codecs.ollama_chat.wire import DURATIONS, Call, Function
 from dragoman.codecs.reading import check_text, spliced
 from dragoman.codecs.templates import Ring, Templates
+from dragoman.codecs.transcripts import transcribed, unspoken
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -44,6 +45,7 @@ from dragoman.ir import (
     Completion,
     Failure,
     Finished,
+    MediaDelta,
     Message,
     PartDelta,
     PartEnd,
@@ -366,7 +368,7 @@ class EventEncoder:
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:
         self._on_start(StreamStart())
-        part = event.part
+        part = event.part if event.candidate else transcribed(event.part, self._log)
         outgoing = self._parts[event.index] = _Outgoing(part)
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")
@@ -499,6 +501,7 @@ class _Outgoing:
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
     StreamStart: EventEncoder._on_start,  # noqa: SLF001
     PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    MediaDelta: unspoken,
     PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
     UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
     Finished: EventEncoder._on_finished,  # noqa: SLF001

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
-from dragoman.codecs.openai_chat import carriers
+from dragoman.codecs.openai_chat import carriers, sound
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
 from dragoman.codecs.openai_chat.profile import (
     AUDIO_MODELS,
@@ -280,6 +280,7 @@ def decode_assistant(
         carriers.read_annotations(wire.annotations, parts, extra)
     if not plain:
         _decode_legacy_call(seed, parts, extra, names, unanswered)
+        sound.read_sound(parts, extra)
         carriers.restore_text_signatures(parts, extra)
     return Message("assistant", tuple(parts), name, {FAMILY: extra} if extra else None)
 
@@ -500,7 +501,7 @@ class MessageEncoder:
             if plain is not None:
                 return plain
         extra = (metadata or {}).get(FAMILY, {})
-        parts = message.parts
+        parts = tuple(self._sayable(part) for part in message.parts)
         texts: list[Text] = []
         calls: list[WireValue] = []
         refusals: list[str] = []
@@ -565,10 +566,11 @@ class MessageEncoder:
     ) -> WireValue:
         spelled = note({FAMILY: extra}, FAMILY, "~content")
         if spelled == "parts":
-            listed = [part for part in parts if not isinstance(part, ToolCall)]
+            listed = [part for part in parts if not isinstance(part, ToolCall) and not sound.is_spoken(part)]
             return [wire for part in listed if (wire := encode_part(part, self._log)) is not None]
         for part in others:
-            self._refuse_in_assistant(part)
+            if not self._speaks(part):
+                self._refuse_in_assistant(part)
         if texts:
             for part in texts:
                 self._report_text(part)
@@ -609,6 +611,9 @@ class MessageEncoder:
         for key, held in written.items():
             if MODELLED + key not in fields:
                 fields[key] = held
+        spoken = [part for part in parts if self._speaks(part)]
+        if spoken:
+            fields[sound.KEY] = self._encode_sound(*spoken)
         annotations = carriers.write_annotations(parts)
         if annotations:
             fields["annotations"] = Raw(encode_json(annotations))
@@ -620,6 +625,24 @@ class MessageEncoder:
         else:
             self._report_withheld(parts, plain=plain)
         return fields
+
+    def _speaks(self, part: AnyPart) -> bool:
+        """Clients get any sound; the API has its own, and finds it by its id."""
+        return sound.is_spoken(part) or (self._to_client and type(part) is Audio and part.data is not None)
+
+    def _sayable(self, part: AnyPart) -> AnyPart:
+        """To a provider, a sound that it did not make crosses as its transcript."""
+        if type(part) is not Audio or not part.transcript or self._speaks(part):
+            return part
+        self._log.degrade(part, "", "audio", "its transcript is sent: an assistant message holds text and calls only")
+        text = Text(part.transcript)
+        self._log.replaced(text, part)
+        return text
+
+    def _encode_sound(self, first: Any, *others: AnyPart) -> Raw:
+        for other in others:
+            self._log.drop(other, "", "further audio", "a message of this API holds one")
+        return sound.write_sound(first, self._log) if self._to_client or self._native else sound.handle_of(first)
 
     def _report_withheld(self, parts: tuple[AnyPart, ...], *, plain: bool) -> None:
         """To a provider: reasoning and signatures that were not spelled in this format stay behind (law 6)."""

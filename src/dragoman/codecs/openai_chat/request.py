@@ -330,6 +330,9 @@ def _locate_said(message: Message, part: AnyPart, field: str) -> str:
         return ".reasoning_details" if spelled is UNSET else f".{spelled}"
     if isinstance(part, Refusal):
         return ".refusal"
+    if isinstance(part, Audio):
+        own = (part.metadata or {}).get(FAMILY, {})
+        return f".audio.{field}" if field in {"data", "transcript", *own} else ".audio"
     if field == "signature":
         return ".extra_content" if "~raw:extra_content" in notes else ".reasoning_details"
     return ".annotations" if field.startswith("citations") else ".content"

@@ -21,8 +21,9 @@ from dragoman.codecs.assembly import REASONING, REFUSAL, TEXT, Assembler, Lane
 from dragoman.codecs.failures import tell_of_kind
 from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.openai_chat import carriers
+from dragoman.codecs.openai_chat import carriers, sound
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
+from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.response import decode_finish, encode_finish, encode_usage, usage_of
 from dragoman.codecs.openai_chat.wire import ReasoningDetail, UsageWire
 from dragoman.codecs.templates import Fragment, Templates
@@ -30,10 +31,12 @@ from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
+    Audio,
     Completion,
     Failure,
     Finish,
     Finished,
+    MediaDelta,
     Message,
     PartDelta,
     PartEnd,
@@ -75,6 +78,13 @@ class CallFragment(Struct, gc=False):
     extra_content: Raw | UnsetType = UNSET
 
 
+class SoundFragment(Struct, gc=False):
+    id: str | None = None
+    data: str | None = None
+    transcript: str | None = None
+    expires_at: int | None = None
+
+
 class PlainDelta(Struct, gc=False, forbid_unknown_fields=True):
     """What the specification knows. Most streams say no more, and are read with this alone."""
 
@@ -96,6 +106,7 @@ class VendorDelta(Struct, gc=False):
     function_call: FunctionFragment | None = None
     annotations: Raw | UnsetType = UNSET
     extra_content: Raw | UnsetType = UNSET
+    audio: SoundFragment | None = None
 
 
 D = TypeVar("D")
@@ -173,6 +184,8 @@ class PayloadDecoder:
         self._by_index: dict[tuple[int, int], _Call] = {}
         self._finishes: dict[int, str] = {}
         self._refused: set[int] = set()
+        self._sounds: dict[int, tuple[int, dict[str, Raw]]] = {}
+        """Of each candidate: the part that is its sound, and what is said of it beside data and transcript."""
         self._thought: list[str] = []
         self.texts: Mapping[int, list[str]] | None = None
         """Where somebody keeps what was said; otherwise this does, of reasoning that may come once more."""
@@ -292,6 +305,8 @@ class PayloadDecoder:
                 lane.flow(TEXT, content)
             else:
                 _content_list(lane, content)
+        if delta.audio is not None:
+            self._sound(lane, candidate, delta.audio)
         if delta.function_call is not None:
             self._fragment(lane, candidate, CallFragment(-1, function=delta.function_call))
         if delta.annotations is not UNSET:
@@ -328,6 +343,7 @@ class PayloadDecoder:
             return self._truncated()
         self._move("end")
         self._start_waiting_calls()
+        self._end_sounds()
         cut = {candidate for candidate, word in self._finishes.items() if word == "length"}
         for candidate, calls in self._calls.items():
             lane = self._book.lane(candidate)
@@ -400,6 +416,26 @@ class PayloadDecoder:
                 lane.end_flow(signature)
             else:
                 lane.whole(Text("", signature=signature))
+
+    # ── sound ──
+
+    def _sound(self, lane: Lane, candidate: int, fragment: SoundFragment) -> None:
+        if candidate not in self._sounds:
+            self._sounds[candidate] = lane.start_sound(Audio(sound.HEADERLESS, "", transcript="")), {}
+        index, notes = self._sounds[candidate]
+        if fragment.id is not None:
+            notes["id"] = Raw(encode_json(fragment.id))
+        if fragment.expires_at is not None:
+            notes["expires_at"] = Raw(encode_json(fragment.expires_at))
+        if fragment.transcript:
+            lane.delta(index, fragment.transcript)
+        if fragment.data:
+            self._book.events.append(MediaDelta(index, fragment.data))
+
+    def _end_sounds(self) -> None:
+        """Its id comes first and its time of expiry last; both are told at the end."""
+        for candidate, (index, notes) in self._sounds.items():
+            self._book.lane(candidate).end_call(index, metadata={sound.FAMILY: notes} if notes else None)
 
     # ── calls ──
 
@@ -528,14 +564,16 @@ def _content_list(lane: Lane, parts: list[dict[str, Any]]) -> None:
 class EventEncoder:
     """Events in, bytes out that a strict client of this format accepts."""
 
-    def __init__(self, log: LossLog, *, include_usage: bool = True) -> None:
+    def __init__(self, log: LossLog, *, include_usage: bool = True, profile: ChatProfile = PROFILE) -> None:
         self._log = log
+        self._reasoning_key = f'"{profile.reasoning_key}":'.encode()
         self._include_usage = include_usage
         self._head = b""
         self._tail = b'},"logprobs":null,"finish_reason":null}]' + self._usage_null() + b"}\n\n"
         self._started = False
         self._parts: dict[int, _Outgoing] = {}
         self._calls = 0
+        self._sounds = 0
         self._details = 0
         self._characters = 0  # of the texts that ended
         self.texts: Mapping[int, list[str]] | None = None
@@ -606,12 +644,14 @@ class EventEncoder:
             outgoing = self._parts[index] = _Outgoing(self._head + b'"refusal":', tail)
             return self._plain(outgoing, part.text)
         if isinstance(part, Reasoning):
-            outgoing = self._parts[index] = _Outgoing(self._head + b'"reasoning_content":', tail, reasoning=part)
+            outgoing = self._parts[index] = _Outgoing(self._head + self._reasoning_key, tail, reasoning=part)
             if self.texts is None:
                 outgoing.pieces = []
             return self._plain(outgoing, part.text) + self._reasoning_details(part, part.signature)
         if isinstance(part, ToolCall):
             return self._open_call(index, part)
+        if isinstance(part, Audio):
+            return self._open_sound(index, part)
         self._log.drop(part, "", type(part).__name__, "a chat stream carries text and calls only")
         self._parts[index] = _Outgoing(b"", b"")
         return []
@@ -639,6 +679,19 @@ class EventEncoder:
         if call.parsed or call.arguments_text:
             chunks.append(self.fragment(index, arguments_as_text(call)))
         return chunks
+
+    def _open_sound(self, index: int, part: Audio) -> list[bytes]:
+        """An answer has one sound; further ones go on with it."""
+        self._parts[index] = _Outgoing(self._head + b'"audio":{"transcript":', b"}" + self._tail)
+        fields: dict[str, Any] = {} if self._sounds else sound.opening_of(part)
+        self._sounds += 1
+        fields |= {key: said for key, said in (("data", part.data), ("transcript", part.transcript)) if said}
+        return [self._chunk(b'"audio":' + encode_json(fields))] if fields else []
+
+    def _on_media(self, event: MediaDelta) -> list[bytes]:
+        if not self._parts[event.index].head:
+            return []
+        return [self._chunk(b'"audio":' + encode_json({"data": event.data}))]
 
     def _on_part_end(self, event: PartEnd) -> list[bytes]:
         signed = self._signed_with(event)
@@ -724,6 +777,7 @@ class _Outgoing:
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
     StreamStart: EventEncoder._on_start,  # noqa: SLF001
     PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    MediaDelta: EventEncoder._on_media,  # noqa: SLF001
     PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
     UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
     Finished: EventEncoder._on_finished,  # noqa: SLF001

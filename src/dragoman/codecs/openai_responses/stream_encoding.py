@@ -32,12 +32,14 @@ from dragoman.codecs.openai_responses.response import (
 )
 from dragoman.codecs.openai_responses.server_items import encode_pair, is_outcome_of
 from dragoman.codecs.reading import WireValue
+from dragoman.codecs.transcripts import transcribed, unspoken
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
     Citation,
     Completion,
     Finished,
+    MediaDelta,
     Message,
     Opaque,
     PartDelta,
@@ -234,6 +236,7 @@ class EventEncoder:
         if event.candidate:
             self._log.drop(part, "", "a further candidate", "one answer is streamed")
             return out
+        part = transcribed(part, self._log)
         outgoing = self._parts[event.index] = _Outgoing(part)
         if self._pair is not None and not is_outcome_of(part, self._pair[0]):
             out += self._end_pair()
@@ -503,6 +506,7 @@ def _content(kind: str, text: str, annotations: list[WireValue]) -> dict[str, An
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
     StreamStart: EventEncoder._on_start,  # noqa: SLF001
     PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    MediaDelta: unspoken,
     PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
     UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
     Finished: EventEncoder._on_finished,  # noqa: SLF001

@@ -1,0 +1,78 @@
+"""The spoken answer of a model: `message.audio`, whole or (in a stream) piece by piece.
+
+In an answer it has data and transcript; in a history only the id by which the API finds it again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.codecs.ids import invent_id
+from dragoman.codecs.media import sniffed_type
+from dragoman.ir import AnyPart, Audio
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import encode_json
+from dragoman.losses import LossLog
+
+FAMILY = "openai"
+KEY = "audio"
+HEADERLESS = "audio/L16"
+"""pcm16 is the one format of this API that does not begin with a mark of its own, and the one it streams."""
+
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def read_sound(parts: list[AnyPart], extra: Extra) -> None:
+    """Sound with its transcript becomes a part; an id alone is a handle that only this API understands, and stays."""
+    held = extra.get(KEY)
+    if held is None or bytes(held)[:1] != b"{":
+        return
+    fields = _object(held)
+    data, transcript = _text(fields.pop("data", None)), _text(fields.pop("transcript", None))
+    if data is None or transcript is None or "id" not in fields:
+        return
+    del extra[KEY]
+    kind = sniffed_type(data) or HEADERLESS
+    parts.append(Audio(kind, data, transcript=transcript, metadata={FAMILY: fields}))
+
+
+def is_spoken(part: AnyPart) -> bool:
+    """Whether this is a sound that the model made, and not one that stands among the content."""
+    return type(part) is Audio and "id" in _own(part)
+
+
+def _text(held: Raw | None) -> str | None:
+    return msgspec.json.decode(held, type=str) if held is not None and bytes(held)[:1] == b'"' else None
+
+
+def write_sound(part: Audio, log: LossLog) -> Raw:
+    """For a client, or back to where it came from."""
+    own = _own(part)
+    if not own:
+        _report_foreign(part, log)
+        own = opening_of(part)
+    return Raw(encode_json({**own, "data": part.data, "transcript": part.transcript or ""}))
+
+
+def handle_of(part: Audio) -> Raw:
+    """How a history names a sound that this API made."""
+    return Raw(encode_json({"id": _own(part)["id"]}))
+
+
+def opening_of(part: Audio) -> dict[str, Any]:
+    """What is said of a sound that another API made."""
+    return _own(part) or {"id": f"audio_{invent_id(KEY, 0)}", "expires_at": 0}
+
+
+def _own(part: Audio) -> dict[str, Any]:
+    return dict((part.metadata or {}).get(FAMILY, {}))
+
+
+def _report_foreign(part: Audio, log: LossLog) -> None:
+    if part.media_type not in {None, sniffed_type(part.data or "") or HEADERLESS}:
+        why = "this API names none: its clients expect the one that they asked for"
+        log.degrade(part, "media_type", f"media type {part.media_type}", why)
+    log.note(part, "", "id of the audio", "audio of this API has one")

@@ -1,0 +1,21 @@
+"""Streams to clients that hear nothing: the transcript of a sound is told as text, the sound itself is not."""
+
+from __future__ import annotations
+
+from dragoman.ir import AnyPart, Audio, MediaDelta, Text
+from dragoman.losses import LossLog
+
+
+def transcribed(part: AnyPart, log: LossLog) -> AnyPart:
+    """A sound that is only beginning, as the text of which its transcript will be the fragments."""
+    if type(part) is not Audio or part.data:
+        return part
+    log.degrade(part, "", "audio", "its transcript is sent: a stream of this API carries no sound")
+    text = Text(part.transcript or "")
+    log.replaced(text, part)
+    return text
+
+
+def unspoken(_encoder: object, _event: MediaDelta) -> list[bytes]:
+    """That it is left out was told when the sound began."""
+    return []
