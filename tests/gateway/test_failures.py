@@ -296,6 +296,31 @@ def test_what_is_counted_and_told(gateway: RunningGateway) -> None:
         assert f"dragoman_{name}" in text
 
 
+@promise("gateway:log", "gateway:no-secrets")
+@pytest.mark.parametrize("streamed", [False, True])
+def test_bodies_are_logged_where_somebody_asks_for_them(dragoman_simulator: Simulator, *, streamed: bool) -> None:
+    picture = "QUJD" * 500
+    parts = [
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}},
+        {"type": "text", "text": "Say hello to Ada. " + "x" * 600},
+    ]
+    metadata = {"api_key": "a-secret-key"}
+    body = chat("p/claude-sonnet-5", metadata=metadata, messages=[{"role": "user", "content": parts}], stream=streamed)
+    text = "[log]\nbodies = true\nmax_body = 500\n" + provider("p", dragoman_simulator.url)
+    with routed(text) as gateway:
+        got = send(gateway.url, "/v1/chat/completions", body)
+        gateway.requests(1)
+        (line,) = [line for line in gateway.log.lines if line["event"] == "bodies"]
+    assert got.status == 200, got.body
+    assert line["id"] == got.headers["x-request-id"]
+    assert "data:image/png;base64,[2000 characters]" in line["request"]
+    assert "Say hello to Ada" in line["request"]
+    assert "bytes]" in line["request"][-20:], "cut, and said to be"
+    assert len(line["request"]) < 540
+    assert line["answer"]
+    assert "a-secret-key" not in json.dumps(line)
+
+
 @promise("gateway:losses")
 def test_losses_are_told_and_a_strict_route_refuses(dragoman_simulator: Simulator) -> None:
     text = (

@@ -15,6 +15,7 @@ from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import DecodeError, ProviderError
 from dragoman.gateway.access import Access, Denied, Visitor
 from dragoman.gateway.bodies import BadBody, plain_body
+from dragoman.gateway.bodylog import bodies_of
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.catalogue import ONE, SHAPES, Catalogue, Listed
 from dragoman.gateway.config import Config
@@ -131,6 +132,8 @@ class Gateway:
         self._measure(record)
         if record.held is not None:
             record.held.ended()
+            if self.config.log.bodies:
+                self.log.event("bodies", id=record.id, **bodies_of(record.held, self.config.log.max_body))
             record.held = None
         if record.operation in _COUNTED:
             self.metrics.add(record)

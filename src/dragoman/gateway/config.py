@@ -104,8 +104,16 @@ class Price(_Table, frozen=True, kw_only=True):
     cache_written: float | None = None
 
 
+class LogTable(_Table, frozen=True, kw_only=True):
+    bodies: bool = False
+    """What clients sent and got, too: whoever reads the log reads what people wrote."""
+    max_body: int = 16_384
+    """Characters of each."""
+
+
 class Config(_Table, frozen=True, kw_only=True):
     server: Server = Server()
+    log: LogTable = LogTable()
     providers: dict[str, ProviderTable] = {}
     routes: dict[str, RouteTable] = {}
     prices: dict[str, Price] = {}

@@ -19,6 +19,7 @@ from dragoman.drivers.connecting import Environment
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.gateway.access import Access
 from dragoman.gateway.app import Gateway
+from dragoman.gateway.bodylog import bodies_for
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.config import Config, ConfigError, read_config
 from dragoman.gateway.records import Log, Silence
@@ -132,6 +133,8 @@ async def serving(
     ledger.problem = lambda words: told.event("database_away", error=words)
     responses = Responses(ledger.store)
     capture = Capture() if config.page and front is not None else None
+    if capture is None and setting.config.log.bodies:
+        capture = bodies_for(config.max_requests)
     gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
     fronts = AsyncExitStack()
     application: Application = gateway

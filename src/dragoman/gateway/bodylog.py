@@ -1,0 +1,37 @@
+"""Bodies in the log, where somebody has asked for them: without keys, without what is no text, and not for long."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.gateway.capture import Capture, CaptureLimits, Held, without_keys
+
+_DATA_URL = re.compile(r"(data:[\w.+-]*/?[\w.+-]*(?:;[\w.=+-]+)*;base64,)([\w+/=-]*)")
+_LONG = re.compile(r'(?<=")[\w+/-]{256,}={0,2}(?=["\\]|$)')
+"""Pictures and documents that stand in a field of their own, and what vendors sign."""
+
+
+def bodies_for(most_requests: int) -> Capture:
+    """More is held than is written, so that a picture before the text does not use up its room."""
+    return Capture(CaptureLimits(requests=most_requests))
+
+
+def bodies_of(held: Held, most: int) -> dict[str, str]:
+    """What the client sent, and what it got; nothing of a request that had to make room for others."""
+    told: dict[str, str] = {}
+    if held.body is not None:
+        told["request"] = redacted(held.body.content, held.body.size, most)
+    sent = held.answer.content if held.answer is not None else b"".join(out for _, _, out in held.pieces)
+    if sent:
+        size = held.answer.size if held.answer is not None else len(sent) + held.unheld_bytes
+        told["answer"] = redacted(sent, size, most)
+    return told
+
+
+def redacted(content: bytes, size: int, most: int) -> str:
+    text = without_keys(content).decode("utf-8", "replace")
+    text = _DATA_URL.sub(lambda found: f"{found[1]}[{len(found[2])} characters]", text)
+    text = _LONG.sub(lambda found: f"[{len(found[0])} characters]", text)
+    if len(text) <= most and size <= len(content):
+        return text
+    return f"{text[:most]}… [of {size} bytes]"
