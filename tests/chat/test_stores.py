@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from dragoman.chat.stores import (
     ConversationStore,
     FileStore,
     SqliteStore,
+    SqlStore,
     UnknownConversation,
     default_folder,
     user_from,
@@ -31,6 +32,7 @@ from dragoman.chat.stores.opening import open_store
 from dragoman.drivers import Scripted
 from dragoman.errors import NotConfigured
 from tests.support.chats import asked, chat_of, model, said, talk, weather
+from tests.support.databases import Postgres
 from tests.support.promises import promise
 
 LEGACY = [
@@ -64,24 +66,42 @@ def conversation(name: str = "First", **more: Any) -> Conversation:
 Opener = Callable[[str], ConversationStore]
 
 
-POSTGRES = os.environ.get("DRAGOMAN_TEST_POSTGRES")
-"""A database to test with, such as postgresql://me@localhost/empty, where somebody has one."""
+STORES = ("files", "sqlite", "postgres")
 
 
-@pytest.fixture(params=["files", "sqlite", *(["postgres"] if POSTGRES else [])])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    """A store by user, twice the same for the same user."""
-    if request.param == "files":
-        return lambda user: FileStore(tmp_path, user)
+@pytest.fixture(scope="module")
+def shared_database(postgres_server: Postgres) -> str:
+    return postgres_server.fresh()
+
+
+@pytest.fixture(params=STORES)
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of an empty store, as `--store` takes it."""
     if request.param == "postgres":
-        return lambda user: open_store(POSTGRES, f"{tmp_path.name}/{user}")
-    return lambda user: SqliteStore(tmp_path / "chat.sqlite", user)
+        return str(request.getfixturevalue("shared_database"))
+    return str(tmp_path) if request.param == "files" else f"sqlite:{tmp_path / 'chat.sqlite'}"
+
+
+@pytest.fixture
+def opened(address: str, tmp_path: Path) -> Iterator[Opener]:
+    """A store by user, twice the same for the same user."""
+    stores: list[ConversationStore] = []
+
+    def opener(user: str) -> ConversationStore:
+        # A database is shared by the tests, a folder is not.
+        stores.append(open_store(address, user if not address.startswith("postgres") else f"{tmp_path.name}/{user}"))
+        return stores[-1]
+
+    yield opener
+    for store in stores:
+        if isinstance(store, SqlStore):
+            store.close()
 
 
 # ── every store ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@promise("chat:store", "chat:store-sql")
+@promise("chat:store", "chat:store-sql", "chat:store-postgres")
 def test_what_is_saved_is_loaded_again_with_its_times_and_revision(opened: Opener) -> None:
     saved = opened("me").save(conversation())
     loaded = opened("me").load("First")
@@ -92,7 +112,7 @@ def test_what_is_saved_is_loaded_again_with_its_times_and_revision(opened: Opene
     assert (again.created, again.revision) == (loaded.created, 2)
 
 
-@promise("chat:store", "chat:store-sql")
+@promise("chat:store", "chat:store-sql", "chat:store-postgres")
 def test_conversations_are_listed_renamed_and_deleted(opened: Opener) -> None:
     store = opened("me")
     store.save(conversation("First"))
@@ -113,14 +133,14 @@ def test_conversations_are_listed_renamed_and_deleted(opened: Opener) -> None:
             store.save(conversation(name))
 
 
-@promise("chat:store-users", "chat:store-sql")
+@promise("chat:store-users", "chat:store-sql", "chat:store-postgres")
 def test_users_do_not_see_each_other(opened: Opener) -> None:
     opened("ann").save(conversation())
     assert opened("../bob").list() == []
     assert len(opened("ann").list()) == 1
 
 
-@promise("chat:search", "chat:store-sql")
+@promise("chat:search", "chat:store-sql", "chat:store-postgres")
 def test_conversations_are_found_by_their_words(opened: Opener) -> None:
     store = opened("me")
     store.save(conversation("First"))
@@ -130,9 +150,62 @@ def test_conversations_are_found_by_their_words(opened: Opener) -> None:
     assert "東京" in row.excerpt
     assert store.search("天気 snow") == []
     assert store.search("") == []
+    odd = [{"type": "tool_call", "content": {"name": "find_it", "arguments": {"share": "100% ÉTÉ!"}}}]
+    store.save(conversation("Tools", entries=(Entry(role="gemini", content=odd),)))
+    assert [row.name for row in store.search("été! 100%")] == ["Tools"]
+    assert [row.name for row in store.search("findXit")] == []
 
 
-@promise("chat:two-writers", "chat:store-sql")
+@promise("chat:store", "chat:store-sql", "chat:store-postgres")
+def test_every_sign_survives(opened: Opener) -> None:
+    """Zeros, halves of surrogates and quotes: what models say is not chosen by us."""
+    odd = "nul \0, half \ud83d, 𝄞, quotes '\" and \\, 100%, ?"
+    entries = (Entry(role="user", content=[{"type": "text", "content": odd}], id="u"),)
+    opened("me").save(conversation("odd", entries=entries))
+    assert opened("me").load("odd").entries[0].text == odd
+    assert [row.name for row in opened("me").search("quotes")] == ["odd"]
+
+
+WRITER = """
+import sys
+from msgspec import structs
+from dragoman.chat.entries import Entry
+from dragoman.chat.stores import AlreadyThere, Changed
+from dragoman.chat.stores.opening import open_store
+address, user, name = sys.argv[1:]
+store = open_store(address, user)
+for number in range(12):
+    while True:
+        here = store.load("Shared")
+        text = [{"type": "text", "content": f"{name} {number}"}]
+        try:
+            store.save(structs.replace(here, entries=(*here.entries, Entry(role="user", content=text))))
+        except Changed:
+            continue
+        break
+"""
+
+
+@promise("chat:two-writers", "chat:store-postgres")
+def test_two_programs_write_the_same_conversation_and_nothing_is_lost(
+    opened: Opener, address: str, tmp_path: Path
+) -> None:
+    store = opened("me")
+    store.save(conversation("Shared", entries=()))
+    user = f"{tmp_path.name}/me" if address.startswith("postgres") else "me"
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+    command = [sys.executable, "-c", WRITER, address, user]
+    programs = [subprocess.Popen([*command, name], env=environment) for name in ("ann", "bob")]  # noqa: S603
+    assert [program.wait(60) for program in programs] == [0, 0]
+    loaded = store.load("Shared")
+    texts = [entry.text for entry in loaded.entries]
+    for name in ("ann", "bob"):
+        assert [text for text in texts if text.startswith(name)] == [f"{name} {number}" for number in range(12)]
+    assert loaded.revision == 25
+
+
+@promise("chat:two-writers", "chat:store-sql", "chat:store-postgres")
 def test_nobody_overwrites_what_he_has_not_seen(opened: Opener) -> None:
     ours, theirs = opened("me"), opened("me")
     mine = ours.save(conversation())
@@ -163,7 +236,13 @@ def test_names_become_files_without_collisions(tmp_path: Path) -> None:
         "a_b",
         "con",
         "x" * 300,
+        "x" * 301,
         "...a",
+        "_autosave",
+        "_autosave notes",
+        "draft",
+        file_stem("notes!"),  # the file of another name
+        "notes-2",
     ]
     store = FileStore(tmp_path)
     for number, name in enumerate(names):
@@ -173,6 +252,8 @@ def test_names_become_files_without_collisions(tmp_path: Path) -> None:
     assert len({name.lower() for name in files}) == len(names)
     assert all(len(name.encode()) < 120 and name.isascii() for name in files)
     assert file_stem("plain-name") == "plain-name"
+    assert {row.name for row in store.list()} == set(names)
+    assert FileStore(tmp_path, "Notes!").folder != FileStore(tmp_path, file_stem("Notes!")).folder
 
 
 @promise("chat:atomic")
@@ -258,6 +339,21 @@ def test_the_folder_and_the_user_come_from_the_environment(tmp_path: Path) -> No
     assert user_from({"CHAT_HISTORY_USER_ID": "ann"}) == "ann"
     assert isinstance(open_store(str(tmp_path)), FileStore)
     assert isinstance(open_store(f"sqlite:{tmp_path / 'c.sqlite'}"), SqliteStore)
+
+
+@promise("chat:store-postgres")
+def test_a_database_that_was_restarted_is_spoken_to_again(postgres_server: Postgres) -> None:
+    address = postgres_server.fresh()
+    store = open_store(address, "me")
+    store.save(conversation("before"))
+    postgres_server.stop()
+    with pytest.raises(NotConfigured, match="does not answer"):
+        store.list()
+    postgres_server.start()
+    store.save(conversation("after"))
+    assert {row.name for row in store.list()} == {"before", "after"}
+    assert isinstance(store, SqlStore)
+    store.close()
 
 
 @promise("chat:store-postgres")

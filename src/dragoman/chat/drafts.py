@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +18,7 @@ from msgspec import Struct, structs
 
 from dragoman.chat.answers import Tail
 from dragoman.chat.entries import Conversation, Entry, new_id, read_conversation, read_entries, stored
+from dragoman.chat.stores.earlier import DRAFT, read_document
 from dragoman.chat.stores.files import write_json
 from dragoman.chat.stores.locks import take_lock
 
@@ -72,9 +73,13 @@ def _locked_file(path: Path) -> IO[bytes]:
     return file
 
 
-def left_drafts(folder: Path) -> list[LeftDraft]:
-    """Drafts of programs that did not end well, the newest first. Those that cannot be read are passed over."""
-    found = [draft for path in (folder / ".drafts").glob("*.json") if (draft := _left(path)) is not None]
+def left_drafts(folder: Path, earlier: Sequence[Path] = ()) -> list[LeftDraft]:
+    """Drafts of programs that did not end well, the newest first. Those that cannot be read are passed over.
+
+    `earlier` are folders of the earlier program, which kept one draft per user and never offered it.
+    """
+    paths = [*(folder / ".drafts").glob("*.json"), *(one / DRAFT for one in (folder, *earlier))]
+    found = [draft for path in paths if (draft := _left(path)) is not None]
     return sorted(found, key=lambda draft: draft.updated, reverse=True)
 
 
@@ -87,7 +92,7 @@ def _left(path: Path) -> LeftDraft | None:
     if path.name.startswith(".") or _is_kept(path.with_suffix(".jsonl")):
         return None
     try:
-        conversation = read_conversation(json.loads(path.read_bytes()))
+        conversation = read_conversation(read_document(path))
         journal = list(_lines(path.with_suffix(".jsonl")))
         updated = path.stat().st_mtime
     except (OSError, ValueError, RecursionError):

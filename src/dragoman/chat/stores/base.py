@@ -12,11 +12,15 @@ from typing import Protocol
 from msgspec import Struct, structs
 
 from dragoman.chat.entries import Conversation, now
+from dragoman.chat.history import content_to_text
 
 DEFAULT_USER = "default"
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _LONGEST = 60
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
+_RESERVED = _DEVICES | {"_autosave"}  # the draft of the earlier program
+_SUMMED = re.compile(r"-[0-9a-f]{8}$")
+"""A name that ends like a sum gets one, too, or it could be taken for another's."""
 
 
 class UnknownConversation(LookupError):
@@ -92,7 +96,7 @@ def file_stem(name: str) -> str:
     ('notes', 'notes_-7cd90ee5', 'notes_-e2bd4c0b')
     """
     safe = _UNSAFE.sub("_", name.lower())[:_LONGEST].strip(".")
-    if safe == name and safe not in _DEVICES and not safe.startswith("draft"):
+    if safe == name and safe not in _RESERVED and _SUMMED.search(safe) is None:
         return safe
     return f"{safe or '_'}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
@@ -115,14 +119,19 @@ _AROUND = 40
 def found_in(conversation: Conversation, words: str) -> str | None:
     """A piece of text around the first of the words, if all are somewhere in it. Case does not matter."""
     wanted = words.casefold().split()
-    texts = [conversation.name, *(entry.text for entry in conversation.entries)]
-    whole = "\n".join(texts)
+    whole = searched_text(conversation)
     folded = whole.casefold()
     if not wanted or not all(word in folded for word in wanted):
         return None
     place = folded.find(wanted[0])
     piece = whole[max(0, place - _AROUND) : place + _AROUND]
     return " ".join(piece.split())
+
+
+def searched_text(conversation: Conversation) -> str:
+    """The name and all that was said, tools included: what was found once is found again."""
+    said = (content_to_text(entry.content, include_tool_data=True) for entry in conversation.entries)
+    return "\n".join([conversation.name, *said])
 
 
 def default_folder(environment: Mapping[str, str] | None = None) -> Path:

@@ -18,6 +18,7 @@ from msgspec import structs
 from dragoman.chat.entries import Conversation, Unreadable, read_conversation, stored
 from dragoman.chat.stores.base import (
     DEFAULT_USER,
+    AlreadyThere,
     StoredInfo,
     UnknownConversation,
     checked_name,
@@ -27,6 +28,7 @@ from dragoman.chat.stores.base import (
     info_of,
     next_version,
 )
+from dragoman.chat.stores.earlier import earlier_folders, is_draft, read_document
 from dragoman.chat.stores.locks import take_lock
 
 
@@ -34,10 +36,13 @@ class FileStore:
     """Conversations as files."""
 
     def __init__(self, folder: str | Path | None = None, user: str = DEFAULT_USER) -> None:
-        self.folder = (Path(folder) if folder is not None else default_folder()) / file_stem(user)
+        base = None if folder is None else Path(folder)
+        self.folder = (base or default_folder()) / file_stem(user)
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.earlier = tuple(one for one in earlier_folders(base, user) if not one.samefile(self.folder))
+        """Folders of the earlier program: read, and written to only to take something away."""
         # By file, with what tells that it has not changed: a list of a thousand conversations is read once.
-        self._read: dict[Path, tuple[int, int, Conversation]] = {}
+        self._read: dict[Path, tuple[int, int, Conversation | None]] = {}
 
     def list(self) -> Sequence[StoredInfo]:
         return _newest_first(info_of(one) for _, one in self._all())
@@ -50,24 +55,32 @@ class FileStore:
         with self._locked():
             path, old = self._lookup(named.name)
             written = next_version(named, old, replace=replace)
-            write_json(path, stored(written))
+            write_json(path if path.parent == self.folder else self._free(named.name), stored(written))
         return written
 
     def rename(self, name: str, new: str) -> Conversation:
+        target = checked_name(new)
         with self._locked():
             path, old = self._find(name)
-            target, there = self._lookup(checked_name(new))
-            if there is not None and there.id == old.id and target == path:
-                there = None
-            written = next_version(structs.replace(old, name=checked_name(new)), there, replace=False)
-            write_json(target, stored(written))
-            if target != path:
-                path.unlink()
+            there = self._lookup(target)[1]
+            if there is not None and there.name != old.name:
+                raise AlreadyThere(f"there is another conversation called {target!r}")
+            written = next_version(structs.replace(old, name=target), None, replace=False)
+            # Under its new name first: if something goes wrong between the two, it is there twice and not lost.
+            place = path if target == old.name else self._free(target)
+            write_json(place, stored(written))
+            self._remove(old.name, besides=place)
         return written
 
     def delete(self, name: str) -> None:
         with self._locked():
-            self._find(name)[0].unlink()
+            self._remove(self._find(name)[1].name)
+
+    def _remove(self, name: str, besides: Path | None = None) -> None:
+        """All files of that name: what was saved here, and what it came from."""
+        for path, found in list(self._files()):
+            if found.name == name and path != besides:
+                path.unlink()
 
     def search(self, words: str) -> Sequence[StoredInfo]:
         found = ((one, found_in(one, words)) for _, one in self._all())
@@ -90,17 +103,29 @@ class FileStore:
         for other, conversation in self._all():
             if conversation.name == name:
                 return other, conversation
-        if path.exists():  # a file that is not ours, or not readable, is not written over
-            path = next(free for n in range(2, 10_000) if not (free := path.with_stem(f"{path.stem}-{n}")).exists())
-        return path, None
+        return self._free(name), None
+
+    def _free(self, name: str) -> Path:
+        """Where it can be written: a file that is not ours, or not readable, is not written over."""
+        path = self.folder / f"{file_stem(name)}.json"
+        if not path.exists():
+            return path
+        return next(free for n in range(2, 10_000) if not (free := path.with_stem(f"{path.stem}-{n}")).exists())
 
     def _all(self) -> Iterator[tuple[Path, Conversation]]:
-        for path in sorted(self.folder.glob("*.json")):
-            if path.name.startswith((".", "_autosave")):
-                continue
-            found = self._conversation(path)
-            if found is not None:
+        """One file of every name: what was saved here stands before what it came from."""
+        seen: set[str] = set()
+        for path, found in self._files():
+            if found.name not in seen or path.parent == self.folder:
+                seen.add(found.name)
                 yield path, found
+
+    def _files(self) -> Iterator[tuple[Path, Conversation]]:
+        for folder in (self.folder, *self.earlier):
+            for path in sorted(folder.glob("*.json")):
+                found = None if path.name.startswith(".") else self._conversation(path)
+                if found is not None:
+                    yield path, found
 
     def _conversation(self, path: Path) -> Conversation | None:
         try:
@@ -108,7 +133,8 @@ class FileStore:
             known = self._read.get(path)
             if known is not None and known[:2] == (state.st_mtime_ns, state.st_size):
                 return known[2]
-            found = read_conversation(json.loads(path.read_bytes()), name=path.stem)
+            document = read_document(path)
+            found = None if is_draft(path, document) else read_conversation(document, name=path.stem)
         except (OSError, ValueError, RecursionError):  # Unreadable is a ValueError, and so is what is no JSON
             return None
         self._read[path] = (state.st_mtime_ns, state.st_size, found)
@@ -145,6 +171,6 @@ def write_json(path: Path, document: Any) -> None:
 def read_file(path: Path) -> Conversation:
     """A conversation from a file anywhere, of this program or of the earlier one."""
     try:
-        return read_conversation(json.loads(path.read_bytes()), name=path.stem)
+        return read_conversation(read_document(path), name=path.stem)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unreadable(f"{path} is no JSON: {error}") from None

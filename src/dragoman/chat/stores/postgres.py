@@ -10,25 +10,45 @@ from typing import Any
 from dragoman.chat.stores.base import DEFAULT_USER
 from dragoman.chat.stores.sql import SqlStore
 from dragoman.drivers.credentials import needed
+from dragoman.errors import NotConfigured
 
 _LOCK = 0x647261  # any number, the same for all of us: one writer at a time
 
 
 class Postgres:
-    """One connection. `dsn` is what libpq takes: postgresql://user@host/database."""
+    """One connection, made anew when the server has closed it. `dsn` is what libpq takes: postgresql://user@host/db."""
 
     def __init__(self, dsn: str) -> None:
         self._turn = RLock()
-        self._connection: Any = needed("psycopg", "postgres").connect(dsn, autocommit=True)
+        self._dsn = dsn
+        self._driver: Any = needed("psycopg", "postgres")
+        self._connection: Any = self._connected()
+
+    def _connected(self) -> Any:
+        try:
+            return self._driver.connect(self._dsn, autocommit=True)
+        except self._driver.OperationalError as error:
+            raise NotConfigured(f"the database does not answer: {error}", missing="postgres") from None
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._turn, self._connection.cursor() as cursor:
+        with self._turn, self._there().cursor() as cursor:
             cursor.execute(statement.replace("?", "%s"), tuple(values))
             return cursor.fetchall() if cursor.description is not None else []
 
+    def _there(self) -> Any:
+        """The connection, asked first whether it still is one, unless something has been begun on it."""
+        if self._connection.info.transaction_status == self._driver.pq.TransactionStatus.INTRANS:
+            return self._connection
+        try:
+            self._connection.execute("select 1")
+        except self._driver.OperationalError:
+            self._connection.close()
+            self._connection = self._connected()
+        return self._connection
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        with self._turn, self._connection.transaction():
+        with self._turn, self._there().transaction():
             self._connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
             yield
 

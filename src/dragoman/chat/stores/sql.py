@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol
 
+import msgspec
 from msgspec import structs
 
 from dragoman.chat.entries import Conversation, read_conversation, stored
@@ -25,12 +26,14 @@ from dragoman.chat.stores.base import (
     found_in,
     info_of,
     next_version,
+    searched_text,
 )
 
+# `info` is the row of a list, so that a list reads no documents; `folded` is what a search looks through.
 TABLES = (
     """create table if not exists conversations (
-        owner text not null, name text not null, updated text not null, document text not null,
-        primary key (owner, name)
+        owner text not null, name text not null, updated text not null, info text not null, folded text not null,
+        document text not null, primary key (owner, name)
     )""",
     "create index if not exists conversations_by_time on conversations (owner, updated)",
 )
@@ -61,7 +64,8 @@ class SqlStore:
                 database.rows(statement)
 
     def list(self) -> Sequence[StoredInfo]:
-        return [info_of(one) for one in self._all()]
+        statement = "select info from conversations where owner = ? order by updated desc, name desc"
+        return [msgspec.json.decode(info, type=StoredInfo) for (info,) in self._rows(statement)]
 
     def load(self, name: str) -> Conversation:
         found = self._lookup(" ".join(name.split()))
@@ -92,32 +96,60 @@ class SqlStore:
             self._remove(self.load(name).name)
 
     def search(self, words: str) -> Sequence[StoredInfo]:
-        found = ((one, found_in(one, words)) for one in self._all())
-        return [info_of(one, excerpt) for one, excerpt in found if excerpt is not None]
+        wanted = words.casefold().split()
+        if not wanted:
+            return []
+        tests = " ".join("and folded like ? escape '!'" for _ in wanted)
+        statement = f"select document from conversations where owner = ? {tests} order by updated desc, name desc"  # noqa: S608 - no values in it
+        found = [_read(document) for (document,) in self._rows(statement, *map(_pattern, wanted))]
+        return [info_of(one, found_in(one, words) or "") for one in found]
 
     def close(self) -> None:
         self._database.close()
 
-    def _all(self) -> Iterator[Conversation]:
-        statement = "select document from conversations where owner = ? order by updated desc, name desc"
-        for (document,) in self._database.rows(statement, (self._user,)):
-            yield read_conversation(json.loads(document))
+    def _rows(self, statement: str, *values: str) -> Sequence[tuple[Any, ...]]:
+        """Of this user."""
+        return self._database.rows(statement, (self._user, *values))
 
     def _lookup(self, name: str) -> Conversation | None:
-        statement = "select document from conversations where owner = ? and name = ?"
-        rows = self._database.rows(statement, (self._user, name))
-        return read_conversation(json.loads(rows[0][0])) if rows else None
+        rows = self._rows("select document from conversations where owner = ? and name = ?", name)
+        return _read(rows[0][0]) if rows else None
 
     def _write(self, conversation: Conversation) -> None:
-        document = json.dumps(stored(conversation), ensure_ascii=False)
-        self._database.rows(
-            "insert into conversations (owner, name, updated, document) values (?, ?, ?, ?) "
-            "on conflict (owner, name) do update set updated = excluded.updated, document = excluded.document",
-            (self._user, conversation.name, conversation.updated, document),
+        info = msgspec.json.encode(info_of(conversation)).decode()
+        self._rows(
+            "insert into conversations (owner, name, updated, info, folded, document) values (?, ?, ?, ?, ?, ?) "
+            "on conflict (owner, name) do update set updated = excluded.updated, info = excluded.info, "
+            "folded = excluded.folded, document = excluded.document",
+            conversation.name,
+            conversation.updated,
+            info,
+            _storable(searched_text(conversation).casefold()),
+            _document(conversation),
         )
 
     def _remove(self, name: str) -> None:
-        self._database.rows("delete from conversations where owner = ? and name = ?", (self._user, name))
+        self._rows("delete from conversations where owner = ? and name = ?", name)
+
+
+def _read(document: str) -> Conversation:
+    return read_conversation(json.loads(document))
+
+
+def _document(conversation: Conversation) -> str:
+    """Readable; where half a surrogate is in it, which databases do not take, escaped."""
+    told = stored(conversation)
+    text = json.dumps(told, ensure_ascii=False)
+    return text if _storable(text) == text else json.dumps(told)
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode().replace("\0", " ")
+
+
+def _pattern(word: str) -> str:
+    escaped = _storable(word).replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    return f"%{escaped}%"
 
 
 class Sqlite:

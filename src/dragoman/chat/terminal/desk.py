@@ -82,7 +82,7 @@ class Desk:
         self.service.change(name=stored.name, revision=stored.revision)
 
     def offer_drafts(self) -> None:
-        for left in left_drafts(self._folder):
+        for left in left_drafts(self._folder, getattr(self.store, "earlier", ())):
             if self._offer(left):
                 return
 
