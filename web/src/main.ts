@@ -38,12 +38,12 @@ function navigation(places: readonly Place[]): (shown: Place) => void {
 
 /** g and then a letter goes to a place; not while one is writing. */
 function chords(places: readonly Place[], router: Router): void {
-  let begun = 0;
+  let begun = -Infinity;
   document.addEventListener("keydown", (event) => {
     if (isTyping(event.target) || isOpen() || event.ctrlKey || event.metaKey || event.altKey) return;
     const place = places.find((one) => one.name.startsWith(event.key));
     if (event.timeStamp - begun < CHORD && place !== undefined) router.go(place.name);
-    begun = event.key === "g" ? event.timeStamp : 0;
+    begun = event.key === "g" ? event.timeStamp : -Infinity;
     if (event.key === "?") void shortcuts(places);
   });
 }

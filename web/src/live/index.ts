@@ -41,7 +41,7 @@ class Live implements Place {
   #source: EventSource | null = null;
   #opened: string | null = null;
   #isShown = false;
-  #chord = 0;
+  #chord = -Infinity;
 
   mount(root: HTMLElement): void {
     this.#root = root;
@@ -151,7 +151,7 @@ class Live implements Place {
     }
     if (isTyping(event.target)) return;
     const isName = event.timeStamp - this.#chord < CHORD;
-    this.#chord = event.key === "g" ? event.timeStamp : 0;
+    this.#chord = event.key === "g" ? event.timeStamp : -Infinity;
     const run = isName ? undefined : this.#commands(event)[event.key];
     if (run === undefined) return;
     event.preventDefault();

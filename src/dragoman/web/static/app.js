@@ -1435,7 +1435,7 @@ var Live = class {
 	#source = null;
 	#opened = null;
 	#isShown = false;
-	#chord = 0;
+	#chord = -Infinity;
 	mount(root) {
 		this.#root = root;
 		this.#filter.addEventListener("input", () => {
@@ -1533,7 +1533,7 @@ var Live = class {
 		}
 		if (isTyping(event.target)) return;
 		const isName = event.timeStamp - this.#chord < CHORD$1;
-		this.#chord = event.key === "g" ? event.timeStamp : 0;
+		this.#chord = event.key === "g" ? event.timeStamp : -Infinity;
 		const run = isName ? void 0 : this.#commands(event)[event.key];
 		if (run === void 0) return;
 		event.preventDefault();
@@ -2169,12 +2169,12 @@ function navigation(places) {
 }
 /** g and then a letter goes to a place; not while one is writing. */
 function chords(places, router) {
-	let begun = 0;
+	let begun = -Infinity;
 	document.addEventListener("keydown", (event) => {
 		if (isTyping(event.target) || isOpen() || event.ctrlKey || event.metaKey || event.altKey) return;
 		const place = places.find((one) => one.name.startsWith(event.key));
 		if (event.timeStamp - begun < CHORD && place !== void 0) router.go(place.name);
-		begun = event.key === "g" ? event.timeStamp : 0;
+		begun = event.key === "g" ? event.timeStamp : -Infinity;
 		if (event.key === "?") shortcuts(places);
 	});
 }

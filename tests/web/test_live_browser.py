@@ -1,0 +1,325 @@
+"""The live page and the playground in a real browser."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.support.browser import Page, browser, chromium, tab
+from tests.support.promises import promise
+from tests.web.upstream import GEMINI, GEMINI_PATH, MESSAGES, Upstream, page_and_upstream
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine")
+PICTURES = os.environ.get("DRAGOMAN_SCREENSHOTS")
+"""A folder to put pictures into, for people to look at, and for the documentation."""
+ROWS = "document.querySelectorAll('.request').length"
+WATCHING = "document.querySelector('.live .nothing h2') || document.querySelector('.request')"
+HARMFUL = "<img src=x onerror='window.harmed=1'><script>window.harmed=1</script>"
+
+
+class Stage:
+    """A page of the gateway in a tab, and somebody who asks the gateway."""
+
+    def __init__(self, page: Page, url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
+        self.page = page
+        self.url = url
+        self.upstream = upstream
+        self._client = client
+
+    async def post(self, path: str, body: object) -> None:
+        async with self._client.post(f"{self.url}{path}", json=body, headers={"x-api-key": "any"}) as answer:
+            await answer.read()
+
+    async def key(self, key: str, **more: Any) -> None:
+        text = key if len(key) == 1 else ""
+        await self.page.press(key, ord(key[0].upper()) if text else _CODES[key], text=text, **more)
+
+    async def text(self, selector: str) -> str:
+        return str(await self.page.js(f"document.querySelector({json.dumps(selector)}).textContent"))
+
+    async def click(self, selector: str, words: str = "") -> None:
+        found = (
+            f"[...document.querySelectorAll({json.dumps(selector)})].find((one) => one.textContent.includes('{words}'))"
+        )
+        await self.page.until(found)
+        await self.page.js(f"{found}.click()")
+
+    async def picture(self, name: str) -> None:
+        if PICTURES is None:
+            return
+        for theme, suffix in (("light", ""), ("dark", "-dark")):
+            await self.page.command(
+                "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}]
+            )
+            await asyncio.sleep(0.2)
+            await self.page.screenshot(Path(PICTURES) / f"{name}{suffix}.png")
+
+
+_CODES = {"Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowLeft": 37}
+Work = Callable[[Stage], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with browser() as found:
+        yield found
+
+
+def on_stage(address: str, work: Work, place: str = "live") -> None:
+    async def run() -> None:
+        async with (
+            asyncio.timeout(60),
+            page_and_upstream() as (running, upstream),
+            aiohttp.ClientSession() as client,
+            tab(address) as page,
+        ):
+            await page.command("Page.navigate", url=f"{running.url}/#/{place}")
+            await page.until(WATCHING if place == "live" else "document.querySelector('.choice')")
+            await work(Stage(page, running.url, client, upstream))
+            assert [one for one in page.problems if "422" not in one] == []
+            assert await page.js("window.harmed === undefined")
+
+    asyncio.run(run())
+
+
+# ── live ──
+
+
+@promise("gateway:page-feed", "gateway:page-views", "gateway:page-losses")
+def test_requests_appear_as_they_happen_and_one_opens_as_four_views(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        assert "Nothing has been asked yet" in await stage.text(".nothing")
+        await stage.picture("live-empty")
+        await stage.post("/v1/messages", MESSAGES)
+        await page.until(f"{ROWS} === 1")
+        await stage.post(GEMINI_PATH, GEMINI)
+        await page.until(f"{ROWS} === 2 && !document.querySelector('.status.busy')")
+        newest = await page.js(
+            "document.querySelector('.request[aria-posinset=\"1\"]').getAttribute('aria-label').replace(/^.*?, /, '')"
+        )
+        assert newest.startswith("status 200, stub/large, from Gemini, to OpenAI Chat, ")
+        assert newest.endswith(" lost")
+        await stage.click(".request", "Anthropic Messages")
+        await page.until("document.querySelectorAll('.panes .pane').length === 4")
+        titles = "[...document.querySelectorAll('.panes h3')].map((one) => one.textContent)"
+        assert await page.js(titles) == ["Client said", "Intermediate format", "Upstream was told", "Losses"]
+        panes = await page.js("[...document.querySelectorAll('.panes .pane')].map((one) => one.textContent)")
+        assert '"system": "Be brief."' in panes[0]
+        assert '"role": "system"' in panes[1]
+        assert '"role": "system"' in panes[2]
+        assert "$.top_k" in panes[3]
+        lefts = "[...document.querySelectorAll('.panes .pane')].map((one) => one.getBoundingClientRect().left)"
+        assert await page.js(lefts) == sorted(await page.js(lefts))
+        await stage.click(".loss", "$.top_k")
+        assert await stage.text(".pane .marked") == '"top_k": 5'
+        await stage.picture("live-request")
+        await stage.click("[role=tab]", "Answer")
+        assert await page.js(titles) == ["Upstream answered", "Intermediate format", "Client got", "Losses"]
+        assert "Hello from the upstream." in await stage.text(".panes .pane:nth-child(3)")
+
+    on_stage(address, work)
+
+
+@promise("gateway:page-timeline")
+def test_a_stream_is_shown_while_it_flows_and_as_a_timeline(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page, upstream = stage.page, stage.upstream
+        upstream.pause, upstream.words = 0.03, " ".join(f"word{number}" for number in range(12))
+        upstream.may_end.clear()
+        asking = asyncio.ensure_future(stage.post("/v1/messages", {**MESSAGES, "stream": True}))
+        await page.until("document.querySelector('.status.busy')?.textContent === 'answering'")
+        upstream.may_end.set()
+        await asking
+        await page.until("document.querySelector('.status.good')")
+        await stage.click(".request")
+        await stage.click("[role=tab]", "Stream")
+        await page.until("document.querySelectorAll('.chart .came').length >= 12")
+        assert (await stage.text(".timeline .about")).startswith("piece 1 of ")
+        assert "word0" in await stage.text(".sides .pane:first-child")
+        await page.js("document.querySelector('.chart').focus()")
+        for _ in range(3):
+            await stage.key("ArrowRight")
+        assert (await stage.text(".timeline .about")).startswith("piece 4 of ")
+        said = await page.js("document.querySelector('.chart').getAttribute('aria-valuetext')")
+        assert "came" in said
+        assert "content_block_delta" in await stage.text(".sides .pane:last-child")
+        await stage.picture("live-stream")
+
+    on_stage(address, work)
+
+
+@promise("gateway:page-inert")
+def test_what_models_and_clients_say_is_text(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        stage.upstream.words = HARMFUL
+        asked = {
+            **MESSAGES,
+            "system": HARMFUL,
+            "metadata": {"user_id": HARMFUL},
+            "messages": [{"role": "user", "content": HARMFUL}],
+        }
+        await stage.post("/v1/messages", asked)
+        await stage.post("/v1/messages", {**asked, "model": f"stub/{HARMFUL}"})
+        await page.until(f"{ROWS} === 2 && document.querySelector('.status.good')")
+        await stage.click(".request", "stub/large")
+        await page.until("document.querySelector('.panes')")
+        await stage.click("[role=tab]", "Answer")
+        await page.until("document.querySelector('.panes').textContent.includes('onerror')")
+        await stage.key("o")
+        await page.until("document.querySelector('.playground .json')?.textContent.includes('onerror')")
+        assert await page.js("document.querySelectorAll('#place img, #place script').length") == 0
+
+    on_stage(address, work)
+
+
+@promise("gateway:page-keyboard")
+def test_the_keyboard_does_everything(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        for number in range(3):
+            await stage.post("/v1/messages", {**MESSAGES, "model": f"stub/model-{number}"})
+        await page.until(f"{ROWS} === 3 && !document.querySelector('.status.busy')")
+        chosen = "document.querySelector('.request[aria-selected=true]')?.textContent ?? ''"
+        await stage.key("j")
+        await page.until(f"({chosen}).includes('model-2')")
+        await stage.key("j")
+        await page.until(f"({chosen}).includes('model-1')")
+        await stage.key("Enter")
+        await page.until("document.querySelector('.detail-head')?.textContent.includes('model-1')")
+        await stage.key("k")
+        await page.until("document.querySelector('.detail-head')?.textContent.includes('model-2')")
+        await stage.key("2")
+        await page.until("document.querySelector('[role=tab][aria-selected=true]').textContent === 'Answer'")
+        await stage.key("Escape")
+        await page.until("!document.querySelector('.live.opened')")
+        await stage.key("/")
+        await page.command("Input.insertText", text="model-0 messages")
+        await page.until(f"{ROWS} === 1")
+        await stage.key("Escape")
+        await stage.key("p")
+        await page.until("document.querySelector('.pause').getAttribute('aria-pressed') === 'true'")
+        await stage.post("/v1/messages", {**MESSAGES, "model": "stub/model-0-again"})
+        await page.until("document.querySelector('.pause').textContent === 'Go on (1 new)'")
+        assert await page.js(ROWS) == 1
+        await stage.key("p")
+        await page.until(f"{ROWS} === 2")
+        await stage.key("?")
+        await page.until("document.querySelector('dialog[open]')")
+        assert "Copy as curl" in await stage.text("dialog")
+        await stage.key("Escape")
+        await page.until("!document.querySelector('dialog[open]')")
+        await stage.key("g")
+        await stage.key("p")
+        await page.until("location.hash === '#/playground'")
+
+    on_stage(address, work)
+
+
+@promise("gateway:page-feed")
+def test_a_thousand_requests_scroll_as_ten_do(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        await asyncio.gather(*(stage.post("/v1/messages", {**MESSAGES, "model": f"stub/m{n}"}) for n in range(60)))
+        await page.until("document.querySelector('.counts').textContent === '60 requests'")
+        assert await page.js(ROWS) < 50
+        await page.js("document.querySelector('.rows').scrollTop = 1e6")
+        await page.until("document.querySelector('.request[aria-posinset=\"60\"]')")
+        last = await page.js("document.querySelector('.request[aria-posinset=\"60\"]').dataset.id")
+        await stage.post("/v1/messages", MESSAGES)
+        await page.until("document.querySelector('.counts').textContent === '61 requests'")
+        await page.until(f"document.querySelector('.request[aria-posinset=\"61\"]')?.dataset.id === '{last}'")
+
+    on_stage(address, work)
+
+
+@promise("gateway:page-views")
+def test_attempts_can_be_looked_at_one_by_one(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        await stage.post("/v1/messages", {**MESSAGES, "model": "smart"})
+        await stage.click(".request")
+        await page.until("document.querySelectorAll('.attempts li').length === 2")
+        assert "503 overloaded" in await stage.text(".attempts")
+        assert "/v1/chat" in await stage.text(".panes .pane:nth-child(3)")
+        await stage.click(".attempts button", "broken")
+        assert "/broken/chat" in await stage.text(".panes .pane:nth-child(3)")
+
+    on_stage(address, work)
+
+
+# ── playground ──
+
+
+@promise("gateway:playground", "gateway:page-losses")
+def test_the_playground_shows_a_body_in_every_format(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        names = await page.js("[...document.querySelectorAll('.choice')].map((one) => one.dataset.name)")
+        for name in ("in words", "intermediate format", "gemini", "bedrock-converse", "universal", "groq"):
+            assert name in names
+        await stage.click(".loss", "$.seed")
+        selected = "(({value, selectionStart, selectionEnd}) => value.slice(selectionStart, selectionEnd))"
+        assert await page.js(f"{selected}(document.querySelector('.given'))") == "7"
+        await stage.picture("playground")
+        for name in names:
+            await page.js(f"document.querySelector('.choice[data-name=\"{name}\"]').click()")
+            shown = await stage.text(".result")
+            assert "get_weather" in shown, name
+        await stage.click(".choice", "In words")
+        assert "2 calls" in await stage.text(".described")
+        await page.js("document.querySelector('[aria-label=Examples]').value = 3")
+        await page.js("document.querySelector('[aria-label=Examples]').dispatchEvent(new Event('change'))")
+        await page.until("document.querySelector('.told').textContent.startsWith('OpenAI Chat stream')")
+        await stage.click(".choice", "Anthropic Messages")
+        assert "content_block_start" in await stage.text(".result")
+
+    on_stage(address, work, "playground")
+
+
+@promise("gateway:playground", "gateway:page-keyboard")
+def test_mistakes_are_shown_where_they_are(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        await stage.key("e")
+        await page.js("document.querySelector('.given').select()")
+        await page.command("Input.insertText", text='{"model": "m", "messages": [{"role": "user"}]}')
+        await page.until("document.querySelector('.told.problem')")
+        assert (await stage.text(".told code")) == "$.messages[0]"
+        await stage.click(".told button")
+        assert await page.js("document.querySelector('.given').selectionStart") == 28
+        await page.js("document.querySelector('.given').select()")
+        await page.command("Input.insertText", text=json.dumps(MESSAGES))
+        await page.until("document.querySelector('.told b')?.textContent === 'Anthropic Messages request'")
+        await stage.key("Escape")
+        await stage.key("j")
+        await page.until("document.activeElement.matches('.choice[aria-selected=true]')")
+
+    on_stage(address, work, "playground")
+
+
+@promise("gateway:playground")
+def test_a_request_is_taken_to_the_playground_and_works_on_a_phone(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        await page.size(390, 844, phone=True)
+        await stage.post(GEMINI_PATH, GEMINI)
+        await page.until(f"{ROWS} === 1")
+        fits = "document.documentElement.scrollWidth <= innerWidth"
+        assert await page.js(fits)
+        await stage.picture("live-phone")
+        await stage.click(".request")
+        await page.until("document.querySelectorAll('.panes .pane').length === 4")
+        assert await page.js(fits)
+        await stage.click(".actions button", "Open in playground")
+        await page.until("document.querySelector('.told b')?.textContent === 'Gemini request'")
+        assert json.loads(await page.js("document.querySelector('.given').value")) == GEMINI
+        assert await page.js(fits)
+
+    on_stage(address, work)
