@@ -112,21 +112,26 @@ def test_keys_are_taken_out_of_headers_and_queries() -> None:
     assert hidden_query(f"alt=sse&key={KEY}&access_token=y&flag") == f"alt=sse&key={HIDDEN}&access_token={HIDDEN}&flag"
 
 
-BODIES: tuple[dict[str, Any], ...] = (
-    {"mcp_servers": [{"type": "url", "url": "https://x", "authorization_token": KEY}]},
-    {"tools": [{"type": "mcp", "server_url": "https://x", "authorization": KEY}]},
-    {"tools": [{"type": "mcp", "headers": {"Authorization": f"Bearer {KEY}", "x-tenant": "7"}}]},
-    {"data_sources": [{"parameters": {"authentication": {"type": "api_key", "api_key": KEY}}}]},
-    {"tools": [{"retrieval": {"externalApi": {"apiAuth": {"apiKeyConfig": {"apiKeyString": f'{KEY}"\\'}}}}}]},
+BODIES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("anthropic-messages", {"mcp_servers": [{"type": "url", "url": "https://x", "authorization_token": KEY}]}),
+    ("openai-responses", {"tools": [{"type": "mcp", "server_url": "https://x", "authorization": KEY}]}),
+    ("openai-responses", {"tools": [{"type": "mcp", "headers": {"Authorization": f"Bearer {KEY}", "x-tenant": "7"}}]}),
+    ("openai-chat", {"data_sources": [{"parameters": {"authentication": {"type": "api_key", "api_key": KEY}}}]}),
+    ("vertex", {"tools": [{"retrieval": {"externalApi": {"apiAuth": {"apiKeyConfig": {"apiKeyString": f'{KEY}"'}}}}}]}),
+    ("gemini", {"tools": [{"mcpServers": [{"streamableHttpTransport": {"headers": {"X-Api-Key": KEY}}}]}]}),
 )
 
 
 @promise("gateway:page-no-secrets")
-@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize(("format", "body"), BODIES)
 @pytest.mark.parametrize("indent", [None, 2])
-def test_keys_are_taken_out_of_bodies(body: dict[str, Any], indent: int | None) -> None:
+def test_keys_are_taken_out_of_bodies(format: str, body: dict[str, Any], indent: int | None) -> None:
     text = json.dumps({"model": "m", **body, "metadata": {"a": 1}}, indent=indent).encode()
-    hidden = without_keys(text)
+    record = Record(id="req_1", client=format, operation="generate", started=0.0)
+    held = Capture().begin(record, head())
+    held.asked(text)
+    assert held.body is not None
+    hidden = held.body.content
     assert KEY.encode() not in hidden
     assert HIDDEN.encode() in hidden
     assert json.loads(hidden)["metadata"] == {"a": 1}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -93,6 +93,7 @@ class Held:
         "phase",
         "pieces",
         "record",
+        "room",
         "size",
         "store",
         "unheld",
@@ -102,7 +103,7 @@ class Held:
     def __init__(self, store: Capture, record: Record, head: Head) -> None:
         self.store = store
         self.record = record
-        self.moment = time.time()
+        self.moment = time()
         self.method = head.method
         self.path = f"{head.path}?{hidden_query(head.query)}" if head.query else head.path
         self.headers = hidden_headers(head.headers)
@@ -116,6 +117,8 @@ class Held:
         self.unheld = 0
         self.unheld_bytes = 0
         self.size = 0
+        self.room = 2 * store.limits.body
+        """For the stream, which has two sides."""
         self.may_have_keys = True
         self.is_gone = False
 
@@ -123,9 +126,9 @@ class Held:
 
     def asked(self, body: bytes) -> None:
         """The body of a client that may ask."""
-        held = self.body = self._held(body, keyed=True)
-        # What is not in the question is not in what becomes of it: one search is enough.
-        self.may_have_keys = held.is_cut or held.content is not body
+        # What is not in the question is not in what becomes of it: one look is enough.
+        self.may_have_keys = may_have_keys(body, self.record.client)
+        self.body = self._held(body, keyed=self.may_have_keys)
         self.store.changed(self)
 
     def attempted(self, record: Record, prepared: Prepared) -> None:
@@ -176,13 +179,15 @@ class Held:
             self.pieces.clear()
 
     def piece(self, received: bytes, sent: bytes) -> None:
-        size = len(received) + (0 if sent is received else len(sent))
-        limits = self.store.limits
-        if self.is_gone or len(self.pieces) >= limits.pieces or self.size + size > 2 * limits.body:
+        """Called for every piece of every stream: as little as can be."""
+        size = len(received) if sent is received else len(received) + len(sent)
+        pieces = self.pieces
+        if size > self.room or len(pieces) >= self.store.limits.pieces:
             self.unheld += 1
             self.unheld_bytes += size
             return
-        self.pieces.append((self._now(), received, sent))
+        pieces.append((perf_counter() - self.record.started, received, sent))
+        self.room -= size
         self._grow(size + _HOUSING)
 
     def began_to_answer(self) -> None:
@@ -203,7 +208,7 @@ class Held:
     # ── holding ──
 
     def _now(self) -> float:
-        return time.perf_counter() - self.record.started
+        return perf_counter() - self.record.started
 
     def _held(self, content: bytes, *, keyed: bool = False) -> Body:
         most = 0 if self.is_gone else self.store.limits.body
@@ -223,6 +228,7 @@ class Held:
         """What it held is let go of."""
         self.is_gone = True
         self.size = 0
+        self.room = -1
         self.body = self.answer = None
         self.attempts.clear()
         self.pieces.clear()
@@ -234,7 +240,7 @@ class Heard(StreamTranslator):
     held: Held
 
     def feed(self, data: bytes) -> bytes:
-        out = super().feed(data)
+        out = StreamTranslator.feed(self, data)
         self.held.piece(data, out)
         return out
 
@@ -350,7 +356,22 @@ def _hidden_address(url: str) -> str:
     return f"{address}?{hidden_query(query)}" if mark else url
 
 
-# Where bodies have keys: those of servers that the provider asks on its own (MCP, search, data sources).
+# Where bodies have keys: beside servers that the provider asks on its own (MCP, search, data sources). Bodies have
+# megabytes, so only those that name such a place are searched.
+_GOOGLE = (b"mcpServers", b"mcp_servers", b"apiAuth", b"api_auth")
+_PLACES: Mapping[str, tuple[bytes, ...]] = {
+    "openai-chat": (b'"data_sources"',),
+    "openai-responses": (b'"mcp"',),
+    "anthropic-messages": (b'"mcp_servers"',),
+    "gemini": _GOOGLE,
+    "vertex": _GOOGLE,
+}
+
+
+def may_have_keys(body: bytes, format: str) -> bool:
+    return any(place in body for place in _PLACES.get(format, ()))
+
+
 _STRING = rb'"(?:[^"\\]|\\.)*"'
 _KEYED = re.compile(
     rb'"(?:(?:proxy-)?authorization(?:_?token)?|(?:x-)?(?:goog-)?api[_-]?key(?:_?string)?|access_?token'
