@@ -187,7 +187,7 @@ class Held:
             self.unheld_bytes += size
             return
         pieces.append((perf_counter() - self.record.started, received, sent))
-        self.room -= size
+        self.room -= size + _HOUSING
         self._grow(size + _HOUSING)
 
     def began_to_answer(self) -> None:
