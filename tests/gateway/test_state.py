@@ -274,6 +274,27 @@ def test_each_request_is_written_once_and_its_key_pays_once(addresses: Server) -
     finish(scenario())
 
 
+@promise("gateway:usage")
+@each_store
+def test_what_cannot_be_written_keeps_nobody_else_back(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses) as (ledger,):
+            await ledger.store.create(Grant(name="ada", digest="d1"))
+            odd = [entry("2", model="a\0b"), entry("3", target="\ud800"), entry("4", input=1 << 70)]
+            for one in (entry("1"), *odd, entry("5")):
+                ledger.add(one)
+            await ledger.flush()
+            await ledger.flush()
+            written = 5 - ledger.dropped
+            assert 2 <= written <= 3, "SQLite keeps a zero in a text, PostgreSQL does not"
+            assert await ledger.spent("ada") == written * 0.25
+            for id in ("a\0b", "\ud800"):
+                assert await ledger.store.kept(id, "ada") is None
+                assert not await ledger.store.forget(id, "ada")
+
+    finish(scenario())
+
+
 @promise("gateway:costs-exact")
 @each_shared
 def test_costs_that_many_write_at_once_add_up(addresses: Server) -> None:

@@ -17,6 +17,10 @@ class Unavailable(Exception):
     """The database cannot be reached, or does not answer in time."""
 
 
+class Unwritable(Unavailable):
+    """What this database will never take, however often it is tried: a text with a zero in it, a number too large."""
+
+
 class NameTaken(Exception):
     """Another key has that name."""
 
@@ -177,7 +181,7 @@ class Store(Protocol):
     async def spent(self, name: str) -> float: ...
 
     async def add(self, entries: Sequence[Entry]) -> None:
-        """All or none of them, with what their keys have spent; an id that is there already changes nothing."""
+        """Each together with what its key has spent; an id that is there already changes nothing."""
         ...
 
     async def usage(self, since: float = 0.0, by: Sequence[Group] = ("key", "model")) -> list[UsageRow]: ...

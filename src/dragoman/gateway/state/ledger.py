@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from dragoman.gateway.state.base import Entry, Grant, Meters, Store, Ticket, Timing, Unavailable
+from dragoman.gateway.state.base import Entry, Grant, Meters, Store, Ticket, Timing, Unavailable, Unwritable
 
 _REMEMBERED = 2.0
 """Seconds for which what was read of a key counts: so long may one that was revoked still be good."""
@@ -124,7 +124,19 @@ class Ledger:
                 batch = [self._waiting.popleft() for _ in range(min(left, _TOGETHER))]
                 left -= len(batch)
                 try:
-                    await self.store.add(batch)
+                    await self._write(batch)
                 except BaseException:  # perhaps written and perhaps not: each id counts once, so it is tried again
                     self._waiting.extendleft(reversed(batch))
                     raise
+
+    async def _write(self, batch: list[Entry]) -> None:
+        """One that the database will never take must not keep back the others."""
+        try:
+            await self.store.add(batch)
+        except Unwritable as error:
+            if len(batch) > 1:
+                for entry in batch:
+                    await self._write([entry])
+                return
+            self.dropped += 1
+            self.problem(f"{batch[0].id}: {error}")

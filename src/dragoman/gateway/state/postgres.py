@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from dragoman.drivers.credentials import needed
-from dragoman.gateway.state.base import Exceeded, Grant, Ticket, Timing, Unavailable
+from dragoman.gateway.state.base import Exceeded, Grant, Ticket, Timing, Unavailable, Unwritable
 from dragoman.gateway.state.sql import ENTRY, SCHEMA, Conflict, Row
 
 _SIZE = 8
@@ -122,8 +122,11 @@ class PostgresDatabase:
 
     async def add(self, entries: Sequence[Row]) -> None:
         async def work(connection: Any) -> None:
-            async with connection.transaction(), connection.cursor() as cursor:
-                await cursor.executemany(_ADD, entries)
+            if len(entries) == 1:
+                await connection.execute(_ADD, entries[0])
+                return
+            async with connection.cursor() as cursor:
+                await cursor.executemany(_ADD, entries)  # sent in one go
 
         await self._run(work)
 
@@ -141,6 +144,8 @@ class PostgresDatabase:
                         return await work(connection)
         except errors.errors.UniqueViolation as error:
             raise Conflict(str(error)) from error
+        except (errors.DataError, OverflowError, UnicodeError) as error:
+            raise Unwritable(f"PostgreSQL: {_reason(error)}") from error
         except (errors.Error, OSError, TimeoutError) as error:
             raise Unavailable(f"PostgreSQL: {_reason(error)}") from error
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from dragoman.gateway.state.base import Entry, Grant, Group, Kept, KeyRow, NameTaken, UsageRow
+from dragoman.gateway.state.base import Entry, Grant, Group, Kept, KeyRow, NameTaken, Unwritable, UsageRow
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -156,17 +156,24 @@ class SqlStore:
         )
 
     async def kept(self, id: str, owner: str) -> Kept | None:
-        rows = await self._database.rows(
-            "SELECT id, owner, previous, input, response FROM gateway_responses WHERE id = ? AND owner = ?", (id, owner)
+        rows = await self._found(
+            "SELECT id, owner, previous, input, response FROM gateway_responses WHERE id = ? AND owner = ?", id, owner
         )
         return Kept(*rows[0]) if rows else None
 
     async def chain(self, id: str, owner: str) -> list[Kept]:
-        return [Kept(*row[:5]) for row in await self._database.rows(_CHAIN, (id, owner))]
+        return [Kept(*row[:5]) for row in await self._found(_CHAIN, id, owner)]
 
     async def forget(self, id: str, owner: str) -> bool:
         gone = "DELETE FROM gateway_responses WHERE id = ? AND owner = ? RETURNING id"
-        return bool(await self._database.rows(gone, (id, owner)))
+        return bool(await self._found(gone, id, owner))
+
+    async def _found(self, statement: str, id: str, owner: str) -> list[Row]:
+        """An id comes from a client: what cannot be written was never kept."""
+        try:
+            return await self._database.rows(statement, (id, owner))
+        except Unwritable:
+            return []
 
 
 def _named(columns: str, row: Row) -> dict[str, Any]:

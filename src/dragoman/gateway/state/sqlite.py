@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from dragoman.gateway.state.base import Exceeded, Grant, Ticket, Timing, Unavailable
+from dragoman.gateway.state.base import Exceeded, Grant, Ticket, Timing, Unavailable, Unwritable
 from dragoman.gateway.state.sql import ENTRY, SCHEMA, Conflict, Row
 
 _PATIENCE = 5.0
@@ -108,6 +108,8 @@ def _problems() -> Iterator[None]:
         yield
     except sqlite3.IntegrityError as error:
         raise Conflict(str(error)) from error
+    except (sqlite3.DataError, OverflowError, UnicodeError) as error:
+        raise Unwritable(f"SQLite: {error}") from error
     except sqlite3.Error as error:  # somebody writes for very long, or the disk is full
         raise Unavailable(f"SQLite: {error}") from error
 
