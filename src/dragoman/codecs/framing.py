@@ -136,15 +136,16 @@ class ServerSentEvents(_Bounded):
     def feed(self, chunk: bytes) -> list[bytes]:
         cut = self._cut
         total = self.total + len(chunk)
-        if self.clean and chunk[cut:] == self._blank and chunk[:6] == b"data: " and total <= self.small:
+        clean = self.clean or (self._first and not self._pieces)
+        if clean and chunk[cut:] == self._blank and chunk[:6] == b"data: " and total <= self.small:
             # The usual case: events of one line each, and mostly one of them.
             payload = chunk[6:cut]
             if LF not in payload and CR not in payload and payload:
-                self.total = total
+                self.total, self.clean, self._first = total, True, False
                 return [payload]
             payloads = payload.split(self._blank + b"data: ")
             if not any(LF in one or CR in one or not one or one.isspace() for one in payloads):
-                self.total = total
+                self.total, self.clean, self._first = total, True, False
                 return payloads
         return super().feed(chunk)
 
@@ -341,6 +342,7 @@ class SniffedJson(ServerSentEvents):
 
     def __init__(self, limits: Limits, source: str) -> None:
         super().__init__(limits, source)
+        self._first = False  # a mark of the byte order is seen to here
         self._array: JsonArray | None = None
         self._sniffed = False
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from dragoman.gateway.http11 import HEAD_END, MAX_HEAD, BadRequest, Chunks, Head, parse_head
+from dragoman.gateway.receiving import Receiver, shared_room
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -146,6 +147,7 @@ class Server:
         self.closing = False
         self.date = b""
         self.loop = asyncio.get_running_loop()
+        self.room = shared_room(self.loop)
         self._ticking: asyncio.TimerHandle | None = None
         self._listening: list[asyncio.Server] = []
         self._tick()
@@ -181,10 +183,11 @@ class Server:
 _NEVER = float("inf")
 
 
-class Connection(asyncio.Protocol):
+class Connection(Receiver):
     """The bytes of one client."""
 
     def __init__(self, server: Server) -> None:
+        super().__init__(server.room)
         self.server = server
         self.paused = False
         self.due = _NEVER

@@ -20,6 +20,7 @@ from dragoman.drivers.deadlines import Deadlines
 from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Tls, failed, not_connected
 from dragoman.errors import ProviderError
 from dragoman.gateway.http11 import HEAD_END, MAX_HEAD, BadRequest, Chunks
+from dragoman.gateway.receiving import Receiver, shared_room
 
 IDLE_SECONDS = 25.0
 """Shorter than servers keep a connection that nobody uses."""
@@ -44,10 +45,11 @@ class Head:
         self.headers = headers
 
 
-class Line(asyncio.Protocol):
+class Line(Receiver):
     """One connection. It answers one request at a time."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, room: memoryview | None = None) -> None:
+        super().__init__(room)
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
@@ -249,10 +251,13 @@ class WireTransport:
         self._context: ssl.SSLContext | None = None
         self._idle: dict[tuple[str, int, bool], deque[Line]] = {}
         self._deadlines: Deadlines | None = None
+        self._room: memoryview | None = None
 
     async def send(self, request: HttpRequest, *, timeouts: Timeouts) -> WireResponse:
         loop = asyncio.get_running_loop()
-        deadlines = self._deadlines = self._deadlines or Deadlines(loop)
+        if self._deadlines is None:
+            self._deadlines, self._room = Deadlines(loop), shared_room(loop)
+        deadlines = self._deadlines
         started = loop.time()
         end = inf if timeouts.total is None else started + timeouts.total
         first = min(end, inf if timeouts.first_byte is None else started + timeouts.first_byte)
@@ -300,7 +305,7 @@ class WireTransport:
         limit = inf if timeouts.connect is None else started + timeouts.connect
         assert self._deadlines is not None  # noqa: S101 - made by send
         try:
-            connecting = loop.create_connection(lambda: Line(loop), host, port, ssl=context)
+            connecting = loop.create_connection(lambda: Line(loop, self._room), host, port, ssl=context)
             _, line = await self._deadlines.wait(connecting, min(limit, end))
         except TimeoutError:
             waited = loop.time() - started
