@@ -305,6 +305,7 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("draft", "What is not saved is kept as a draft, offered when its program is gone."),
     ("crash", "A program that is killed in mid-answer loses nothing that was shown."),
     ("export", "A conversation is exported as Markdown, JSON and every format."),
+    ("import", "What was exported is read again, from every format."),
     ("show-as", "An answer is shown in any wire format, with the losses."),
     # Tokens
     ("token-estimate", "Tokens are counted exactly where a tokenizer is there, else estimated, for any script."),

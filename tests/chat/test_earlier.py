@@ -8,9 +8,9 @@ import pytest
 
 from dragoman.chat.drafts import left_drafts
 from dragoman.chat.entries import read_entries
+from dragoman.chat.importing import read_file
 from dragoman.chat.stores import FileStore
 from dragoman.chat.stores.earlier import earlier_folders
-from dragoman.chat.stores.files import read_file
 from dragoman.chat.views import messages_of, visible
 from tests.support.promises import promise
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from msgspec import structs
 from dragoman.chat.drafts import Draft, discard, left_drafts
 from dragoman.chat.entries import SCHEMA_VERSION, Conversation, Entry, Unreadable, read_conversation, stored
 from dragoman.chat.exporting import export, kinds, show_as
+from dragoman.chat.importing import read_file
 from dragoman.chat.stores import (
     AlreadyThere,
     Changed,
@@ -27,8 +29,8 @@ from dragoman.chat.stores import (
     user_from,
 )
 from dragoman.chat.stores.base import file_stem
-from dragoman.chat.stores.files import read_file
 from dragoman.chat.stores.opening import open_store
+from dragoman.chat.views import messages_of, visible
 from dragoman.drivers import Scripted
 from dragoman.errors import NotConfigured
 from tests.support.chats import asked, chat_of, model, said, talk, weather
@@ -363,6 +365,42 @@ def test_postgres_is_an_extra_and_says_so(monkeypatch: pytest.MonkeyPatch) -> No
         open_store("postgresql://localhost/chat")
 
 
+@promise("chat:store", "chat:store-sql", "chat:gauge")
+@pytest.mark.parametrize("where", ["files", "sqlite"])
+def test_ten_thousand_entries_are_quick(where: str, tmp_path: Path) -> None:
+    """Limits are ten times what it takes here, because machines differ."""
+    call = {"name": "weather", "arguments": {"city": "Oslo"}}
+    turns: list[Any] = []
+    for number in range(2_500):
+        called = {**call, "tool_call_id": f"c{number}"}
+        result = {"type": "tool_result", "name": "weather", "content": "snow", "tool_call_id": f"c{number}"}
+        turns += [
+            {"role": "user", "content": f"@gemini question {number} 東京"},
+            {"role": "gemini", "content": [{"type": "tool_call", "content": called}]},
+            {"role": "tool", "content": [result]},
+            {"role": "gemini", "content": "It snows in the evening. " * 8},
+        ]
+    address = str(tmp_path) if where == "files" else f"sqlite:{tmp_path / 'chat.sqlite'}"
+    open_store(address).save(structs.replace(read_conversation(turns), name="long"))
+    store = open_store(address)
+    loaded, seconds = timed(lambda: store.load("long"))
+    assert len(loaded.entries) == 10_000
+    assert seconds < 5
+    rows, seconds = timed(store.list)
+    assert rows[0].entries == 10_000
+    assert seconds < 1
+    assert timed(lambda: store.search("question 2499 snows"))[1] < 5
+    service = chat_of(model("gemini", [], window=10_000_000), conversation=loaded)
+    assert timed(service.gauges)[1] < 4
+    if isinstance(store, SqlStore):
+        store.close()
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    began = time.perf_counter()
+    return work(), time.perf_counter() - began
+
+
 # ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -463,12 +501,29 @@ def test_markdown_tells_everything_in_order() -> None:
     assert "> **empty**" in text
 
 
-@promise("chat:export")
+@promise("chat:export", "chat:import")
 @pytest.mark.parametrize("kind", kinds()[1:])
-def test_every_format_can_be_exported_to(kind: str) -> None:
-    exported = export(read_conversation(LEGACY), kind, "gemini")
-    assert json.loads(exported.content)
+def test_every_format_is_exported_to_and_read_again(kind: str, tmp_path: Path) -> None:
+    """Words, calls and results, in their order, under the name that such models have here."""
+    whole = structs.replace(read_conversation(LEGACY), system_prompt="Be brief.")
+    exported = export(whole, kind, "gemini")
     assert exported.suffix == ".json"
+    path = tmp_path / f"exported{exported.suffix}"
+    path.write_text(exported.content, encoding="utf-8")
+    again = read_file(path)
+    assert again.system_prompt.startswith("Be brief.") or kind == "multi-llm-chat"  # a bare list of entries
+    name = next(iter(again.models))
+    seen = messages_of(visible(again.entries, name))
+    own = messages_of(visible(whole.entries, "gemini"))
+    if kind == "ollama-chat":  # where what is said around a call is one text
+        assert "".join(one.text for one in seen) == "".join(one.text for one in own)
+    else:
+        assert [one.text for one in seen if one.text] == [one.text for one in own if one.text]
+    (call,) = [one for message in seen for one in message.tool_calls]
+    (result,) = [one for message in seen for one in message.tool_results]
+    assert (call.name, call.arguments) == ("weather", {"city": "Tokyo"})
+    assert result.tool_call_id == call.id
+    assert "25°C" in str(result.value)
 
 
 @promise("chat:show-as")

@@ -14,10 +14,10 @@ from dragoman.agent.mcp import McpServers
 from dragoman.agent.permissions import Hook
 from dragoman.chat.demo import TOOLS, simulated_models
 from dragoman.chat.entries import Conversation, now
+from dragoman.chat.importing import read_file
 from dragoman.chat.participants import Participant, configured, participant
 from dragoman.chat.service import ChatService, Options
 from dragoman.chat.stores import ConversationStore, default_folder, user_from
-from dragoman.chat.stores.files import read_file
 from dragoman.chat.stores.opening import open_store
 from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, system_reason
 from dragoman.cli.running import APPROVALS, load_tools, mcp_servers

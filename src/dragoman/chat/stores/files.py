@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import structs
 
-from dragoman.chat.entries import Conversation, Unreadable, read_conversation, stored
+from dragoman.chat.entries import Conversation, read_conversation, stored
 from dragoman.chat.stores.base import (
     DEFAULT_USER,
     AlreadyThere,
@@ -166,11 +166,3 @@ def write_json(path: Path, document: Any) -> None:
         with suppress(OSError):
             Path(temporary).unlink()
         raise
-
-
-def read_file(path: Path) -> Conversation:
-    """A conversation from a file anywhere, of this program or of the earlier one."""
-    try:
-        return read_conversation(read_document(path), name=path.stem)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unreadable(f"{path} is no JSON: {error}") from None

@@ -11,10 +11,10 @@ from msgspec import structs
 
 from dragoman.chat.entries import Conversation, now
 from dragoman.chat.exporting import export, kinds
+from dragoman.chat.importing import read_file
 from dragoman.chat.mentions import ALL
 from dragoman.chat.participants import participant
 from dragoman.chat.stores import AlreadyThere, Changed
-from dragoman.chat.stores.files import read_file
 from dragoman.chat.terminal.clipboard import copy
 from dragoman.chat.terminal.desk import Desk, gauge_words
 from dragoman.chat.terminal.inputs import is_typed

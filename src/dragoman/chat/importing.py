@@ -1,0 +1,70 @@
+"""Conversations from elsewhere: files of this program, of the earlier one, and bodies of any format of dragoman."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.chat.entries import Conversation, Unreadable, now, read_conversation, read_entries
+from dragoman.chat.stores.earlier import read_document
+from dragoman.chat.views import FORMAT, content_of
+from dragoman.detection import detect
+from dragoman.errors import DragomanError
+from dragoman.ir import Message
+from dragoman.translate import decode_request
+
+# Who speaks in a body that does not say: the name that models of this API have here.
+_SPEAKERS: Mapping[str, str] = {
+    "openai-chat": "chatgpt",
+    "openai-responses": "chatgpt",
+    "anthropic-messages": "claude",
+    "bedrock-converse": "claude",
+    "gemini": "gemini",
+    "vertex": "gemini",
+    "ollama-chat": "ollama",
+}
+_NOBODY = "assistant"
+
+
+def read_file(path: Path) -> Conversation:
+    """A conversation from a file anywhere."""
+    try:
+        return imported(read_document(path), name=path.stem)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Unreadable(f"{path} is no JSON: {error}") from None
+
+
+def imported(document: Any, *, name: str = "") -> Conversation:
+    """A stored conversation as it is; a request of any format with the model's answers under the usual name."""
+    form = _format_of(document)
+    if form is None:
+        return read_conversation(document, name=name)
+    messages = decode_request(document, form).messages
+    speaker = _SPEAKERS.get(form, _NOBODY)
+    system = "\n\n".join(message.text for message in messages if message.role == "system")
+    entries = read_entries(_raw_entries(messages, speaker))
+    return Conversation(name=name, system_prompt=system, entries=entries, created=now(), updated=now())
+
+
+def _format_of(document: Any) -> str | None:
+    """None: entries of our own, or something that only the words of `read_conversation` can refuse."""
+    if isinstance(document, Mapping) and "turns" in document:
+        return None
+    try:
+        found = detect(document)
+    except (DragomanError, TypeError):
+        return None
+    return None if found is None or found.kind != "request" or found.format == FORMAT else found.format
+
+
+def _raw_entries(messages: tuple[Message, ...], speaker: str) -> Iterator[dict[str, Any]]:
+    for message in messages:
+        if message.role == "system":
+            continue
+        told: dict[str, Any] = {"content": content_of(message)}
+        if message.role == "tool":
+            yield {"role": "tool", "owner": speaker, **told}
+        else:
+            yield {"role": speaker if message.role == "assistant" else message.role, **told}
