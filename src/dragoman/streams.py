@@ -90,11 +90,12 @@ class StreamDecoder:
         if self._templates is None:
             return self.feed_unknown(data)
         known = self.known
-        if len(data) > known.last.long and (texts := known.read_several(data)) is not None:
-            return self.heard([PartDelta(known.last.index, text) for text in texts if text])
         text = known.read(data)
         if text is None:
-            return self.feed_unknown(data)
+            texts = known.read_several(data) if len(data) > known.last.long else None
+            if texts is None:
+                return self.feed_unknown(data)
+            return self.heard([PartDelta(known.last.index, text) for text in texts if text])
         if self._is_heard:
             return self.heard([PartDelta(known.last.index, text)] if text else [])
         return [PartDelta(known.last.index, text)] if text else []
@@ -273,10 +274,11 @@ class StreamTranslator:
 
     def feed(self, data: bytes) -> bytes:
         known = self._known
-        if len(data) > known.last.long and (texts := known.read_several(data)) is not None:
-            return self._feed_several(data, texts)
         text = known.read(data)
         if text is None:
+            texts = known.read_several(data) if len(data) > known.last.long else None
+            if texts is not None:
+                return self._feed_several(data, texts)
             events = self._decode(data)
             return data if self._encode is None else self._encode(events)
         index = known.last.index

@@ -61,6 +61,7 @@ class Ring:
         self._templates: list[Template] = []
         self._start = Template(b"", b"")
         self._start.follower = None
+        self._start.long = maxsize  # nothing is like it
         self.last = self._start
         """The template of the bytes that were read last."""
         self.room = maxsize

@@ -20,8 +20,6 @@ Key: TypeAlias = tuple[type[Any], int, int]
 """Kind of event, item, and place in the item."""
 
 _END = b"\n\n"
-_ALONE = 2
-"""What the end of an event cuts one event into."""
 
 
 def key_of(event: Delta) -> Key:
@@ -95,7 +93,7 @@ class KnownEvents(Ring):
         flow: Any = self.last.follower
         passed = self.passed + len(data)
         events = data.split(_END)
-        if flow is None or len(events) == _ALONE or events.pop() or passed > self.room or CR in data:
+        if flow is None or events.pop() or passed > self.room or CR in data:
             return None
         if not all(event[flow.head_place] == flow.head and event.find(LF, flow.start) < 0 for event in events):
             return None
