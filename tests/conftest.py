@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import settings
 
+from tests.support.not_tried import NOT_TRIED
 from tests.support.recordings import VARIABLE, Record, load, recordings_dir
 
 # `ci` always draws the same examples, so a red run is red for everybody. `explore` looks for new ones:
@@ -20,3 +21,13 @@ def recordings() -> Callable[[str], Iterator[Record]]:
     if recordings_dir() is None:
         pytest.skip(f"no recordings beside this repository, and {VARIABLE} is not set")
     return load
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What could not be tried stands at the end of the run, once, where nobody overlooks it."""
+    told = {str(report.longrepr[-1]) for report in terminalreporter.getreports("skipped")}
+    reasons = sorted(reason.removeprefix("Skipped: ") for reason in told if NOT_TRIED in reason)
+    if reasons:
+        terminalreporter.section("NOT TRIED", sep="!", red=True, bold=True)
+        for reason in reasons:
+            terminalreporter.line(reason, red=True)

@@ -217,7 +217,12 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("pairs", "A conversation with parallel calls crosses between all formats, streamed and not."),
     ("same-bytes", "Between equal formats bytes pass unchanged, and only the name of an aliased model is replaced."),
     ("sdks", "The vendors' own SDKs run a tool loop through the gateway to providers of all families."),
-    ("agents", "Claude Code, Codex CLI and Gemini CLI run a tool loop to providers of other families."),
+    ("agents", "What coding agents send is understood by providers of all families."),
+    ("recipe-agents", "Claude Code, Codex CLI, Gemini CLI and opencode run a tool loop, set up by what is printed."),
+    (
+        "recipe-frameworks",
+        "Vercel AI SDK, LangChain, pydantic-ai and llm run a tool loop in their formats, set up by what is printed.",
+    ),
     ("usage", "Tokens are counted for each request, also where bytes only pass."),
     ("losses", "What did not cross is told in a header and in the log; a strict route refuses."),
     ("no-delay", "Each piece of a stream leaves as it comes."),

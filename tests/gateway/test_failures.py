@@ -184,6 +184,8 @@ class Upstream:
         self.go = threading.Semaphore(0)
         self.gone = threading.Event()
         self.asked = threading.Event()
+        self.last = -1
+        """The piece that says it is the last, though the connection stays."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -213,8 +215,10 @@ class Upstream:
         number = 0
         while True:
             self.go.acquire()
-            chunk = {"id": "c", "choices": [{"index": 0, "delta": {"content": f"piece {number} "}}]}
-            data = f"data: {json.dumps(chunk)}\n\n".encode()
+            finish = "stop" if number == self.last else None
+            choice = {"index": 0, "delta": {"content": f"piece {number} "}, "finish_reason": finish}
+            chunk = {"id": "c", "choices": [choice]}
+            data = f"data: {json.dumps(chunk)}\n\n".encode() + (b"data: [DONE]\n\n" if finish else b"")
             handler.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
             handler.wfile.flush()
             number += 1
@@ -228,9 +232,9 @@ def upstream() -> Iterator[Upstream]:
     one.server.server_close()
 
 
-def stream_of(model: str) -> bytes:
+def stream_of(model: str, path: str = "/v1/messages") -> bytes:
     body = json.dumps({"model": model, "max_tokens": 9, "stream": True, "messages": CHAT["messages"]}).encode()
-    return b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    return b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (path.encode(), len(body), body)
 
 
 @promise("gateway:no-delay", "gateway:disconnect")
@@ -251,6 +255,22 @@ def test_each_piece_leaves_as_it_comes_and_who_leaves_is_noticed(upstream: Upstr
             time.sleep(0.01)
         assert upstream.gone.is_set()
         assert gateway.requests(1)[0]["failure"] == "cancelled"
+
+
+@promise("gateway:disconnect", "gateway:log")
+def test_who_leaves_with_the_last_event_has_got_it_all(upstream: Upstream) -> None:
+    """Codex hangs up as soon as it has heard that the response is complete."""
+    upstream.last = 1
+    text = f'[providers.p]\nkind = "openai-chat"\nbase_url = "{upstream.url}"\napi_key = "k"\n'
+    with routed(text) as gateway, connected(gateway.url) as sock:
+        sock.sendall(stream_of("p/m", "/v1/chat/completions"))
+        upstream.go.release(2)
+        received = b""
+        while b"[DONE]" not in received:
+            received += sock.recv(65536)
+        sock.close()
+        (record,) = gateway.requests(1)
+    assert (record["status"], record.get("failure")) == (200, None)
 
 
 @promise("gateway:timeouts")

@@ -290,6 +290,9 @@ def test_models_are_listed_in_each_shape(gateway: RunningGateway) -> None:
         ("/v1beta1/publishers/google/models/as-anthropic-messages%2Fclaude-sonnet-5:generateContent", "vertex"),
         ("/v1/models/as-anthropic-messages%2Fclaude-sonnet-5:generateContent", "gemini"),
         ("/v1beta/models/as-anthropic-messages/claude-sonnet-5:generateContent", "gemini"),
+        # As the Vercel AI SDK asks for a name with a slash, and google-genai does on Vertex AI.
+        ("/v1beta/as-anthropic-messages/claude-sonnet-5:generateContent", "gemini"),
+        ("/v1beta1/publishers/as-anthropic-messages/models/claude-sonnet-5:generateContent", "vertex"),
     ],
 )
 def test_other_paths(gateway: RunningGateway, path: str, format: str) -> None:
@@ -299,6 +302,8 @@ def test_other_paths(gateway: RunningGateway, path: str, format: str) -> None:
         body["anthropic_version"] = "vertex-2023-10-16"
     got = send(gateway.url, path, body)
     assert got.status == 200, got.body
+    (record,) = gateway.requests(1)
+    assert "as-" not in path or record["upstream"].startswith("as-")
 
 
 @promise("gateway:count-tokens")

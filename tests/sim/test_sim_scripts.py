@@ -1,6 +1,7 @@
 """Scripts: what the model says instead, in every API and from every kind of file."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from dragoman.sim.script import Prompter, ScriptedTurn, load_script, read_script
 from dragoman.sim.server import Simulator
-from dragoman.sim.view import Asked, Call, Turn
+from dragoman.sim.view import Asked, Call, Tool, Turn
 from tests.sim.wire import DOORS, ask
 
 EVERY = pytest.mark.parametrize("api", DOORS)
@@ -109,6 +110,7 @@ def test_conditions_choose_the_turn() -> None:
             {"when": {"api": "gemini"}, "text": "a"},
             {"when": {"model": "gpt-*", "says": "WEATHER"}, "text": "b"},
             {"when": {"rounds": 1}, "text": "c"},
+            {"when": {"tool": "get_*"}, "text": "d"},
         ]
     )
     prompter = Prompter(script)
@@ -121,6 +123,7 @@ def test_conditions_choose_the_turn() -> None:
     assert said("ollama-chat", asked()) is None
     assert said("openai-chat", asked("the weather?", "gpt-4o")) == "b"
     assert said("ollama-chat", called) == "c"
+    assert said("ollama-chat", replace(asked(), tools=(Tool("set_x"), Tool("get_x")))) == "d"
     assert prompter.left == 1
     assert said("gemini", asked()) == "a"
     assert prompter.left == 0

@@ -101,7 +101,8 @@ class Gateway:
         try:
             await self._serve(door, exchange, record)
         except (Gone, asyncio.CancelledError):
-            record.status, record.failure = _CANCELLED, "cancelled"
+            if not record.complete:
+                record.status, record.failure = _CANCELLED, "cancelled"
             raise
         finally:
             self.metrics.in_flight -= 1
@@ -290,6 +291,7 @@ class Gateway:
             flowing.release()
             completion = translator.completion
             record.usage = completion.usage
+            record.complete = completion.finish is not None
             record.losses += translator.losses
             if translator.failure is not None:
                 record.failure, record.error = translator.failure.kind, translator.failure.message

@@ -66,7 +66,7 @@ def environment_for(client: str, options: ServeOptions, model: str) -> str:
     server = options.config().server
     host = f"[{server.host}]" if ":" in server.host else server.host
     key = "YOUR_KEY" if server.keys else "any"
-    return recipe(client, url=f"http://{host}:{server.port}", key=key, model=model)
+    return "\n".join(recipe(client, url=f"http://{host}:{server.port}", key=key, model=model))
 
 
 def serve(options: ServeOptions) -> int:

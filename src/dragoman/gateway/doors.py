@@ -67,6 +67,8 @@ _MODELS = frozenset({"/v1/models", "/models", "/v1beta/models", "/v1alpha/models
 
 _GOOGLE_METHODS = r"(?P<method>generateContent|streamGenerateContent|countTokens)"
 _PROJECT = r"(?:projects/[^/]+/locations/[^/]+/)"
+# Google's SDK asks for `openai/gpt-5` as a model of the publisher openai.
+_PUBLISHER = r"publishers/(?:google|(?P<publisher>[^/]+))"
 _OPERATION_OF: Mapping[str, tuple[Operation, bool]] = {
     "generateContent": ("generate", False),
     "streamGenerateContent": ("generate", True),
@@ -94,9 +96,11 @@ _PATTERNS: tuple[_Pattern, ...] = (
     _pattern("POST", rf"/(?P<version>v1|v1beta|v1alpha)/models/(?P<model>.+):{_GOOGLE_METHODS}", "gemini"),
     _pattern(
         "POST",
-        rf"/(?P<version>v1|v1beta1)/{_PROJECT}?publishers/[^/]+/models/(?P<model>.+):{_GOOGLE_METHODS}",
+        rf"/(?P<version>v1|v1beta1)/{_PROJECT}?{_PUBLISHER}/models/(?P<model>.+):{_GOOGLE_METHODS}",
         "vertex",
     ),
+    # The Vercel AI SDK takes a name with a slash for a whole path.
+    _pattern("POST", rf"/(?P<version>v1beta|v1alpha)/(?P<model>[^/]+/.+):{_GOOGLE_METHODS}", "gemini"),
     _pattern(
         "POST",
         rf"/v1/{_PROJECT}publishers/anthropic/models/(?P<model>.+):(?P<method>rawPredict|streamRawPredict)",
@@ -145,10 +149,12 @@ def _found(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Door:
     operation, stream = pattern.operation, None
     if groups.get("method"):
         operation, stream = _OPERATION_OF[groups["method"]]
+    publisher = groups.get("publisher", "")
+    model = groups.get("model", "")
     return Door(
         pattern.format or _speaker(head),
         operation,
-        unquote(groups.get("model", "")),
+        unquote(f"{publisher}/{model}" if publisher else model),
         stream,
         groups.get("id", ""),
         groups.get("version", ""),

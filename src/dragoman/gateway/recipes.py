@@ -1,52 +1,135 @@
-"""What to set so that a client asks this gateway instead of its vendor: lines for a shell, or for a file."""
+"""What to set so that a client asks this gateway instead of its vendor: lines for a shell, which may be evaluated."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
 
-RECIPES: Mapping[str, tuple[str, ...]] = {
-    "claude-code": (
-        "export ANTHROPIC_BASE_URL={url}",
-        "export ANTHROPIC_API_KEY={key}",
-        "export ANTHROPIC_MODEL={model}",
-        "export ANTHROPIC_SMALL_FAST_MODEL={model}",
+from msgspec import Struct
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """Where the gateway is, what it wants to see, and which model is to answer."""
+
+    url: str
+    key: str
+    model: str
+
+
+Recipe: TypeAlias = Callable[[Address], Iterator[str]]
+
+
+def _exports(variables: Mapping[str, str], *more: str) -> Recipe:
+    """Values may hold `{url}`, `{key}` and `{model}`; so may the lines behind them, which are comments."""
+
+    def lines(address: Address) -> Iterator[str]:
+        given = {"url": address.url, "key": address.key, "model": address.model}
+        yield from (f"export {name}={shlex.quote(value.format(**given))}" for name, value in variables.items())
+        yield from (line.format(**given) for line in more)
+
+    return lines
+
+
+_OPENAI = {"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": "{key}"}
+_ANTHROPIC = {"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "{key}"}
+_GOOGLE = {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "{key}"}
+
+
+def _codex(address: Address) -> Iterator[str]:
+    """It takes the address of a provider from its configuration alone, and `-c` adds to that."""
+    provider = {"name": "dragoman", "base_url": f"{address.url}/v1", "env_key": "DRAGOMAN_KEY", "wire_api": "responses"}
+    settings = {
+        "model": address.model,
+        "model_provider": "dragoman",
+        **{f"model_providers.dragoman.{name}": value for name, value in provider.items()},
+    }
+    yield f"export DRAGOMAN_KEY={shlex.quote(address.key)}"
+    yield "codex() {"
+    yield "  command codex \\"
+    yield from (f"    -c {shlex.quote(f'{name}={json.dumps(value)}')} \\" for name, value in settings.items())
+    yield '    "$@"'
+    yield "}"
+
+
+def _gemini_cli(address: Address) -> Iterator[str]:
+    """With another address it refuses to start unless its settings say that it has a key."""
+    yield from _exports(_GOOGLE | {"GEMINI_MODEL": "{model}"})(address)
+    settings = shlex.quote(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}}))
+    yield "# whoever has settings already chooses there, or with /auth, to use an API key"
+    yield 'mkdir -p "$HOME/.gemini"'
+    yield f'[ -e "$HOME/.gemini/settings.json" ] || echo {settings} > "$HOME/.gemini/settings.json"'
+
+
+def _opencode(address: Address) -> Iterator[str]:
+    """Of the formats that it speaks, Anthropic's carries most of what other vendors want back."""
+    provider = {
+        "npm": "@ai-sdk/anthropic",
+        "name": "dragoman",
+        "options": {"baseURL": f"{address.url}/v1", "apiKey": address.key},
+        "models": {address.model: {"name": address.model}},
+    }
+    name = f"dragoman/{address.model}"
+    content = {"model": name, "small_model": name, "provider": {"dragoman": provider}}
+    yield "# what would stand in opencode.json"
+    yield f"export OPENCODE_CONFIG_CONTENT={shlex.quote(json.dumps(content))}"
+
+
+def _llm(address: Address) -> Iterator[str]:
+    """Its models stand in a file. JSON is YAML too, so that no name needs other quotes there."""
+    name = f"dragoman/{address.model}"
+    entry = {"model_id": name, "model_name": address.model, "api_base": f"{address.url}/v1", "api_key_name": "dragoman"}
+    line = f"- {json.dumps({**entry, 'supports_tools': True, 'supports_schema': True, 'vision': True})}"
+    yield 'models="$(dirname "$(llm logs path)")/extra-openai-models.yaml"'
+    yield f"entry={shlex.quote(line)}"
+    yield 'grep -qsxF -e "$entry" "$models" || printf "\\n%s\\n" "$entry" >> "$models"'
+    yield f"llm keys set dragoman --value {shlex.quote(address.key)}"
+    yield f"# llm -m {shlex.quote(name)} Hello"
+
+
+RECIPES: Mapping[str, Recipe] = {
+    "claude-code": _exports(
+        {
+            "ANTHROPIC_BASE_URL": "{url}",
+            "ANTHROPIC_AUTH_TOKEN": "{key}",
+            "ANTHROPIC_MODEL": "{model}",
+            # What it asks for by itself: titles, summaries, agents of its own.
+            **{f"ANTHROPIC_DEFAULT_{size}_MODEL": "{model}" for size in ("OPUS", "SONNET", "HAIKU")},
+        }
     ),
-    "codex": (
-        "export DRAGOMAN_KEY={key}",
-        "# codex -c takes what would stand in ~/.codex/config.toml:",
-        "codex -c model_provider=dragoman -c model={model} \\",
-        "  -c model_providers.dragoman.name=dragoman -c model_providers.dragoman.base_url={url}/v1 \\",
-        "  -c model_providers.dragoman.env_key=DRAGOMAN_KEY -c model_providers.dragoman.wire_api=responses",
+    "codex": _codex,
+    "gemini-cli": _gemini_cli,
+    "opencode": _opencode,
+    "openai": _exports(_OPENAI),
+    "anthropic": _exports(_ANTHROPIC),
+    "google-genai": _exports(_GOOGLE),
+    "ollama": _exports({"OLLAMA_HOST": "{url}"}),
+    "bedrock": _exports(
+        {
+            "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": "{url}",
+            "AWS_BEARER_TOKEN_BEDROCK": "{key}",
+            "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
     ),
-    "gemini-cli": (
-        "export GOOGLE_GEMINI_BASE_URL={url}",
-        "export GEMINI_API_KEY={key}",
-        "export GEMINI_MODEL={model}",
+    "vercel-ai-sdk": _exports(
+        # Its addresses end in a version, unlike those of the vendors' own SDKs.
+        _OPENAI
+        | {
+            "ANTHROPIC_BASE_URL": "{url}/v1",
+            "ANTHROPIC_API_KEY": "{key}",
+            "GOOGLE_GENERATIVE_AI_BASE_URL": "{url}/v1beta",
+            "GOOGLE_GENERATIVE_AI_API_KEY": "{key}",
+        },
+        "# of Google's it reads the key alone:",
+        "# createGoogleGenerativeAI({{ baseURL: process.env.GOOGLE_GENERATIVE_AI_BASE_URL }})",
     ),
-    "opencode": (
-        "# opencode.json:",
-        '{{"provider": {{"dragoman": {{"npm": "@ai-sdk/openai-compatible", "models": {{"{model}": {{}}}},',
-        '  "options": {{"baseURL": "{url}/v1", "apiKey": "{key}"}}}}}}}}',
-    ),
-    "openai": ("export OPENAI_BASE_URL={url}/v1", "export OPENAI_API_KEY={key}"),
-    "anthropic": ("export ANTHROPIC_BASE_URL={url}", "export ANTHROPIC_API_KEY={key}"),
-    "google-genai": ("export GOOGLE_GEMINI_BASE_URL={url}", "export GEMINI_API_KEY={key}"),
-    "ollama": ("export OLLAMA_HOST={url}",),
-    "bedrock": (
-        "export AWS_ENDPOINT_URL_BEDROCK_RUNTIME={url}",
-        "export AWS_BEARER_TOKEN_BEDROCK={key}",
-        "export AWS_REGION=us-east-1",
-    ),
-    "vercel-ai-sdk": ("export OPENAI_BASE_URL={url}/v1", "export OPENAI_API_KEY={key}"),
-    "langchain": ("export OPENAI_API_BASE={url}/v1", "export OPENAI_API_KEY={key}"),
-    "pydantic-ai": ("export OPENAI_BASE_URL={url}/v1", "export OPENAI_API_KEY={key}"),
-    "llm": (
-        "# extra-openai-models.yaml, in the folder that `llm logs path` names:",
-        "- {{model_id: dragoman, model_name: {model}, api_base: {url}/v1}}",
-        "llm keys set openai --value {key}",
-    ),
+    "langchain": _exports(_OPENAI | _ANTHROPIC | _GOOGLE),
+    "pydantic-ai": _exports(_OPENAI | _ANTHROPIC | _GOOGLE),
+    "llm": _llm,
 }
 
 
-def recipe(client: str, *, url: str, key: str, model: str) -> str:
-    return "\n".join(line.format(url=url, key=key, model=model) for line in RECIPES[client])
+def recipe(client: str, *, url: str, key: str, model: str) -> Iterable[str]:
+    return RECIPES[client](Address(url=url, key=key, model=model))

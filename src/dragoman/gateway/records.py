@@ -40,6 +40,8 @@ class Record(Struct, kw_only=True):
     format: str = ""
     """That the upstream speaks."""
     status: int = 0
+    complete: bool = False
+    """The model has said its last word: a client that hangs up then has missed nothing."""
     attempts: int = 0
     first_byte: float | None = None
     usage: Usage | None = None

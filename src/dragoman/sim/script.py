@@ -39,6 +39,8 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     says: str = ""
     # Has the conversation come to this many rounds of calls?
     rounds: int | None = None
+    # Is a tool of this name offered? Agents also ask without any, for a title or a summary.
+    tool: str = ""
 
     def fits(self, api: str, asked: Asked) -> bool:
         rounds = sum(1 for turn in asked.turns if turn.calls)
@@ -47,6 +49,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             and fnmatchcase(asked.model, self.model)
             and self.says.lower() in _newest(asked).lower()
             and self.rounds in (None, rounds)
+            and (not self.tool or any(fnmatchcase(tool.name, self.tool) for tool in asked.tools))
         )
 
 

@@ -1,0 +1,40 @@
+// A tool loop with the Vercel AI SDK, for each case of the argument: answers as JSON. It knows nothing of dragoman.
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+// The packages lie in the current folder, not beside this file.
+const { resolve } = createRequire(`${process.cwd()}/package.json`);
+const load = (name) => import(pathToFileURL(resolve(name)).href).then((found) => found.default ?? found);
+const { generateText, stepCountIs, streamText, tool } = await load("ai");
+const { openai } = await load("@ai-sdk/openai");
+const { anthropic } = await load("@ai-sdk/anthropic");
+const { createGoogleGenerativeAI } = await load("@ai-sdk/google");
+const { z } = await load("zod");
+
+const google = createGoogleGenerativeAI({ baseURL: process.env.GOOGLE_GENERATIVE_AI_BASE_URL });
+const models = {
+  "openai-chat": (name) => openai.chat(name),
+  "openai-responses": (name) => openai(name),
+  "anthropic-messages": (name) => anthropic(name),
+  gemini: (name) => google(name),
+};
+
+const { question, weather, cases } = JSON.parse(process.argv[2]);
+const answers = [];
+for (const { client, model, streamed } of cases) {
+  const asked = {
+    model: models[client](model),
+    prompt: question,
+    maxRetries: 0,
+    stopWhen: stepCountIs(5),
+    tools: {
+      get_weather: tool({
+        description: "Weather of a city",
+        inputSchema: z.object({ city: z.string() }),
+        execute: async ({ city }) => weather[city],
+      }),
+    },
+  };
+  answers.push(await (streamed ? streamText(asked) : await generateText(asked)).text);
+}
+console.log(JSON.stringify(answers));

@@ -1,0 +1,134 @@
+"""Clients that are not in requirements.lock, put into `.clients` once: npm packages, and a layer of Python packages.
+
+    python -m tests.gateway.installing
+
+does it beforehand; else whoever asks first installs, and the other workers wait. Where that cannot be done, tests are
+skipped with a reason that begins with `NOT TRIED`, which the end of the run repeats (tests/conftest.py).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+import venv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.not_tried import NOT_TRIED
+
+HERE = Path(__file__).parent / "clients"
+FOLDER = Path(os.environ.get("DRAGOMAN_CLIENTS") or Path(__file__).parents[2] / ".clients")
+PATIENCE = 300
+# One run of the suite fails once, not once for each of its workers.
+_RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+
+
+class CannotInstall(Exception):
+    pass
+
+
+def npm_packages(folder: Path = FOLDER) -> Path:
+    """`node_modules`, with what package-lock.json pins. None of the packages needs its scripts."""
+    sources = (HERE / "package.json", HERE / "package-lock.json")
+
+    def install(place: Path) -> None:
+        npm = shutil.which("npm")
+        if npm is None:
+            raise CannotInstall("npm is not installed")
+        for source in sources:
+            shutil.copy(source, place)
+        _run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], place)
+
+    return _once("npm", sources, install, folder) / "node_modules"
+
+
+def python_packages(folder: Path = FOLDER) -> Path:
+    """`bin` of an environment with what python.lock pins. What the tests' own environment has already is taken from it:
+    its packages lie beneath, so that pip finds them and fetches only those of other versions."""
+    lock = HERE / "python.lock"
+
+    def install(place: Path) -> None:
+        venv.create(place, with_pip=False, symlinks=True, clear=True)
+        python = place / "bin" / "python"
+        own = {"base": str(place), "platbase": str(place)}
+        beneath = Path(sysconfig.get_path("purelib", vars=own)) / "beneath.pth"
+        beneath.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--no-input"]
+        _run([*pip, "install", "--quiet", "--no-deps", "--no-compile", "-r", str(lock)], place)
+
+    return _once("python", (lock,), install, folder) / "bin"
+
+
+def _once(name: str, sources: tuple[Path, ...], install: Callable[[Path], None], folder: Path) -> Path:
+    """A stamp says of which pins it is made, or in which run it failed and why."""
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + sys.version.encode()).hexdigest()
+    place, stamp, failure = folder / name, folder / f"{name}.stamp", folder / f"{name}.failure"
+    with _alone(folder / f"{name}.lock"):
+        if stamp.exists() and stamp.read_text(encoding="utf-8") == digest:
+            return place
+        if failure.exists() and failure.read_text(encoding="utf-8").startswith(_RUN):
+            raise CannotInstall(failure.read_text(encoding="utf-8").removeprefix(_RUN).strip())
+        stamp.unlink(missing_ok=True)
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        try:
+            install(place)
+        except CannotInstall as error:
+            failure.write_text(f"{_RUN} {error}", encoding="utf-8")
+            raise
+        stamp.write_text(digest, encoding="utf-8")
+        return place
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _run(command: list[str], place: Path) -> None:
+    try:
+        subprocess.run(command, cwd=place, check=True, capture_output=True, text=True, timeout=PATIENCE)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        raise CannotInstall(f"{command[0]} had not finished after {PATIENCE} s") from None
+    except subprocess.CalledProcessError as error:
+        raise CannotInstall(f"{command[0]} failed: {(error.stderr or error.stdout)[-300:]}") from None
+
+
+def installed(client: str, packages: Callable[[], Path], program: str) -> Path:
+    """The path of a client's program. Skips the test, and says so, where there is none."""
+    try:
+        folder = packages()
+    except CannotInstall as error:
+        pytest.skip(f"{NOT_TRIED} {client}: {error}")
+    found = next(iter(sorted(folder.glob(program))), None)
+    if found is None:
+        pytest.skip(f"{NOT_TRIED} {client}: there is no package of it for this machine")
+    return found
+
+
+def main() -> int:
+    failed = 0
+    for packages in (npm_packages, python_packages):
+        started = time.monotonic()
+        try:
+            sys.stdout.write(f"{packages()}: {time.monotonic() - started:.0f} s\n")
+        except CannotInstall as error:
+            sys.stdout.write(f"{NOT_TRIED} {error}\n")
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

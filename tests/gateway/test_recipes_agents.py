@@ -1,0 +1,46 @@
+"""Coding agents themselves, set up by what `--print-env` prints, through the gateway to models of other families.
+
+Each runs a tool loop, streamed: the model asks for a command, the agent runs it, the model says what came out. All
+families for all agents: scripts/try_agents.py.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.sim.server import Simulator
+from tests.gateway.agents import AGENTS, run, turns
+from tests.gateway.installing import installed, npm_packages
+from tests.gateway.running import RunningGateway
+from tests.sim.test_sim_pairs import MODELS
+from tests.support.promises import promise
+
+RUNS = [
+    ("claude", "openai-responses"),
+    ("claude", "gemini"),
+    ("codex", "anthropic-messages"),
+    ("codex", "gemini"),
+    ("gemini", "anthropic-messages"),
+    ("gemini", "openai-responses"),
+    ("opencode", "gemini"),
+]
+
+
+@promise("gateway:recipe-agents", "gateway:agents")
+@pytest.mark.parametrize(("name", "target"), RUNS)
+def test_a_tool_loop(gateway: RunningGateway, dragoman_sim: Simulator, tmp_path: Path, name: str, target: str) -> None:
+    agent = AGENTS[name]
+    program = installed(name, npm_packages, agent.program)
+    dragoman_sim.play(*turns())
+    model = f"as-{target}/{MODELS[target]}"
+    ended = run(agent, program, url=gateway.url, model=model, home=tmp_path)
+    assert ended.good, ended.output[-3000:]
+    records = [line for line in gateway.log.lines if line["event"] == "request"]
+    assert {(record["client"], record["model"], record["status"]) for record in records} == {(agent.format, model, 200)}
+    assert any(record["stream"] for record in records)
+    invented = [loss for record in records for loss in record.get("losses", ()) if "signature" in loss]
+    assert not invented, "what the vendor signed did not come back to it"
+
+
+def test_every_agent_is_run() -> None:
+    assert {name for name, _ in RUNS} == set(AGENTS)

@@ -1,0 +1,90 @@
+"""Frameworks, set up by what `--print-env` prints, through the gateway to models of other families: a tool loop each,
+in every format that they speak, streamed and not."""
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.agents import in_shell, printed
+from tests.gateway.installing import HERE, installed, npm_packages, python_packages
+from tests.gateway.running import RunningGateway
+from tests.sim.test_sim_pairs import MODELS, QUESTION, TOLD, WEATHER
+from tests.support.promises import promise
+
+# To whom each format asks: another family, and one that signs what it wants back.
+TO = {
+    "openai-chat": "anthropic-messages",
+    "openai-responses": "gemini",
+    "anthropic-messages": "openai-responses",
+    "gemini": "anthropic-messages",
+}
+CASES = [
+    {"client": client, "model": f"as-{target}/{MODELS[target]}", "streamed": streamed}
+    for client, target in TO.items()
+    for streamed in (False, True)
+]
+
+
+def _python(script: str) -> Callable[[], list[str]]:
+    def command() -> list[str]:
+        return [str(installed(script, python_packages, "python")), str(HERE / script)]
+
+    return command
+
+
+def _node() -> list[str]:
+    package = installed("vercel-ai-sdk", npm_packages, "ai/package.json")
+    run = 'cd "$0" && exec node "$@"'
+    return ["bash", "-c", run, str(package.parents[2]), str(HERE / "vercel_loop.mjs")]
+
+
+FRAMEWORKS: dict[str, Callable[[], list[str]]] = {
+    "vercel-ai-sdk": _node,
+    "langchain": _python("langchain_loop.py"),
+    "pydantic-ai": _python("pydantic_ai_loop.py"),
+}
+
+
+@promise("gateway:recipe-frameworks")
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_a_tool_loop_in_every_format(gateway: RunningGateway, tmp_path: Path, name: str) -> None:
+    command = FRAMEWORKS[name]()
+    given = json.dumps({"question": QUESTION, "weather": WEATHER, "cases": CASES})
+    lines = printed(name, gateway.url, "anthropic/claude-sonnet-5")
+    ended = in_shell(lines, [*command, given], home=tmp_path, path=Path(sys.executable).parent, environment={})
+    assert ended.good, ended.output[-3000:]
+    answers = json.loads(ended.stdout.splitlines()[-1])
+    # Some wrap results for Gemini in words of their own, so that the model reads those too.
+    assert [re.findall("clear sky|heavy rain", answer) for answer in answers] == [[*WEATHER.values()] for _ in CASES]
+    asked = [
+        (line["client"], line["model"], line["stream"], line["status"]) for line in gateway.requests(2 * len(CASES))
+    ]
+    assert asked == [(case["client"], case["model"], case["streamed"], 200) for case in CASES for _ in range(2)]
+
+
+FUNCTION = f"""
+def get_weather(city: str) -> str:
+    "Weather of a city"
+    return {WEATHER!r}[city]
+"""
+
+
+@promise("gateway:recipe-frameworks")
+def test_a_tool_loop_with_llm(gateway: RunningGateway, tmp_path: Path) -> None:
+    program = installed("llm", python_packages, "llm")
+    model = f"as-anthropic-messages/{MODELS['anthropic-messages']}"
+    lines = printed("llm", gateway.url, model)
+    command = ["llm", "-m", f"dragoman/{model}", "--functions", FUNCTION, QUESTION]
+    # Twice, also the lines: what stands in the file already is not written again.
+    first = f"{lines}\n{shlex.join([*command, '--no-stream'])}\n{lines}"
+    ended = in_shell(first, command, home=tmp_path, path=program.parent, environment={})
+    assert ended.good, ended.output
+    assert ended.stdout.count(TOLD) == 2
+    assert [line["stream"] for line in gateway.requests(4)] == [False, False, True, True]
+    (models,) = tmp_path.rglob("extra-openai-models.yaml")
+    assert models.read_text(encoding="utf-8").count("model_id") == 1

@@ -1,0 +1,3 @@
+"""Skipped tests that nobody should overlook."""
+
+NOT_TRIED = "NOT TRIED:"
