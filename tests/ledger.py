@@ -279,6 +279,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
 CHAT: tuple[tuple[str, str], ...] = (
     # The service
     ("mention", "A message goes to the models it names at its start, as whole words; `@all` names all."),
+    ("mention-kept", "Models read the mention as well, and so know which turns were meant for others."),
     ("memo", "A message without a mention is stored, sent to nobody and seen later, unless a default model is set."),
     ("all", "All models are asked at once, from the same snapshot; answers are stored in the models' order."),
     ("all-failure", "A model that fails or is not configured stops nobody else."),

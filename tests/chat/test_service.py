@@ -18,7 +18,7 @@ from dragoman.chat.events import (
     TurnEnded,
 )
 from dragoman.chat.media import attachment
-from dragoman.chat.mentions import addressed
+from dragoman.chat.mentions import addressed, stranger
 from dragoman.chat.participants import configured, participant
 from dragoman.chat.service import Busy, ChatService, Options
 from dragoman.drivers import Scripted
@@ -73,6 +73,40 @@ def test_any_configured_name_is_a_mention() -> None:
     ]
     with pytest.raises(ValueError, match="no name for a model"):
         participant("all", "x/y")
+    with pytest.raises(ValueError, match="two models are called 'Claude'"):
+        configured(["claude", "Claude=x/y"], {})
+    with pytest.raises(ValueError, match="write name=provider/model"):
+        configured(["nobody"], {})
+
+
+@promise("chat:mention")
+def test_a_model_that_is_installed_answers_to_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.chat.participants.find_spec", lambda _: object())
+    monkeypatch.setattr("dragoman.local.models.installed_models", lambda: ["smollm2"])
+    assert configured([], {})["local"] == "local/smollm2"
+    assert configured(["local"], {"CHAT_MODEL_LOCAL": "local/my.gguf"}) == {"local": "local/my.gguf"}
+    monkeypatch.setattr("dragoman.chat.participants.find_spec", lambda _: None)
+    assert "local" not in configured([], {})
+
+
+@promise("chat:mention")
+def test_a_name_that_nobody_has_is_told() -> None:
+    assert stranger("@gemni hello", NAMES) == "gemni"
+    assert stranger("@allies are text", NAMES) == "allies"
+    assert stranger("@all hello", NAMES) is None
+    assert stranger("hello @gemni", NAMES) is None
+
+
+@promise("chat:mention-kept")
+def test_models_read_the_mention_too_and_so_know_what_was_meant_for_others() -> None:
+    """Without it, a model would take a question to another for one to itself."""
+    service = chat_of(model("gemini", ["I am Gemini.", "Yes."]), model("claude", ["I am Claude.", "Bye."]))
+    talk(service, "@gemini who are you?", "@claude and you?", "@all thanks")
+    assert [text for role, text in asked(service, "gemini") if role == "user"] == [
+        "@gemini who are you?",
+        "@claude and you?",
+        "@all thanks",
+    ]
 
 
 @promise("chat:memo")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ DEFAULTS: Mapping[str, str] = {
     "claude": "anthropic/claude-sonnet-5",
     "ollama": "ollama/qwen3",
 }
-"""Also `local`, which has no model until `CHAT_MODEL_LOCAL` or the command line names one."""
+"""Also `local`: what `CHAT_MODEL_LOCAL` or the command line names, or a model that is installed on this machine."""
 
 
 class Participant(Struct, frozen=True, kw_only=True):
@@ -69,8 +70,9 @@ def configured(chosen: Iterable[str] = (), environment: Mapping[str, str] | None
     """
     known = os.environ if environment is None else environment
     defaults = {name: known.get(f"CHAT_MODEL_{name.upper()}") or model for name, model in DEFAULTS.items()}
-    if known.get("CHAT_MODEL_LOCAL"):
-        defaults["local"] = known["CHAT_MODEL_LOCAL"]
+    local = known.get("CHAT_MODEL_LOCAL") or _installed()
+    if local:
+        defaults["local"] = local
     found: dict[str, str] = {}
     for word in chosen:
         name, _, model = word.partition("=")
@@ -78,5 +80,16 @@ def configured(chosen: Iterable[str] = (), environment: Mapping[str, str] | None
             name, model = name.partition("/")[0], name
         if not model and name not in defaults:
             raise ValueError(f"{word!r}: write name=provider/model, or one of {', '.join(defaults)}")
+        if name.casefold() in {one.casefold() for one in found}:
+            raise ValueError(f"two models are called {name!r}: give one of them another name, as name=provider/model")
         found[name] = model or defaults[name]
     return found or defaults
+
+
+def _installed() -> str | None:
+    """A model that comes as a package, where what runs it is there, too."""
+    if find_spec("xllamacpp") is None:
+        return None
+    from dragoman.local.models import installed_models  # noqa: PLC0415 - needs nothing, and is rarely asked
+
+    return next((f"local/{name}" for name in installed_models()), None)

@@ -9,12 +9,15 @@ import sys
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
+from msgspec import structs
+
 from dragoman.agent import Tool
 from dragoman.agent.mcp import McpServers
 from dragoman.agent.permissions import Hook
 from dragoman.chat.demo import TOOLS, simulated_models
 from dragoman.chat.entries import Conversation, now
 from dragoman.chat.importing import read_file
+from dragoman.chat.mentions import ALL
 from dragoman.chat.participants import Participant, configured, participant
 from dragoman.chat.service import ChatService, Options
 from dragoman.chat.stores import ConversationStore, default_folder, user_from
@@ -54,8 +57,12 @@ def _tools(arguments: argparse.Namespace) -> list[Tool]:
     return [*TOOLS, *own] if arguments.demo else own
 
 
-def _options(arguments: argparse.Namespace) -> Options:
-    return Options(share=arguments.share, default=tuple(name.lstrip("@") for name in arguments.default))
+def _options(arguments: argparse.Namespace, models: list[Participant]) -> Options:
+    default = tuple(name.lstrip("@") for name in arguments.default)
+    known = {ALL, *(one.name for one in models)}
+    if not known.issuperset(default):
+        raise CommandError(f"--default names a model of this chat: one of {', '.join(sorted(known))}")
+    return Options(share=arguments.share, default=default)
 
 
 def _approval(arguments: argparse.Namespace) -> Hook:
@@ -78,7 +85,8 @@ def _conversation(arguments: argparse.Namespace, store: ConversationStore) -> Co
     if not arguments.load:
         return Conversation(created=now(), system_prompt=arguments.system or "")
     path = Path(arguments.load)
-    return read_file(path) if path.suffix == ".json" and path.is_file() else store.load(arguments.load)
+    found = read_file(path) if path.suffix == ".json" and path.is_file() else store.load(arguments.load)
+    return found if arguments.system is None else structs.replace(found, system_prompt=arguments.system)
 
 
 def _terminal(arguments: argparse.Namespace, models: list[Participant]) -> int:
@@ -96,7 +104,7 @@ def _terminal(arguments: argparse.Namespace, models: list[Participant]) -> int:
             conversation=conversation,
             tools=[*tools, *servers.tools(taken=[one.name for one in tools])],
             permissions=_approval(arguments),
-            options=_options(arguments),
+            options=_options(arguments, models),
         )
         screen = screen_of(stdout())
         screen.entries(conversation.entries)
@@ -120,7 +128,7 @@ def _web(arguments: argparse.Namespace, models: list[Participant]) -> int:
             tools=_tools(arguments),
             servers=mcp_servers(arguments.mcp),
             permissions=_approval(arguments),
-            options=_options(arguments),
+            options=_options(arguments, models),
             address=(arguments.host, arguments.port),
             password=_password(arguments.password_file),
         )

@@ -12,7 +12,7 @@ from dragoman.chat.stores.sql import SqlStore
 from dragoman.drivers.credentials import needed
 from dragoman.errors import NotConfigured
 
-_LOCK = 0x647261  # any number, the same for all of us: one writer at a time
+_LOCK = 0x647261  # any number, the same for all of us: one writer at a time, of each user
 
 
 class Postgres:
@@ -47,9 +47,9 @@ class Postgres:
         return self._connection
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, owner: str) -> Iterator[None]:
         with self._turn, self._there().transaction():
-            self._connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+            self._connection.execute("select pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, owner))
             yield
 
     def close(self) -> None:

@@ -46,8 +46,8 @@ class Database(Protocol):
         """Run a statement; its rows, or none."""
         ...
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """All statements within, or none; nobody else writes the same conversation meanwhile."""
+    def transaction(self, owner: str) -> AbstractContextManager[None]:
+        """All statements within, or none; nobody else writes conversations of this owner meanwhile."""
         ...
 
     def close(self) -> None: ...
@@ -59,7 +59,7 @@ class SqlStore:
     def __init__(self, database: Database, user: str = DEFAULT_USER) -> None:
         self._database = database
         self._user = user
-        with database.transaction():
+        with database.transaction(""):
             for statement in TABLES:
                 database.rows(statement)
 
@@ -75,13 +75,13 @@ class SqlStore:
 
     def save(self, conversation: Conversation, *, replace: bool = False) -> Conversation:
         named = structs.replace(conversation, name=checked_name(conversation.name))
-        with self._database.transaction():
+        with self._database.transaction(self._user):
             written = next_version(named, self._lookup(named.name), replace=replace)
             self._write(written)
         return written
 
     def rename(self, name: str, new: str) -> Conversation:
-        with self._database.transaction():
+        with self._database.transaction(self._user):
             old = self.load(name)
             target = checked_name(new)
             if target != old.name and self._lookup(target) is not None:
@@ -92,7 +92,7 @@ class SqlStore:
         return written
 
     def delete(self, name: str) -> None:
-        with self._database.transaction():
+        with self._database.transaction(self._user):
             self._remove(self.load(name).name)
 
     def search(self, words: str) -> Sequence[StoredInfo]:
@@ -167,7 +167,8 @@ class Sqlite:
             return self._connection.execute(statement, tuple(values)).fetchall()
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, owner: str) -> Iterator[None]:
+        del owner  # one writer at a time, whoever it is
         with self._turn:
             self._connection.execute("begin immediate")
             try:
