@@ -2,14 +2,18 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
+from msgspec import structs
 from openai import OpenAI
 
+from dragoman.gateway.config import read_config
 from dragoman.sim.server import Simulator
-from tests.gateway.running import RunningGateway
+from tests.gateway.running import RunningGateway, every_format, simulated
 from tests.support.promises import promise
 
 MODEL = "as-anthropic-messages/claude-sonnet-5"
@@ -106,3 +110,41 @@ def test_cancelled(client: OpenAI, dragoman_sim: Simulator) -> None:
     other = client.responses.create(model=MODEL, input="Hello")
     with pytest.raises(openai.BadRequestError):
         client.responses.cancel(other.id)
+
+
+@pytest.fixture
+def pair_of_clients(dragoman_simulator: Simulator, tmp_path: Path) -> Iterator[tuple[OpenAI, OpenAI]]:
+    """Of two gateways with one database."""
+    text = f'[server]\ndatabase = "{tmp_path / "gateway.db"}"\n'
+    config = structs.replace(every_format(dragoman_simulator.url), server=read_config(text).server)
+    with ExitStack() as stack:
+        gateways = [stack.enter_context(RunningGateway(simulated(dragoman_simulator.url, config))) for _ in range(2)]
+        urls = [f"{gateway.url}/v1" for gateway in gateways]
+        one, other = (stack.enter_context(OpenAI(base_url=url, api_key="any", max_retries=0)) for url in urls)
+        yield one, other
+
+
+@promise("gateway:responses-state", "gateway:many-gateways")
+@pytest.mark.usefixtures("dragoman_sim")
+def test_what_one_gateway_was_told_the_other_knows(pair_of_clients: tuple[OpenAI, OpenAI]) -> None:
+    one, other = pair_of_clients
+    for model in (MODEL, NATIVE):
+        first = one.responses.create(model=model, input="My name is Ada.")
+        with one.responses.stream(model=model, input="Who am I?", previous_response_id=first.id) as stream:
+            second = stream.get_final_response()
+        for response in (first, second):
+            assert other.responses.retrieve(response.id).output_text == response.output_text
+        assert other.responses.create(model=model, input="And?", previous_response_id=second.id).output_text
+
+
+@promise("gateway:responses-background", "gateway:many-gateways")
+def test_one_gateway_cancels_what_the_other_works_on(
+    pair_of_clients: tuple[OpenAI, OpenAI], dragoman_sim: Simulator
+) -> None:
+    one, other = pair_of_clients
+    dragoman_sim.play({"text": "late", "delay": 1.5})
+    promised = one.responses.create(model=MODEL, input="Hello", background=True)
+    assert other.responses.retrieve(promised.id).status == "in_progress"
+    assert other.responses.cancel(promised.id).status == "cancelled"
+    time.sleep(2.0)
+    assert [client.responses.retrieve(promised.id).status for client in (one, other)] == ["cancelled"] * 2

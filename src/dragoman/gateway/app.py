@@ -25,7 +25,7 @@ from dragoman.gateway.gathering import health_of_all, metrics_of_all
 from dragoman.gateway.questions import Question, count_call, peek, with_model_inside
 from dragoman.gateway.records import Log, Metrics, Record, cost_of
 from dragoman.gateway.relay import Failed, Flowing, Relay, Whole, loss_headers, refuse
-from dragoman.gateway.responses import Background, Keeping, Noted, Responses, UnknownResponse, input_items
+from dragoman.gateway.responses import Background, Keeping, Noted, Responses, UnknownResponse, input_items, not_found
 from dragoman.gateway.routing import NoSuchModel, Plan, Router
 from dragoman.gateway.server import Exchange, Gone
 from dragoman.gateway.state.base import Kept, Unavailable
@@ -260,7 +260,7 @@ class Gateway:
         record.status = whole.status
         if whole.completion is not None:
             record.usage = whole.completion.usage
-            self._note(whole, whole.completion.id, record, keeping)
+            await self._note(whole, whole.completion.id, record, keeping)
         if visitor.grant is not None:
             await self._settle(visitor, record)
         exchange.send(whole.status, {**_JSON, **whole.headers, **_marks(record)}, content)
@@ -279,10 +279,11 @@ class Gateway:
                 record.failure = translator.failure.kind
             if keeping is not None:
                 await keeping.keep_streamed()
+            await self._note(flowing, translator.completion.id, record, keeping)
             if visitor.grant is not None:
                 await self._settle(visitor, record)
 
-        waits = keeping is not None or visitor.grant is not None
+        waits = visitor.grant is not None or record.client == Responses.format
         try:
             exchange.start(200, headers, flowing.first)
             heard = None if keeping is None else keeping.heard
@@ -295,13 +296,13 @@ class Gateway:
             record.losses += translator.losses
             if translator.failure is not None:
                 record.failure, record.error = translator.failure.kind, translator.failure.message
-            self._note(flowing, completion.id, record, keeping)
+            await self._note(flowing, completion.id, record, keeping)
             if keeping is not None:  # also for a client that left with the last event
                 await keeping.keep_streamed()
 
-    def _note(self, begun: Whole | Flowing, id: str | None, record: Record, keeping: Keeping | None) -> None:
+    async def _note(self, begun: Whole | Flowing, id: str | None, record: Record, keeping: Keeping | None) -> None:
         if begun.prepared.same and keeping is None and record.client == Responses.format:
-            self.responses.note(id, begun.prepared.channel, record.key)
+            await self.responses.note(id, record.upstream, record.key)
 
     async def _later(self, visitor: Visitor, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record) -> None:
         """Answered now with a promise, and in truth when it is there."""
@@ -454,8 +455,11 @@ class Gateway:
 
     async def _elsewhere(self, noted: Noted, exchange: Exchange, record: Record) -> None:
         """The upstream that made the response keeps it."""
-        channel = noted.channel
+        upstream = self.router.upstream(noted.upstream, Responses.format)
         path = exchange.head.path.partition("/responses/")[2]
+        if upstream is None:  # it is configured no more
+            raise not_found(path)
+        channel = upstream.channel
         query = f"?{exchange.head.query}" if exchange.head.query else ""
         url = f"{channel.base_url}/responses/{path}{query}"
         signed = await channel.credential.sign(HttpRequest(method=exchange.head.method, url=url, body=exchange.body))

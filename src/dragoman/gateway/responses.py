@@ -7,12 +7,12 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct, structs
 
-from dragoman.drivers.remote import Channel
 from dragoman.gateway.questions import Question
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.state.base import Kept, Store, Unavailable
@@ -43,6 +43,8 @@ _REPEATED = (
 )
 _COMPLETED = (b"event: response.completed\ndata: ", b"event: response.incomplete\ndata: ")
 _MOST_NOTED = 10_000
+_LOOKED_AFTER = 1.0
+"""Seconds between two looks at whether another gateway was asked to cancel what we work on."""
 
 
 class UnknownResponse(Exception):
@@ -51,7 +53,7 @@ class UnknownResponse(Exception):
         super().__init__(failure.message)
 
 
-def _not_found(id: str) -> UnknownResponse:
+def not_found(id: str) -> UnknownResponse:
     message = f"Response with id '{id}' not found."
     return UnknownResponse(Failure("not_found", message, 404, raw_type="invalid_request_error"))
 
@@ -124,6 +126,9 @@ class Keeping:
         if response is not None:
             await self.keep(response)
 
+    async def kept(self, id: str) -> Kept | None:
+        return await self._responses.store.kept(id, self._owner)
+
     @property
     def in_background(self) -> bool:
         return self.question.known.background is True and not self.question.stream and self.stores
@@ -132,7 +137,7 @@ class Keeping:
 class Noted(Struct, frozen=True):
     """An upstream with a state of its own made this response: who asks for it is sent there."""
 
-    channel: Channel
+    upstream: str
     owner: str
 
 
@@ -158,13 +163,21 @@ class Background:
         return await self._keeping.keep(_encode({**self._promised, **more}), surely=surely)
 
     async def completed(self, response: bytes) -> None:
-        await self._keeping.keep(_encode({**_object(response), "id": self.id}))
+        if not await self.was_cancelled():
+            await self._keeping.keep(_encode({**_object(response), "id": self.id}))
 
     async def failed(self, failure: Failure) -> None:
         await self._told("failed", {"code": failure.code or "server_error", "message": failure.message})
 
     async def cancelled(self) -> None:
         await self._told("cancelled")
+
+    async def was_cancelled(self) -> bool:
+        """Another gateway may have been asked to."""
+        with suppress(Unavailable):
+            kept = await self._keeping.kept(self.id)
+            return kept is not None and _status(kept) == "cancelled"
+        return False
 
 
 class Responses:
@@ -178,7 +191,14 @@ class Responses:
     def start(self, background: Background, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._working[background.id] = task
-        task.add_done_callback(lambda _: self._working.pop(background.id, None))
+        watching = asyncio.ensure_future(_watched(background, task)) if self.store.shared else None
+
+        def ended(_: object) -> None:
+            self._working.pop(background.id, None)
+            if watching is not None:
+                watching.cancel()
+
+        task.add_done_callback(ended)
 
     async def cancel(self, kept: Kept) -> Kept:
         """As the response is afterwards. Only what works in the background can be cancelled so."""
@@ -190,6 +210,10 @@ class Responses:
         if msgspec.json.decode(kept.response).get("background") is not True:
             words = "Cannot cancel a synchronous response."
             raise UnknownResponse(Failure("invalid_request", words, 400, raw_type="invalid_request_error"))
+        if _status(kept) == "in_progress":  # whoever works on it will notice
+            told = _encode({**_object(kept.response), "status": "cancelled"})
+            kept = structs.replace(kept, response=told)
+            await self.store.keep(kept)
         return kept
 
     async def close(self) -> None:
@@ -203,7 +227,7 @@ class Responses:
         """None: the upstream keeps its own state, and the request does not follow an answer that we keep."""
         previous = question.known.previous_response_id
         native = plan.candidates[0].upstream.channel.provider.format == FORMAT
-        chain = [] if previous is None else await self.store.chain(previous, owner)
+        chain = [] if previous is None else await self._chain(previous, owner)
         if native and not chain:
             return None
         if previous is not None and not chain:
@@ -218,20 +242,38 @@ class Responses:
         keeping.asked(fields)
         return keeping
 
-    def note(self, id: str | None, channel: Channel, owner: str) -> None:
-        if id:
-            self._noted[id] = Noted(channel, owner)
-            if len(self._noted) > _MOST_NOTED:
-                self._noted.popitem(last=False)
+    async def _chain(self, id: str, owner: str) -> list[Kept]:
+        """Those that are here; what an upstream keeps, it follows by itself."""
+        return [kept for kept in await self.store.chain(id, owner) if not kept.upstream]
+
+    async def note(self, id: str | None, upstream: str, owner: str) -> None:
+        if not id or id in self._noted:
+            return
+        self._noted[id] = Noted(upstream, owner)
+        if len(self._noted) > _MOST_NOTED:
+            self._noted.popitem(last=False)
+        if self.store.shared:
+            with suppress(Unavailable):
+                await self.store.keep(Kept(id, owner, None, b"", b"", upstream))
 
     async def find(self, id: str, owner: str) -> Kept | Noted:
         kept = await self.store.kept(id, owner)
         if kept is not None:
-            return kept
+            return Noted(kept.upstream, owner) if kept.upstream else kept
         noted = self._noted.get(id)
         if noted is None or noted.owner != owner:
-            raise _not_found(id)
+            raise not_found(id)
         return noted
+
+
+async def _watched(background: Background, task: asyncio.Task[None]) -> None:
+    while not await background.was_cancelled():  # noqa: ASYNC110 - it happens elsewhere
+        await asyncio.sleep(_LOOKED_AFTER)
+    task.cancel()
+
+
+def _status(kept: Kept) -> object:
+    return msgspec.json.decode(kept.response).get("status")
 
 
 def _items(given: Raw | None) -> list[Raw]:

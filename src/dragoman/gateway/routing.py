@@ -279,6 +279,14 @@ class Router:
     def is_simulated(self, name: str) -> bool:
         return name in self._simulated and name not in self._places
 
+    def upstream(self, name: str, format: str) -> Upstream | None:
+        """The one of that name, if there is such a one by now."""
+        try:
+            upstreams = self._upstreams(name.partition("#")[0], format)
+        except (KeyError, NotConfigured):
+            return None
+        return next((one for one in upstreams if one.name == name), None)
+
     def opened(self) -> Iterator[Upstream]:
         for upstreams in self._opened.values():
             yield from upstreams

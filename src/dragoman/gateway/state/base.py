@@ -116,6 +116,8 @@ class Kept(Struct, frozen=True):
     input: bytes
     """Items, as a JSON array."""
     response: bytes
+    upstream: str = ""
+    """Who made and keeps it; then nothing of it is here."""
 
 
 class Ticket(Struct, frozen=True):

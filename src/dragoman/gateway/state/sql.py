@@ -30,7 +30,7 @@ SCHEMA = (
     """
     CREATE TABLE IF NOT EXISTS gateway_responses (
       id TEXT PRIMARY KEY, owner TEXT NOT NULL, previous TEXT, created DOUBLE PRECISION NOT NULL, input BYTEA NOT NULL,
-      response BYTEA NOT NULL)
+      response BYTEA NOT NULL, upstream TEXT NOT NULL)
     """,
     "CREATE INDEX IF NOT EXISTS gateway_responses_by_time ON gateway_responses (created)",
 )
@@ -39,10 +39,10 @@ _GRANT = "name, digest, models, expires, requests_per_minute, concurrent, tokens
 _LISTED = "name, models, created, expires, revoked, requests_per_minute, concurrent, tokens_per_minute, budget, spent"
 _COLUMNS: Mapping[Group, tuple[str, ...]] = {"key": ("key",), "model": ("upstream", "target"), "day": ("day",)}
 _CHAIN = """
-WITH RECURSIVE chain (id, owner, previous, input, response, depth) AS (
-  SELECT id, owner, previous, input, response, 0 FROM gateway_responses WHERE id = ? AND owner = ?
+WITH RECURSIVE chain (id, owner, previous, input, response, upstream, depth) AS (
+  SELECT id, owner, previous, input, response, upstream, 0 FROM gateway_responses WHERE id = ? AND owner = ?
   UNION ALL
-  SELECT one.id, one.owner, one.previous, one.input, one.response, chain.depth + 1
+  SELECT one.id, one.owner, one.previous, one.input, one.response, one.upstream, chain.depth + 1
   FROM chain JOIN gateway_responses AS one ON one.id = chain.previous AND one.owner = chain.owner
   WHERE one.id <> chain.id AND chain.depth < 1000)
 SELECT * FROM chain ORDER BY depth
@@ -142,9 +142,9 @@ class SqlStore:
 
     async def keep(self, kept: Kept) -> None:
         await self._database.rows(
-            "INSERT INTO gateway_responses VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+            "INSERT INTO gateway_responses VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
             "previous = excluded.previous, input = excluded.input, response = excluded.response",
-            (kept.id, kept.owner, kept.previous, time.time(), kept.input, kept.response),
+            (kept.id, kept.owner, kept.previous, time.time(), kept.input, kept.response, kept.upstream),
         )
         self._keeping += 1
         if self._keeping % _PRUNED_EVERY:
@@ -157,12 +157,14 @@ class SqlStore:
 
     async def kept(self, id: str, owner: str) -> Kept | None:
         rows = await self._found(
-            "SELECT id, owner, previous, input, response FROM gateway_responses WHERE id = ? AND owner = ?", id, owner
+            "SELECT id, owner, previous, input, response, upstream FROM gateway_responses WHERE id = ? AND owner = ?",
+            id,
+            owner,
         )
         return Kept(*rows[0]) if rows else None
 
     async def chain(self, id: str, owner: str) -> list[Kept]:
-        return [Kept(*row[:5]) for row in await self._found(_CHAIN, id, owner)]
+        return [Kept(*row[:-1]) for row in await self._found(_CHAIN, id, owner)]
 
     async def forget(self, id: str, owner: str) -> bool:
         gone = "DELETE FROM gateway_responses WHERE id = ? AND owner = ? RETURNING id"
