@@ -351,6 +351,7 @@ CHAT: tuple[tuple[str, str], ...] = (
 WEB: tuple[tuple[str, str], ...] = (
     ("built", "The page that ships was built from its sources, and needs nothing but itself."),
     ("front", "Browsers find the page at `/`; clients of the gateway do not notice it."),
+    ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the key of whoever asks."),
     ("login", "Where a gateway has keys, the page asks for one, or for a password, and forgets it with the key."),
 )
 

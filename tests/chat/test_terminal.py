@@ -225,7 +225,7 @@ def test_the_page_is_one_command_away(environment: dict[str, str]) -> None:
     with subprocess.Popen(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as served:  # noqa: S603
         assert served.stdout is not None
         url = served.stdout.readline().split()[0]
-        with urllib.request.urlopen(f"{url}/api/state", timeout=10) as answer:  # noqa: S310 - our own address
+        with urllib.request.urlopen(f"{url}/_/api/chat/state", timeout=10) as answer:  # noqa: S310 - our own address
             told = json.loads(answer.read())
         served.send_signal(signal.SIGINT)
         assert served.wait(timeout=10) == 130

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE = 15.0
@@ -87,7 +88,7 @@ class Page:
     async def open(self, address: str) -> None:
         await self.command("Page.navigate", url=address)
         await self.until(
-            "document.readyState === 'complete' && document.querySelectorAll('#gauges, .login').length > 0"
+            "document.readyState === 'complete' && document.querySelectorAll('.place h1, .login').length > 0"
         )
 
     async def type(self, text: str) -> None:
@@ -117,9 +118,12 @@ class Page:
 
 @contextmanager
 def browser() -> Iterator[str]:
-    """A running browser, by the address it is spoken to at."""
+    """A running browser, by the address it is spoken to at. Tests are skipped where there is none."""
     program = chromium()
-    assert program is not None
+    if program is None:
+        pytest.skip(
+            f"no Chromium on this machine (looked for {', '.join(NAMES)}): the page was not tested in a browser"
+        )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(  # noqa: S603
             [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",

@@ -36,11 +36,16 @@ class Participant(Struct, frozen=True, kw_only=True):
     window: int
 
     def __post_init__(self) -> None:
-        if _NAME.fullmatch(self.name) is None or self.name.casefold() in {ALL, "assistant", *OTHERS}:
+        if not is_a_name(self.name):
             raise ValueError(
                 f"{self.name!r} is no name for a model: letters, digits, '_', '.', '-', and none of all, assistant, "
                 f"{', '.join(sorted(OTHERS))}"
             )
+
+
+def is_a_name(word: str) -> bool:
+    """Whether a model can be called so."""
+    return _NAME.fullmatch(word) is not None and word.casefold() not in {ALL, "assistant", *OTHERS}
 
 
 def participant(

@@ -117,22 +117,19 @@ def _terminal(arguments: argparse.Namespace, models: list[Participant]) -> int:
 
 
 def _web(arguments: argparse.Namespace, models: list[Participant]) -> int:
-    from dragoman.chat.web.serving import serve_forever
+    from dragoman.web.rooms import Furnishing, Rooms
+    from dragoman.web.serving import serve_forever
 
     store, folder = _store(arguments)
-    return asyncio.run(
-        serve_forever(
-            models,
-            store,
-            folder,
-            tools=_tools(arguments),
-            servers=mcp_servers(arguments.mcp),
-            permissions=_approval(arguments),
-            options=_options(arguments, models),
-            address=(arguments.host, arguments.port),
-            password=_password(arguments.password_file),
-        )
+    furnishing = Furnishing(permissions=_approval(arguments))
+    serving = serve_forever(
+        Rooms(models, store, folder, furnishing=furnishing, options=_options(arguments, models)),
+        tools=_tools(arguments),
+        servers=mcp_servers(arguments.mcp),
+        address=(arguments.host, arguments.port),
+        password=_password(arguments.password_file),
     )
+    return asyncio.run(serving)
 
 
 def _password(path: Path | None) -> str | None:

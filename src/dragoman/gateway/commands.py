@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 import sys
 import tempfile
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from dragoman.gateway.access import Access
 from dragoman.gateway.config import Config, ConfigError
@@ -43,6 +44,7 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
     quiet: bool = False
     front: Front | None = None
     """Stands before the first worker alone: what it shows is kept in one process."""
+    page_key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
 
     def config(self) -> Config:
         """The file's, where the command line says nothing else."""
@@ -118,7 +120,7 @@ async def _work(
         if offline:
             simulated = await stack.enter_async_context(simulators())
             simulated = {name: url for name, url in simulated.items() if name not in local}
-        setting = Setting(config=config, environment=found, simulated=simulated, local=local)
+        setting = Setting(config=config, environment=found, simulated=simulated, local=local, page_key=options.page_key)
 
         def ready(running: Running) -> None:
             if speaks:

@@ -52,13 +52,15 @@ class Setting(Struct, frozen=True, kw_only=True):
     """Provider -> the address of its simulator, for those that are not asked for real."""
     local: Mapping[str, tuple[str, ...]] = {}
     """Providers whose server runs on this machine, and the only models that may be asked of them."""
+    page_key: str = ""
+    """What the page's own questions show, where keys are asked for."""
 
     def router(self, config: Config) -> Router:
         return Router(config, self.environment, self.simulated, local=self.local)
 
 
-Front: TypeAlias = Callable[[Gateway, Setting], AbstractAsyncContextManager[Application]]
-"""What stands before a gateway and passes on what is not its own, such as a page for people."""
+Front: TypeAlias = Callable[[Gateway, Setting, str], AbstractAsyncContextManager[Application]]
+"""What stands before a gateway at an address and passes on what is not its own, such as a page for people."""
 Among: TypeAlias = Callable[[Gateway, Application, ServerLimits], AbstractAsyncContextManager[Application]]
 """What makes one worker known to the others, and hands over to them what is theirs."""
 
@@ -124,7 +126,7 @@ async def serving(
     """A gateway that serves until the block is left."""
     config = setting.config.server
     ledger = await open_ledger(config, setting.environment)
-    access = Access(config.keys, setting.environment, ledger)
+    access = Access(config.keys, setting.environment, ledger, setting.page_key)
     check_exposure(config.host, access)
     router = setting.router(setting.config)
     for format in WIRES:  # now, and not while the first client waits
@@ -136,21 +138,21 @@ async def serving(
     if capture is None and setting.config.log.bodies:
         capture = bodies_for(config.max_requests)
     gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
+    bound = listening or listening_socket(config.host, config.port)
+    host, port = bound.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     fronts = AsyncExitStack()
     application: Application = gateway
     if front is not None and config.page:
-        application = await fronts.enter_async_context(front(gateway, setting))
+        application = await fronts.enter_async_context(front(gateway, setting, url))
     limited = limits or ServerLimits(body=config.max_body)
     if among is not None:
         application = await fronts.enter_async_context(among(gateway, application, limited))
     server = Server(application, limited)
-    bound = listening or listening_socket(config.host, config.port)
     await server.listen(bound)
-    host, port = bound.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
     tending = asyncio.ensure_future(ledger.tend())
     try:
-        yield Running(gateway, server, f"http://{shown}:{port}", ledger, setting)
+        yield Running(gateway, server, url, ledger, setting)
     finally:
         await fronts.aclose()  # first: streams to pages do not end by themselves
         await server.close(config.drain_seconds)
@@ -171,7 +173,7 @@ class Running:
 
     def reload(self, config: Config) -> None:
         """Requests under way end as they began; the next ones follow the new configuration. Raises `ConfigError`."""
-        access = Access(config.server.keys, self._setting.environment, self._ledger)
+        access = Access(config.server.keys, self._setting.environment, self._ledger, self._setting.page_key)
         check_exposure(self._setting.config.server.host, access)
         self.gateway.replace(self._setting.router(config), access)
 

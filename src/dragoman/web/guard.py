@@ -48,6 +48,8 @@ class Person(Struct, frozen=True):
     """Of the key that was shown."""
     sees_all: bool = True
     """Whether requests of others are shown, too."""
+    key: str = ""
+    """The key itself: what a person asks through the page is asked with it. It is told to nobody."""
 
 
 KeyCheck: TypeAlias = Callable[[str], Awaitable[str | None]]
@@ -69,18 +71,12 @@ NO_KEYS = Keys(required=lambda: False, check=_nobody)
 _ANYBODY = Person()
 
 
-class _Session(Struct, frozen=True):
-    person: Person
-    key: str = ""
-    """Asked about again with every request: it may have been revoked."""
-
-
 class Guard:
     def __init__(self, host: str, password: str | None = None, keys: Keys = NO_KEYS) -> None:
         self._is_local = is_loopback(host)
         self._password = password
         self._keys = keys
-        self._sessions: dict[bytes, _Session] = {}
+        self._sessions: dict[bytes, Person] = {}
         self._trying = asyncio.Lock()
 
     @property
@@ -106,15 +102,16 @@ class Guard:
         """Who asks; nobody that we know of has to log in."""
         if not self.asks:
             return _ANYBODY
-        session = self._sessions.get(_sum(_cookie(head)))
-        if session is None or (session.key and await self._keys.check(session.key) is None):
+        person = self._sessions.get(_sum(_cookie(head)))
+        # Asked about again each time: a key may have been revoked.
+        if person is None or (person.key and await self._keys.check(person.key) is None):
             return None
-        return session.person
+        return person
 
     async def log_in(self, exchange: Exchange) -> None:
         given = parse_qs(exchange.body.decode("utf-8", "replace")).get("password", [""])[0]
-        session = await self._session(given)
-        if session is None:
+        person = await self._recognised(given)
+        if person is None:
             async with self._trying:
                 await asyncio.sleep(_DELAY)
             exchange.send(303, {"location": f"{LOGIN}?wrong"})
@@ -122,16 +119,16 @@ class Guard:
         token = secrets.token_urlsafe(32)
         if len(self._sessions) >= _SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
-        self._sessions[_sum(token)] = session
+        self._sessions[_sum(token)] = person
         safe = "; Secure" if exchange.head.headers.get("x-forwarded-proto") == "https" else ""
         cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{safe}"
         exchange.send(303, {"location": "/", "set-cookie": cookie})
 
-    async def _session(self, given: str) -> _Session | None:
+    async def _recognised(self, given: str) -> Person | None:
         if self._password is not None:
-            return _Session(_ANYBODY) if hmac.compare_digest(_sum(given), _sum(self._password)) else None
+            return _ANYBODY if hmac.compare_digest(_sum(given), _sum(self._password)) else None
         name = await self._keys.check(given) if given else None
-        return None if name is None else _Session(Person(name, sees_all=False), given)
+        return None if name is None else Person(name, sees_all=False, key=given)
 
     def log_out(self, head: Head) -> None:
         self._sessions.pop(_sum(_cookie(head)), None)

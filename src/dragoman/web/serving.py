@@ -1,34 +1,92 @@
-"""The page before a gateway, or alone."""
+"""The page before a gateway, and the chat's page alone."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from dragoman.agent import Tool
+from dragoman.agent.mcp import McpServers, ServerAddress
+from dragoman.chat.demo import TOOLS
+from dragoman.chat.stores import FileStore, default_folder, user_from
 from dragoman.gateway.access import Denied
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.http11 import Head
-from dragoman.gateway.server import Application
-from dragoman.gateway.serving import Setting
+from dragoman.gateway.server import Application, Server, ServerLimits
+from dragoman.gateway.serving import Setting, is_loopback, listening_socket
 from dragoman.gateway.state.base import Unavailable
-from dragoman.web.guard import Guard, Keys
+from dragoman.web.chat import chat
+from dragoman.web.guard import Guard, Keys, Person
 from dragoman.web.live import live
+from dragoman.web.models import Asking, reachable
 from dragoman.web.playground import playground
+from dragoman.web.rooms import Furnishing, Rooms
 from dragoman.web.site import Site
 from dragoman.web.streams import Streams
 
 _PASSWORD = "DRAGOMAN_PAGE_PASSWORD"  # noqa: S105 - the name of a variable
+_MAX_BODY = 40 << 20
+_PATIENCE = 1.0
+
+# ── before a gateway ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @asynccontextmanager
-async def page_before(gateway: Gateway, setting: Setting) -> AsyncIterator[Application]:
+async def page_before(gateway: Gateway, setting: Setting, url: str) -> AsyncIterator[Application]:
     """For `dragoman serve`: the page at `/`, the gateway everywhere else."""
     streams = Streams()
     guard = Guard(setting.config.server.host, setting.environment.get(_PASSWORD), _keys_of(gateway))
+    houses = _Houses(gateway, setting, url)
+
+    async def rooms_of(head: Head) -> Rooms:
+        return houses.of(await guard.person(head) or Person())
+
+    places = [live(gateway, guard, streams, setting.environment), chat(rooms_of, streams), playground()]
     try:
-        yield Site(guard, [live(gateway, guard, streams, setting.environment), playground()], next=gateway)
+        yield Site(guard, places, next=gateway)
     finally:
         streams.close()
+        await houses.close()
+
+
+class _Houses:
+    """Everybody's conversations. Each key has its own, and pays for its own questions."""
+
+    def __init__(self, gateway: Gateway, setting: Setting, url: str) -> None:
+        self._gateway = gateway
+        self._setting = setting
+        self._url = url
+        self._rooms: dict[Person, Rooms] = {}
+
+    def of(self, person: Person) -> Rooms:
+        if person not in self._rooms:
+            self._rooms[person] = self._furnished(person)
+        return self._rooms[person]
+
+    def _furnished(self, person: Person) -> Rooms:
+        setting = self._setting
+        # A key may have any name, also that of a user of this machine: it does not get his conversations.
+        user = f"gateway key {person.name}" if person.name else user_from(setting.environment)
+        store = FileStore(default_folder(setting.environment), user)
+        asking = Asking(self._url, person.key or setting.page_key or "none")
+        models = reachable(self._gateway.router, setting.environment)
+        rooms = Rooms(
+            [asking.participant(name, model) for name, model in models.items()],
+            store,
+            store.folder,
+            furnishing=Furnishing(tools=TOOLS if setting.simulated else (), catalogue=self._catalogue),
+            make=asking.participant,
+        )
+        rooms.recover()
+        return rooms
+
+    async def _catalogue(self) -> list[str]:
+        return [one.id for one in await self._gateway.catalogue.models()]
+
+    async def close(self) -> None:
+        for rooms in self._rooms.values():
+            await rooms.close()
 
 
 def _keys_of(gateway: Gateway) -> Keys:
@@ -42,3 +100,51 @@ def _keys_of(gateway: Gateway) -> Keys:
             return None
 
     return Keys(required=lambda: gateway.access.required, check=check)
+
+
+# ── the chat alone ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@asynccontextmanager
+async def serving_page(
+    rooms: Rooms, *, host: str = "127.0.0.1", port: int = 0, password: str | None = None
+) -> AsyncIterator[str]:
+    """The page at the address it gives."""
+    if not is_loopback(host) and not password:
+        raise ValueError("beyond this machine the page needs a password: --password-file, or DRAGOMAN_CHAT_PASSWORD")
+    streams = Streams()
+
+    async def rooms_of(_: Head) -> Rooms:
+        return rooms
+
+    site = Site(Guard(host, password), [chat(rooms_of, streams), playground()])
+    server = Server(site, ServerLimits(body=_MAX_BODY))
+    with listening_socket(host, port) as listening:
+        try:
+            await server.listen(listening)
+            shown = f"[{host}]" if ":" in host else host
+            yield f"http://{shown}:{listening.getsockname()[1]}"
+        finally:
+            streams.close()
+            await rooms.close()
+            await server.close(_PATIENCE)
+
+
+async def serve_forever(
+    rooms: Rooms,
+    *,
+    tools: Sequence[Tool],
+    servers: Mapping[str, ServerAddress],
+    address: tuple[str, int],
+    password: str | None,
+) -> int:
+    """Until somebody stops it. Tools of MCP servers join the rooms' own."""
+    async with McpServers(servers) as connected:
+        rooms.furnish((*tools, *connected.tools(taken=[one.name for one in tools])))
+        recovered = rooms.recover()
+        async with serving_page(rooms, host=address[0], port=address[1], password=password) as url:
+            print(f"{url}  the chat, until Ctrl-C", flush=True)  # noqa: T201 - the address is what one waits for
+            if recovered:
+                print(f"  {recovered} conversations that were left behind are in the list again", flush=True)  # noqa: T201
+            await asyncio.Event().wait()
+    return 0

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
+from dragoman.gateway.http11 import Head
 from dragoman.gateway.server import Application, Exchange, Gone
 from dragoman.web.guard import HEADERS, LOGIN, Guard
 
@@ -72,6 +73,7 @@ class Site:
     def __init__(self, guard: Guard, places: Sequence[Place], *, next: Application | None = None) -> None:  # noqa: A002
         self._guard = guard
         self._places = places
+        self._is_alone = next is None
         self._next = next or _nothing
         self._static = _static()
         self._page = self._static["index.html"]
@@ -96,7 +98,7 @@ class Site:
         head = exchange.head
         if head.path.startswith(_OURS):
             return self._serve(exchange)
-        if head.path == "/" and head.method == "GET" and "text/html" in head.headers.get("accept", ""):
+        if head.path == "/" and head.method == "GET" and (self._is_alone or _is_browser(head)):
             return self._serve(exchange)
         return self._next(exchange)
 
@@ -187,6 +189,10 @@ class Site:
     async def _log_out(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         self._guard.log_out(exchange.head)
         send_json(exchange, {})
+
+
+def _is_browser(head: Head) -> bool:
+    return "text/html" in head.headers.get("accept", "")
 
 
 async def _nothing(exchange: Exchange) -> None:

@@ -1,14 +1,221 @@
-// Several models in one conversation.
+// Several models in one conversation: a list of conversations, a timeline with a column per model, a composer.
 
-import { element } from "../dom.ts";
-import type { Place } from "../router.ts";
+import "./chat.css";
+import { call } from "../api.ts";
+import { copy } from "../copying.ts";
+import { ask, askText, confirmed, isOpen } from "../dialogs.ts";
+import { button, element } from "../dom.ts";
+import { attempt, notice } from "../notices.ts";
+import type { Place, Route } from "../router.ts";
+import { Composer } from "./composer.ts";
+import { textOf } from "./groups.ts";
+import { Session } from "./session.ts";
+import { Sidebar } from "./sidebar.ts";
+import { Timeline } from "./timeline.ts";
+import type { Attachment, Entry, Gauge, Snapshot, State } from "./types.ts";
+import { chooseModels, exportAs, showAs } from "./windows.ts";
 
-export const chat: Place = {
-  name: "chat",
-  label: "Chat",
-  mount(root) {
-    root.append(element("h1", {}, "Chat"));
-  },
-  enter() {},
-  leave() {},
-};
+const TRIES = ["@all What is the weather in Paris?", "@claude 6 * 7", "Anything without a mention is a memo."];
+
+class Chat implements Place {
+  readonly name = "chat";
+  readonly label = "Chat";
+  readonly keys = [["Alt+N", "New conversation"], ["Enter", "Send"], ["Tab", "Complete a mention"]] as const;
+  #state: State = { models: [], tools: [], share: false, default: [], formats: [] };
+  #shown = false;
+  readonly #session = new Session(
+    {
+      snapshot: (told) => this.#take(told),
+      said: ({ entry }) => this.#timeline.said(entry),
+      answer_started: (told) => this.#working(() => this.#timeline.started(told)),
+      activity: ({ answer, event }) => this.#timeline.with(answer, (card) => card.activity(event)),
+      permission_asked: (told) => this.#timeline.asked(told),
+      permission_settled: ({ id }) => this.#timeline.settled(id),
+      answer_ended: ({ answer, entries }) =>
+        this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries))),
+      turn_ended: () => this.#working(() => void this.#sidebar.refresh()),
+      gauges: ({ gauges, title }) => {
+        this.#composer.showModels(gauges);
+        this.#entitle(title);
+      },
+      notice: ({ text, level }) => notice(text, level === "warning" ? "problem" : "info"),
+    },
+    (problem) => notice(problem.message, "problem"),
+  );
+  readonly #sidebar = new Sidebar({ open: (id) => this.#open(id), shown: () => this.#session.id });
+  readonly #timeline = new Timeline(
+    () => this.#state,
+    {
+      copy: (text: string) => copy(text, "Text"),
+      retry: attempt((answer: string) => this.#session.call("POST", "/retry", { answer })),
+      branch: attempt((entry: string) => this.#branch(entry)),
+      showAs: attempt((part: string) => showAs(this.#session.path(), part, this.#state)),
+      stop: (answer: string) => this.#stop(answer),
+      permit: attempt((id: string, given: unknown) =>
+        this.#session.call("POST", `/permissions/${encodeURIComponent(id)}`, given),
+      ),
+      edit: (entry: Entry) => this.#edit(entry),
+    },
+    () => this.#welcome(),
+  );
+  readonly #composer = new Composer(() => this.#state, {
+    send: async (text, attachments) => (await this.#send(text, attachments)) ?? false,
+    stop: () => this.#stop(),
+    count: async (text) => (this.#session.id ? this.#session.call<Gauge[]>("POST", "/gauges", { text }) : []),
+  });
+  readonly #title = element("h1", { id: "title" }, "New conversation");
+  #ofConversation: HTMLButtonElement[] = [];
+
+  // ── the place ──
+
+  async mount(root: HTMLElement): Promise<void> {
+    this.#ofConversation = [
+      button("Rename", attempt(() => this.#rename()), { id: "rename" }),
+      button("Export", attempt(() => exportAs(this.#session.path(), this.#state)), { id: "export" }),
+      button("Delete", attempt(() => this.#delete()), { id: "delete", class: "danger" }),
+    ];
+    const [rename, save, remove] = this.#ofConversation;
+    const system = button("System", attempt(() => this.#system()), { id: "system", title: "System prompt" });
+    const models = button("Models", () => void this.#models(), { id: "models", title: "Models and options" });
+    const bar = element("header", { class: "bar" }, this.#sidebar.menu, this.#title, rename, system, models, save, remove);
+    const talk = element("section", { class: "talk", "aria-label": "Conversation" }, bar, this.#timeline.node, this.#composer.node);
+    root.append(this.#sidebar.node, talk);
+    this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
+    this.#composer.files.listen(root, this.#composer.node);
+    document.addEventListener("keydown", (event) => this.#pressed(event));
+    this.#state = await call<State>("GET", "/chat/state");
+  }
+
+  enter(route: Route): void {
+    this.#shown = true;
+    const id = route.rest[0] ?? null;
+    if (id === null && this.#session.id !== null) this.#open(this.#session.id); // back from another place
+    else this.#open(id);
+  }
+
+  leave(): void {
+    this.#shown = false;
+    this.#session.suspend();
+    this.#composer.forget();
+  }
+
+  #pressed(event: KeyboardEvent): void {
+    if (!this.#shown || isOpen()) return;
+    if (event.key === "Escape" && this.#composer.isBusy) this.#stop();
+    if (event.altKey && event.code === "KeyN") {
+      event.preventDefault();
+      this.#open(null);
+    }
+  }
+
+  // ── one conversation ──
+
+  #open(id: string | null): void {
+    this.#composer.forget();
+    this.#sidebar.close();
+    this.#session.open(id);
+    if (id === null) this.#composer.focus();
+  }
+
+  #take(snapshot: Snapshot): void {
+    this.#timeline.show(snapshot);
+    this.#composer.showModels(snapshot.gauges);
+    this.#entitle(snapshot.title);
+    this.#working(() => void this.#sidebar.refresh());
+  }
+
+  #entitle(title: string): void {
+    this.#title.textContent = title;
+    document.title = `${title} - dragoman`;
+    for (const one of this.#ofConversation) one.disabled = this.#session.id === null;
+  }
+
+  #working(work: () => void): void {
+    work();
+    const { busy } = this.#timeline;
+    this.#composer.busy(busy);
+    this.#timeline.node.setAttribute("aria-busy", String(busy));
+  }
+
+  #welcome(): HTMLElement {
+    const tries = TRIES.map((text) => button(text, () => this.#composer.write(text)));
+    const names = this.#state.models.map((one) => `@${one.name}`).join(", ");
+    const words = element("p", {}, `Ask ${names}, or @all of them at once.`);
+    return element("div", { class: "empty" }, words, ...tries);
+  }
+
+  // ── talking ──
+
+  readonly #send = attempt(async (text: string, attachments: readonly Attachment[]): Promise<boolean> => {
+    await this.#session.ensure();
+    await this.#session.call("POST", "/messages", { text, attachments });
+    this.#timeline.toEnd();
+    return true;
+  });
+
+  readonly #stop = attempt((answer?: string) => this.#session.call("POST", "/stop", answer ? { answer } : {}));
+
+  async #branch(entry: string): Promise<void> {
+    const given = { branch: this.#session.id, entry };
+    const { id } = await call<{ id: string }>("POST", "/chat/conversations", given);
+    this.#open(id);
+    notice("This is a branch: the conversation before is unchanged.");
+  }
+
+  async #edit(entry: Entry): Promise<void> {
+    const about = "The conversation goes on in a branch; this one stays as it is.";
+    const text = await askText("Edit and resend", about, textOf(entry));
+    if (text === null) return;
+    const given = { branch: this.#session.id, entry: entry.id, before: true };
+    const { id } = await call<{ id: string }>("POST", "/chat/conversations", given);
+    this.#open(id);
+    await this.#session.call("POST", "/messages", { text, attachments: attachmentsOf(entry) });
+  }
+
+  // ── about it ──
+
+  async #rename(): Promise<void> {
+    const name = await ask("Rename", "Name", this.#session.snapshot.name);
+    if (name) await this.#session.call("PATCH", "", { name });
+    await this.#sidebar.refresh();
+  }
+
+  async #system(): Promise<void> {
+    const about = "Said to every model before everything else.";
+    const text = await askText("System prompt", about, this.#session.snapshot.system_prompt);
+    if (text === null) return;
+    await this.#session.ensure();
+    await this.#session.call("PATCH", "", { system_prompt: text });
+  }
+
+  async #delete(): Promise<void> {
+    const sure = await confirmed(`Delete “${this.#title.textContent}”?`, "It cannot be brought back.", "Delete");
+    if (!sure) return;
+    const path = this.#session.path();
+    this.#session.suspend(); // its stream would complain
+    this.#composer.forget();
+    await call("DELETE", path);
+    this.#open(null);
+  }
+
+  async #models(): Promise<void> {
+    await chooseModels(this.#state, (state) => {
+      this.#state = state;
+      this.#composer.showModels();
+    });
+  }
+}
+
+function attachmentsOf(entry: Entry): Attachment[] {
+  return (entry.content ?? []).flatMap((part) => {
+    if (part.type !== "image" && part.type !== "document" && part.type !== "audio") return [];
+    const data = part.data ?? base64(part.text ?? "");
+    return [{ name: part.title ?? "", media_type: part.media_type ?? "", data }];
+  });
+}
+
+function base64(text: string): string {
+  return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
+}
+
+export const chat: Place = new Chat();

@@ -63,16 +63,39 @@ function byId(id) {
 function isTyping(target) {
 	return target instanceof HTMLElement && (target.isContentEditable || target.matches("input, textarea, select"));
 }
-// src/chat/index.ts
-var chat = {
-	name: "chat",
-	label: "Chat",
-	mount(root) {
-		root.append(element("h1", {}, "Chat"));
-	},
-	enter() {},
-	leave() {}
-};
+// src/notices.ts
+var SHOWN_FOR = 6e3;
+function notice(text, kind = "info") {
+	const line = element("div", { class: kind }, element("span", {}, text));
+	line.append(element("button", {
+		type: "button",
+		class: "small",
+		"aria-label": "Close",
+		onclick: () => line.remove()
+	}, "×"));
+	byId("status").append(line);
+	if (kind === "info") setTimeout(() => line.remove(), SHOWN_FOR);
+}
+/** The same work, with what goes wrong told instead of thrown. */
+function attempt(work) {
+	return async (...given) => {
+		try {
+			return await work(...given);
+		} catch (problem) {
+			notice(problem instanceof Error ? problem.message : String(problem), "problem");
+			return;
+		}
+	};
+}
+// src/copying.ts
+async function copy(text, what) {
+	try {
+		await navigator.clipboard.writeText(text);
+		notice(`${what} copied`);
+	} catch {
+		notice("the browser does not let pages copy here", "problem");
+	}
+}
 // src/dialogs.ts
 function opened(title, body, choices) {
 	const dialog = byId("dialog");
@@ -108,6 +131,406 @@ async function show(title, ...body) {
 		"primary",
 		() => null
 	]]);
+}
+async function confirmed(title, text, word) {
+	const choices = [[
+		"Cancel",
+		"",
+		() => false
+	], [
+		word,
+		"danger",
+		() => true
+	]];
+	return await opened(title, [element("p", {}, text)], choices) === true;
+}
+function ask(title, label, value) {
+	const input = element("input", {
+		value,
+		"aria-label": label
+	});
+	return opened(title, [input], [[
+		"Cancel",
+		"",
+		() => null
+	], [
+		"OK",
+		"primary",
+		() => input.value.trim()
+	]]);
+}
+function askText(title, about, value) {
+	const area = element("textarea", {
+		rows: 8,
+		"aria-label": title
+	});
+	area.value = value;
+	return opened(title, [element("p", {}, about), area], [[
+		"Cancel",
+		"",
+		() => null
+	], [
+		"OK",
+		"primary",
+		() => area.value
+	]]);
+}
+// src/chat/files.ts
+var Files = class {
+	node = element("div", { id: "files" });
+	input;
+	#held = [];
+	constructor() {
+		const chosen = attempt(async () => {
+			await this.add(this.input.files ?? []);
+			this.input.value = "";
+		});
+		this.input = element("input", {
+			id: "file",
+			type: "file",
+			multiple: true,
+			hidden: true,
+			"aria-label": "Files to attach",
+			onchange: chosen
+		});
+		addEventListener("beforeunload", (event) => this.#held.length && event.preventDefault());
+	}
+	get held() {
+		return this.#held;
+	}
+	clear() {
+		this.#held = [];
+		this.#show();
+	}
+	async add(files) {
+		for (const file of files) {
+			this.#held.push({
+				name: file.name,
+				media_type: file.type,
+				data: await base64$1(file)
+			});
+			this.#show();
+		}
+	}
+	#show() {
+		const chips = this.#held.map((file) => {
+			const drop = () => {
+				this.#held = this.#held.filter((one) => one !== file);
+				this.#show();
+			};
+			const remove = element("button", {
+				type: "button",
+				class: "small",
+				"aria-label": `Remove ${file.name}`,
+				onclick: drop
+			}, "×");
+			return element("span", { class: "chip" }, file.name, remove);
+		});
+		this.node.replaceChildren(...chips);
+	}
+	/** `target` shows that it would take what is being dragged over the page. */
+	listen(root, target) {
+		const carriesFiles = (event) => event.dataTransfer?.types.includes("Files") ?? false;
+		for (const kind of [
+			"dragenter",
+			"dragover",
+			"dragleave",
+			"drop"
+		]) root.addEventListener(kind, (event) => {
+			if (!carriesFiles(event)) return;
+			event.preventDefault();
+			target.classList.toggle("drop", kind === "dragenter" || kind === "dragover");
+			if (kind === "drop") attempt(() => this.add(event.dataTransfer?.files ?? []))();
+		});
+	}
+};
+function base64$1(file) {
+	return new Promise((done, failed) => {
+		const reader = new FileReader();
+		reader.onload = () => done(String(reader.result).replace(/^[^,]*,/, ""));
+		reader.onerror = () => failed(reader.error ?? /* @__PURE__ */ new Error(`${file.name} cannot be read`));
+		reader.readAsDataURL(file);
+	});
+}
+// src/chat/mentions.ts
+var MENTION = /\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)/y;
+var ALL = "all";
+/** Names at the start, as whole words; `@allies` is text. Without any, whoever answers by default. */
+function addressed(text, known) {
+	const names = known.models.map((one) => one.name);
+	const chosen = new Set(named(text, names).words);
+	const wanted = chosen.size ? chosen : new Set(known.default);
+	return names.filter((name) => wanted.has(name) || wanted.has(ALL));
+}
+function named(text, names) {
+	const words = [];
+	let end = 0;
+	MENTION.lastIndex = 0;
+	for (let found; found = MENTION.exec(text);) {
+		const word = (found[1] ?? "").replace(/[.-]+$/, "").toLowerCase();
+		const name = word === ALL ? ALL : names.find((one) => one.toLowerCase() === word);
+		if (name === void 0) break;
+		words.push(name);
+		end = MENTION.lastIndex;
+	}
+	return {
+		words,
+		end
+	};
+}
+/** The same message for one more model, or for one less. */
+function toggled(text, name, names) {
+	const { words, end } = named(text, names);
+	const rest = text.slice(end).trimStart();
+	const others = name === ALL ? [] : words.filter((word) => word !== ALL && word !== name);
+	return (words.includes(name) ? others : [...others, name]).map((word) => `@${word} `).join("") + rest;
+}
+/** What could complete the mention that is being written, up to the cursor. */
+function completions(before, models) {
+	const begun = /^\s*(?:@[\w.-]+\s+)*@([\w.-]*)$/.exec(before)?.[1];
+	if (begun === void 0) return [];
+	return [...models.map((one) => ({
+		name: one.name,
+		about: one.model
+	})), {
+		name: ALL,
+		about: "everyone"
+	}].filter((one) => one.name.toLowerCase().startsWith(begun.toLowerCase()) && one.name !== begun);
+}
+// src/chat/composer.ts
+var COUNTED_AFTER = 500;
+var KEPT$1 = "unsent";
+var Composer = class {
+	node;
+	files = new Files();
+	#state;
+	#actions;
+	#text = element("textarea", {
+		id: "text",
+		rows: 2,
+		placeholder: "Ask @all, or one of them by name; anything else is a memo",
+		"aria-label": "Message",
+		"aria-describedby": "hint",
+		autocomplete: "off"
+	});
+	#models = element("div", {
+		id: "gauges",
+		role: "group",
+		"aria-label": "Models, and how full their windows are"
+	});
+	#mentions = element("ul", {
+		id: "mentions",
+		role: "listbox",
+		"aria-label": "Models",
+		hidden: true
+	});
+	#target = element("span", { id: "target" });
+	#send = element("button", {
+		id: "send",
+		class: "primary"
+	}, "Send");
+	#stop;
+	#gauges = [];
+	#picked = 0;
+	#counting = 0;
+	constructor(state, actions) {
+		this.#state = state;
+		this.#actions = actions;
+		this.#stop = button("Stop", () => actions.stop(), {
+			id: "stop",
+			class: "danger",
+			hidden: true
+		});
+		this.node = this.#built();
+		this.#text.value = sessionStorage.getItem(KEPT$1) ?? "";
+		this.#text.addEventListener("input", () => this.typed());
+		this.#text.addEventListener("keydown", (event) => this.#pressed(event));
+		this.#text.addEventListener("paste", (event) => void this.files.add(event.clipboardData?.files ?? []));
+		this.#text.addEventListener("blur", () => this.#mentions.hidden = true);
+	}
+	#built() {
+		const attach = button("Attach", () => this.files.input.click(), {
+			id: "attach",
+			title: "Add pictures or files"
+		});
+		const hint = element("div", { id: "hint" }, "Enter sends, Shift+Enter makes a new line, Esc stops. ", this.#target);
+		const submit = (event) => {
+			event.preventDefault();
+			this.#submit();
+		};
+		return element("form", {
+			id: "composer",
+			onsubmit: submit
+		}, this.#models, this.#mentions, this.files.node, element("div", { class: "row" }, this.#text, element("div", { class: "buttons" }, attach, this.#send, this.#stop)), hint, this.files.input);
+	}
+	focus() {
+		this.#text.focus();
+	}
+	write(text) {
+		this.#text.value = text;
+		this.#text.focus();
+		this.typed();
+	}
+	typed() {
+		sessionStorage.setItem(KEPT$1, this.#text.value);
+		this.#grow();
+		this.showTarget();
+		this.#showMentions();
+		this.#count();
+	}
+	#grow() {
+		this.#text.style.height = "auto";
+		this.#text.style.height = `${this.#text.scrollHeight + 2}px`;
+	}
+	async #submit() {
+		const text = this.#text.value.trim();
+		if (!text && !this.files.held.length) return;
+		clearTimeout(this.#counting);
+		if (!await this.#actions.send(text, this.files.held)) return;
+		this.#text.value = "";
+		this.files.clear();
+		this.typed();
+	}
+	busy(running) {
+		this.#stop.hidden = !running;
+		this.#send.hidden = running;
+	}
+	get isBusy() {
+		return !this.#stop.hidden;
+	}
+	showTarget() {
+		const text = this.#text.value;
+		const models = addressed(text, this.#state());
+		const told = models.length ? `Goes to ${models.join(", ")}.` : "A memo: stored, sent to nobody.";
+		this.#target.textContent = text.trim() ? told : "";
+		for (const chip of this.#models.querySelectorAll("button")) {
+			const name = chip.dataset["name"] ?? "";
+			const pressed = name === "all" ? models.length > 1 && models.length === this.#state().models.length : models.includes(name);
+			chip.setAttribute("aria-pressed", String(pressed));
+		}
+	}
+	/** A button for each model: it says how full its window is, and pressing it asks that model. */
+	showModels(gauges = this.#gauges) {
+		this.#gauges = gauges;
+		const { models } = this.#state();
+		const chips = models.map(({ name, window }) => {
+			const gauge = gauges.find((one) => one.model === name) ?? {
+				used: 0,
+				window,
+				exact: false
+			};
+			const share = Math.min(1, gauge.used / gauge.window);
+			const told = `${gauge.exact ? "" : "about "}${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
+			const meter = element("meter", {
+				min: 0,
+				max: 1,
+				high: .8,
+				value: share,
+				"aria-hidden": "true"
+			});
+			return this.#chip(name, `@${name}, ${told}`, meter, `${Math.round(share * 100)}%`);
+		});
+		this.#models.replaceChildren(...models.length > 1 ? [this.#chip("all", "@all of them")] : [], ...chips);
+		this.showTarget();
+	}
+	#chip(name, told, ...more) {
+		const choose = () => this.write(toggled(this.#text.value, name, this.#state().models.map((one) => one.name)));
+		return element("button", {
+			type: "button",
+			class: "model",
+			"data-name": name,
+			title: told,
+			"aria-label": told,
+			onclick: choose
+		}, `@${name}`, ...more);
+	}
+	#count() {
+		clearTimeout(this.#counting);
+		this.#counting = window.setTimeout(() => {
+			this.#actions.count(this.#text.value).then((gauges) => this.showModels(gauges), () => void 0);
+		}, COUNTED_AFTER);
+	}
+	/** What was to be counted is no more. */
+	forget() {
+		clearTimeout(this.#counting);
+	}
+	#offered() {
+		return completions(this.#text.value.slice(0, this.#text.selectionStart), this.#state().models);
+	}
+	#showMentions() {
+		const offered = this.#offered();
+		this.#picked = Math.min(this.#picked, Math.max(0, offered.length - 1));
+		this.#mentions.hidden = !offered.length;
+		const rows = offered.map(({ name, about }, index) => {
+			const choose = (event) => {
+				event.preventDefault();
+				this.#complete(name);
+			};
+			return element("li", {
+				role: "option",
+				id: `mention-${index}`,
+				"aria-selected": String(index === this.#picked),
+				onmousedown: choose
+			}, `@${name} `, element("small", {}, about));
+		});
+		this.#mentions.replaceChildren(...rows);
+		if (offered.length) this.#text.setAttribute("aria-activedescendant", `mention-${this.#picked}`);
+		else this.#text.removeAttribute("aria-activedescendant");
+	}
+	#complete(name) {
+		const start = this.#text.value.lastIndexOf("@", this.#text.selectionStart - 1);
+		this.#text.setRangeText(`@${name} `, start, this.#text.selectionStart, "end");
+		this.typed();
+	}
+	#pressed(event) {
+		const offered = this.#mentions.hidden ? [] : this.#offered();
+		const chosen = offered[this.#picked];
+		if (chosen !== void 0 && this.#completing(event, chosen.name, offered.length)) return;
+		if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+			event.preventDefault();
+			this.#submit();
+		}
+	}
+	#completing(event, name, count) {
+		const work = {
+			ArrowDown: () => this.#pick(1, count),
+			ArrowUp: () => this.#pick(-1, count),
+			Tab: () => this.#complete(name),
+			Enter: () => this.#complete(name),
+			Escape: () => this.#mentions.hidden = true
+		}[event.key];
+		if (work === void 0) return false;
+		event.preventDefault();
+		event.stopPropagation();
+		work();
+		return true;
+	}
+	#pick(step, count) {
+		this.#picked = (this.#picked + step + count) % count;
+		this.#showMentions();
+	}
+};
+// src/chat/groups.ts
+var NO_MODELS = /* @__PURE__ */ new Set(["user", "system"]);
+/** Those of old files have no ids of answers: they are told apart by who speaks. */
+function grouped(entries) {
+	const groups = [];
+	for (const entry of entries) {
+		const speaker = entry.role === "tool" ? entry.owner ?? "" : entry.role;
+		const key = NO_MODELS.has(entry.role) ? entry.id : entry.answer || `${entry.turn ?? ""}/${speaker}`;
+		const last = groups.at(-1);
+		if (last?.key === key) last.entries.push(entry);
+		else groups.push({
+			key,
+			speaker,
+			turn: entry.turn || entry.id,
+			entries: [entry]
+		});
+	}
+	return groups;
+}
+function textOf(entry) {
+	return (entry.content ?? []).flatMap((part) => part.type === "text" ? [part.content] : []).join("\n");
 }
 // src/router.ts
 function parse$1(hash) {
@@ -190,39 +613,1010 @@ var Router = class {
 		return found;
 	}
 };
-// src/notices.ts
-var SHOWN_FOR = 6e3;
-function notice(text, kind = "info") {
-	const line = element("div", { class: kind }, element("span", {}, text));
-	line.append(element("button", {
-		type: "button",
-		class: "small",
-		"aria-label": "Close",
-		onclick: () => line.remove()
-	}, "×"));
-	byId("status").append(line);
-	if (kind === "info") setTimeout(() => line.remove(), SHOWN_FOR);
-}
-/** The same work, with what goes wrong told instead of thrown. */
-function attempt(work) {
-	return async (...given) => {
-		try {
-			return await work(...given);
-		} catch (problem) {
-			notice(problem instanceof Error ? problem.message : String(problem), "problem");
-			return;
-		}
-	};
-}
-// src/copying.ts
-async function copy(text, what) {
-	try {
-		await navigator.clipboard.writeText(text);
-		notice(`${what} copied`);
-	} catch {
-		notice("the browser does not let pages copy here", "problem");
+// src/chat/session.ts
+var AGAIN = 1e3;
+var UNSEEN = 6e4;
+var NOTHING = {
+	id: null,
+	name: "",
+	title: "New conversation",
+	system_prompt: "",
+	entries: [],
+	running: [],
+	questions: [],
+	gauges: []
+};
+var Session = class {
+	snapshot = NOTHING;
+	#id = null;
+	#source = null;
+	#hiding = 0;
+	#handlers;
+	#failed;
+	constructor(handlers, failed) {
+		this.#handlers = {
+			...handlers,
+			snapshot: (told) => this.#take(told)
+		};
+		this.#taken = handlers.snapshot;
+		this.#failed = failed;
+		document.addEventListener("visibilitychange", () => this.#seen(!document.hidden));
 	}
+	#taken;
+	get id() {
+		return this.#id;
+	}
+	/** Something about the conversation that is open. */
+	call(method, rest = "", body) {
+		return call(method, this.path(rest), body);
+	}
+	path(rest = "") {
+		return `/chat/conversations/${encodeURIComponent(this.#id ?? "")}${rest}`;
+	}
+	/** Nothing is the beginning of a new one. */
+	open(id) {
+		this.#rename(id);
+		if (id === null) {
+			this.suspend();
+			this.#take(NOTHING);
+		} else this.resume();
+	}
+	#rename(id) {
+		this.#id = id;
+		rewrite(address("chat", id === null ? [] : [id]));
+	}
+	#take(snapshot) {
+		if (snapshot.id !== this.#id) this.#rename(snapshot.id);
+		this.snapshot = snapshot;
+		this.#taken(snapshot);
+	}
+	/** A new one exists from the first thing on that is said in it. */
+	async ensure() {
+		if (this.#id !== null) return;
+		const { id } = await call("POST", "/chat/conversations", {});
+		this.#rename(id);
+		await this.resume();
+	}
+	/** Kept as soon as the first snapshot is there. */
+	resume() {
+		this.suspend();
+		if (this.#id === null) return Promise.resolve();
+		const source = listen(`${this.path()}/events`, this.#handlers);
+		this.#source = source;
+		source.addEventListener("error", () => {
+			if (source.readyState === EventSource.CLOSED && this.#source === source) this.#lost(source);
+		});
+		return new Promise((ready) => source.addEventListener("snapshot", () => ready(), { once: true }));
+	}
+	suspend() {
+		this.#source?.close();
+		this.#source = null;
+	}
+	async #lost(source) {
+		try {
+			await this.call("GET");
+			if (this.#source === source) setTimeout(() => this.#source === source && void this.resume(), AGAIN);
+		} catch (problem) {
+			if (this.#source !== source) return;
+			this.#failed(problem);
+			this.open(null);
+		}
+	}
+	#seen(visible) {
+		clearTimeout(this.#hiding);
+		if (visible && this.#source?.readyState === EventSource.CLOSED) this.resume();
+		else if (!visible) this.#hiding = window.setTimeout(() => this.#source?.close(), UNSEEN);
+	}
+};
+// src/chat/sidebar.ts
+var Sidebar = class {
+	node;
+	/** For small screens, where the list is out of sight. */
+	menu;
+	#actions;
+	#list = element("ul", { id: "list" });
+	#search;
+	#file;
+	constructor(actions) {
+		this.#actions = actions;
+		const words = "Search conversations";
+		this.#search = element("input", {
+			id: "search",
+			type: "search",
+			placeholder: words,
+			"aria-label": words,
+			oninput: () => this.refresh()
+		});
+		this.#file = element("input", {
+			id: "import-file",
+			type: "file",
+			accept: ".json,application/json",
+			hidden: true,
+			"aria-label": "Conversation to import",
+			onchange: attempt(() => this.#import())
+		});
+		const make = button("New", () => actions.open(null), {
+			id: "new",
+			class: "primary",
+			title: "New conversation (Alt+N)"
+		});
+		this.node = element("nav", {
+			id: "sidebar",
+			"aria-label": "Conversations"
+		}, element("div", { class: "row" }, this.#search, make), this.#list, button("Import…", () => this.#file.click(), { id: "import" }), this.#file);
+		const attributes = {
+			id: "menu",
+			"aria-label": "Show conversations",
+			"aria-controls": "sidebar",
+			"aria-expanded": "false"
+		};
+		this.menu = button("☰", () => this.#toggle(), attributes);
+	}
+	#toggle() {
+		this.menu.setAttribute("aria-expanded", String(this.node.classList.toggle("open")));
+	}
+	close() {
+		this.node.classList.remove("open");
+		this.menu.setAttribute("aria-expanded", "false");
+	}
+	refresh = attempt(async () => {
+		const words = this.#search.value.trim();
+		const rows = await call("GET", `/chat/conversations?q=${encodeURIComponent(words)}`);
+		this.#list.replaceChildren(...rows.map((row) => element("li", {}, this.#row(row))));
+	});
+	#row(row) {
+		const about = row.excerpt || `${row.updated.slice(0, 16).replace("T", " ")} · ${row.models.join(", ")}`;
+		const current = row.id === this.#actions.shown() ? "true" : null;
+		const open = () => this.#actions.open(row.id);
+		return element("button", {
+			type: "button",
+			"aria-current": current,
+			title: row.name,
+			onclick: open
+		}, element("span", { class: row.running ? "busy" : null }, row.name), element("span", { class: "about" }, about));
+	}
+	async #import() {
+		const [file] = this.#file.files ?? [];
+		if (file === void 0) return;
+		const document = JSON.parse(await file.text());
+		this.#file.value = "";
+		const { id } = await call("POST", "/chat/conversations", {
+			document,
+			name: file.name.replace(/\.json$/, "")
+		});
+		this.#actions.open(id);
+	}
+};
+// src/markdown.ts
+var INLINE = new RegExp([
+	"(?<ticks>`+)(?<code>[^`]|[^`][\\s\\S]*?[^`])\\k<ticks>(?!`)",
+	"\\*\\*(?<bold>[^*\\n]+(?:\\*[^*\\n]+)*)\\*\\*",
+	"(?<![\\w*])[*_](?<italic>[^*_\\n]+)[*_](?![\\w*])",
+	"~~(?<struck>[^~\\n]+)~~",
+	"\\[(?<label>[^\\]\\n]+)\\]\\((?<address>[^()\\s]+)\\)",
+	"(?<bare>https?:\\/\\/[^\\s<>()]+[^\\s<>().,;:!?'\"])"
+].join("|"), "g");
+var SAFE = /^(https?:|mailto:)/i;
+function link(text, address) {
+	if (!SAFE.test(address)) return text;
+	return element("a", {
+		href: address,
+		rel: "noopener noreferrer nofollow",
+		target: "_blank"
+	}, text);
 }
+function inlinePiece(found) {
+	const { code, bold, italic, struck, label, address, bare } = found;
+	if (code !== void 0) return element("code", {}, code);
+	if (bold !== void 0) return element("strong", {}, ...inline$1(bold));
+	if (italic !== void 0) return element("em", {}, ...inline$1(italic));
+	if (struck !== void 0) return element("del", {}, struck);
+	if (label !== void 0) return link(label, address ?? "");
+	return link(bare ?? "", bare ?? "");
+}
+function inline$1(text) {
+	const out = [];
+	let last = 0;
+	for (const found of text.matchAll(INLINE)) {
+		out.push(text.slice(last, found.index), inlinePiece(found.groups ?? {}));
+		last = found.index + found[0].length;
+	}
+	out.push(text.slice(last));
+	return out.filter((piece) => piece !== "");
+}
+var FENCE = /^\s*(`{3,}|~{3,})\s*([\w+-]*)/;
+var HEADING = /^(#{1,6})\s+(.*)/;
+var ITEM = /^(\s*)([-*+]|\d+[.)])\s+(.*)/;
+var RULE = /^\s*([-*_])(\s*\1){2,}\s*$/;
+var QUOTE$1 = /^\s*>\s?(.*)/;
+var ROW$1 = /^\s*\|(.*)\|\s*$/;
+var DELIMITERS = /^\s*\|[\s:|-]+\|\s*$/;
+var HEADINGS = [
+	"h3",
+	"h4",
+	"h5",
+	"h6"
+];
+function codeBlock(code, language) {
+	return element("div", { class: "code" }, button("Copy", () => copy(code, "Code"), { class: "copy-code" }), element("pre", { tabindex: 0 }, element("code", { "data-language": language || null }, code)));
+}
+function cells(line, tag) {
+	return (ROW$1.exec(line)?.[1] ?? "").split("|").map((cell) => element(tag, {}, ...inline$1(cell.trim())));
+}
+function fence(lines, at) {
+	const [, open = "", language = ""] = FENCE.exec(lines[at] ?? "") ?? [];
+	if (!open) return null;
+	let end = at + 1;
+	while (end < lines.length && !lines[end]?.trim().startsWith(open)) end += 1;
+	return [codeBlock(lines.slice(at + 1, end).join("\n"), language), end + 1];
+}
+function heading(lines, at) {
+	const [, marks = "", text = ""] = HEADING.exec(lines[at] ?? "") ?? [];
+	return marks ? [element(HEADINGS[marks.length - 1] ?? "h6", {}, ...inline$1(text)), at + 1] : null;
+}
+function rule(lines, at) {
+	return RULE.test(lines[at] ?? "") ? [element("hr"), at + 1] : null;
+}
+function quote(lines, at) {
+	const inner = [];
+	for (let found; found = QUOTE$1.exec(lines[at] ?? ""); at += 1) inner.push(found[1] ?? "");
+	return inner.length ? [element("blockquote", {}, ...blocks(inner)), at] : null;
+}
+function table$1(lines, at) {
+	const first = lines[at] ?? "";
+	if (!ROW$1.test(first) || !DELIMITERS.test(lines[at + 1] ?? "")) return null;
+	const rows = [];
+	for (at += 2; ROW$1.test(lines[at] ?? ""); at += 1) rows.push(element("tr", {}, ...cells(lines[at] ?? "", "td")));
+	return [element("div", {
+		class: "table",
+		tabindex: 0,
+		role: "region",
+		"aria-label": "Table"
+	}, element("table", {}, element("thead", {}, element("tr", {}, ...cells(first, "th"))), element("tbody", {}, ...rows))), at];
+}
+var indentOf = (line) => line.length - line.trimStart().length;
+var isBlank = (line) => line !== void 0 && line.trim() === "";
+function list(lines, at) {
+	const first = ITEM.exec(lines[at] ?? "");
+	if (first === null) return null;
+	const depth = first[1]?.length ?? 0;
+	const made = element(/\d/.test(first[2] ?? "") ? "ol" : "ul");
+	while (at < lines.length) {
+		const item = ITEM.exec(lines[at] ?? "");
+		if (item === null || (item[1]?.length ?? 0) < depth) break;
+		const [own, next] = itemLines(lines, at, item, depth);
+		made.append(element("li", {}, ...own.length > 1 ? blocks(own) : inline$1(own[0] ?? "")));
+		at = next;
+		while (isBlank(lines[at]) && ITEM.test(lines[at + 1] ?? "")) at += 1;
+	}
+	return [made, at];
+}
+/** What belongs to one item: its own line, and all that is deeper. */
+function itemLines(lines, at, item, depth) {
+	const own = [item[3] ?? ""];
+	for (at += 1; at < lines.length; at += 1) {
+		const line = lines[at] ?? "";
+		if (isBlank(line) ? !/^\s+\S/.test(lines[at + 1] ?? "") : indentOf(line) <= depth) break;
+		own.push(line.slice(Math.min(indentOf(line), (item[1]?.length ?? 0) + 2)));
+	}
+	return [own, at];
+}
+var BLOCKS = [
+	fence,
+	heading,
+	rule,
+	quote,
+	table$1,
+	list
+];
+function block(lines, at) {
+	for (const read of BLOCKS) {
+		const found = read(lines, at);
+		if (found) return found;
+	}
+	return null;
+}
+function paragraph(lines, at) {
+	const own = [lines[at] ?? ""];
+	for (at += 1; at < lines.length && !isBlank(lines[at]) && !block(lines, at); at += 1) own.push(lines[at] ?? "");
+	return [element("p", {}, ...own.flatMap((line, index) => index ? [element("br"), ...inline$1(line)] : inline$1(line))), at];
+}
+function blocks(lines) {
+	const out = [];
+	for (let at = 0; at < lines.length;) {
+		if (isBlank(lines[at])) {
+			at += 1;
+			continue;
+		}
+		const [made, next] = block(lines, at) ?? paragraph(lines, at);
+		out.push(made);
+		at = next;
+	}
+	return out;
+}
+function markdown(text) {
+	return blocks(text.split("\n"));
+}
+// src/chat/toolcard.ts
+var SHORT = 60;
+var ToolCard = class {
+	node;
+	#state = element("span", { class: "state" });
+	#output = element("div");
+	#ticking = 0;
+	constructor({ name, arguments: given }, running) {
+		const line = typeof given === "string" ? given : JSON.stringify(given ?? {});
+		const whole = typeof given === "string" ? given : JSON.stringify(given ?? {}, null, 2);
+		const short = line.length > SHORT ? `${line.slice(0, SHORT)}…` : line;
+		this.node = element("details", {
+			class: "tool",
+			"data-tool": name
+		}, element("summary", {}, element("b", {}, name), element("span", { class: "given" }, short), this.#state), element("pre", {
+			"aria-label": "Arguments",
+			tabindex: 0,
+			role: "region"
+		}, whole), this.#output);
+		if (running) this.#tick();
+	}
+	#tick() {
+		const begun = performance.now();
+		const tell = () => {
+			const seconds = Math.round((performance.now() - begun) / 1e3);
+			this.#state.textContent = seconds ? `running, ${seconds} s` : "running…";
+			if (!this.node.isConnected && seconds) clearInterval(this.#ticking);
+		};
+		tell();
+		this.#ticking = window.setInterval(tell, 1e3);
+		this.node.classList.add("running");
+	}
+	#settle(word) {
+		clearInterval(this.#ticking);
+		this.node.classList.remove("running");
+		this.#state.textContent = word;
+	}
+	result(told) {
+		const text = typeof told.content === "string" ? told.content : JSON.stringify(told.content, null, 2);
+		this.#settle(told.is_error ? "error" : "done");
+		this.node.classList.toggle("failed", Boolean(told.is_error));
+		const shown = element("pre", {
+			"aria-label": told.is_error ? "Error" : "Result",
+			tabindex: 0,
+			role: "region"
+		}, text);
+		this.#output.replaceChildren(shown, ...(told.media ?? []).flatMap(picture));
+	}
+	took(milliseconds) {
+		const told = milliseconds < 1e3 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1e3).toFixed(1)} s`;
+		this.#state.textContent += ` (${told})`;
+	}
+	/** The answer is over, and no result came. */
+	abandoned() {
+		if (this.node.classList.contains("running")) this.#settle("no result");
+	}
+};
+function picture(one) {
+	if (one.type !== "image" || !one.data) return [];
+	const source = `data:${one.media_type ?? "image/png"};base64,${one.data}`;
+	return [element("img", {
+		class: "picture",
+		alt: one.title || "picture",
+		src: source
+	})];
+}
+// src/chat/card.ts
+var HUES = 6;
+var WORDS$2 = {
+	error: "Failed",
+	refused: "Declined",
+	empty: "No answer",
+	stopped: "Stopped",
+	cut: "Cut short",
+	interrupted: "Interrupted"
+};
+/** Text that grows: painted once a frame, however fast the pieces come. */
+var Growing = class {
+	node;
+	type;
+	content = "";
+	#target;
+	#waiting = false;
+	constructor(type) {
+		this.type = type;
+		this.#target = element("div");
+		this.node = type === "text" ? this.#target : element("details", {
+			class: "reasoning",
+			hidden: true
+		}, element("summary", {}, "Reasoning"), this.#target);
+	}
+	append(text) {
+		this.content += text;
+		if (this.#waiting) return;
+		this.#waiting = true;
+		requestAnimationFrame(() => {
+			this.#waiting = false;
+			this.paint();
+		});
+	}
+	paint() {
+		if (this.type === "text") this.#target.replaceChildren(...markdown(this.content));
+		else this.#target.textContent = this.content;
+		this.node.hidden = this.content === "";
+	}
+};
+var Card = class {
+	node;
+	running = false;
+	#key;
+	#model;
+	#actions;
+	#about;
+	#body = element("div", { class: "body" });
+	#foot = element("div", { class: "foot" });
+	#stopper;
+	#tools = /* @__PURE__ */ new Map();
+	#texts = [];
+	#last = null;
+	constructor(key, model, models, actions) {
+		this.#key = key;
+		this.#model = model;
+		this.#actions = actions;
+		const index = models.findIndex((one) => one.name === model);
+		this.#about = element("span", { class: "about" }, models[index]?.model ?? "");
+		this.#stopper = button("Stop", () => actions.stop(key), { class: "small" });
+		const head = element("div", { class: "head" }, element("h2", { class: `name hue-${Math.max(0, index) % HUES}` }, model), this.#about, this.#stopper);
+		const attributes = {
+			class: "answer",
+			"aria-label": `Answer of ${model}`,
+			"data-model": model,
+			"data-answer": key
+		};
+		this.node = element("section", attributes, head, this.#body, this.#foot);
+	}
+	begin(entries) {
+		this.running = true;
+		this.node.classList.add("busy");
+		this.#fill(entries);
+	}
+	finished(entries) {
+		const last = entries.at(-1);
+		this.running = false;
+		this.node.classList.remove("busy");
+		this.#stopper.hidden = true;
+		this.#fill(entries);
+		for (const tool of this.#tools.values()) tool.abandoned();
+		if (last === void 0) return;
+		this.#tellEnd(last);
+		if (last.model) this.#about.textContent = usageOf(last);
+		if (entries.some((entry) => entry.replaced)) this.replaced();
+		this.#offer(last);
+	}
+	#tellEnd({ status = "ok", error }) {
+		if (status === "ok") return;
+		const words = `: ${error || "no reason was given"}`;
+		this.#body.append(element("div", {
+			class: "problem",
+			role: "alert"
+		}, element("b", {}, WORDS$2[status]), words));
+	}
+	#offer(last) {
+		const { copy, retry, branch, showAs } = this.#actions;
+		const text = this.#texts.filter((one) => one.type === "text").map((one) => one.content).join("\n\n");
+		const { answer } = last;
+		const small = { class: "small" };
+		this.#foot.replaceChildren(button("Copy", () => copy(text), small), ...answer ? [button("Retry", () => retry(answer), small)] : [], button("Branch", () => branch(last.id), small), button("Show as…", () => showAs(answer || last.id), small));
+	}
+	replaced() {
+		this.node.classList.add("replaced");
+		this.#about.textContent = "an earlier answer, replaced";
+	}
+	#fill(entries) {
+		this.#texts = [];
+		this.#last = null;
+		this.#tools.clear();
+		this.#body.replaceChildren();
+		for (const entry of entries) for (const part of entry.content ?? []) this.#add(part);
+	}
+	#add(part) {
+		if (part.type === "text" || part.type === "reasoning") {
+			const made = this.#grow(part.type);
+			made.content = String(part.content);
+			made.paint();
+		} else if (part.type === "tool_call") this.#call(part.content.tool_call_id, part.content);
+		else if (part.type === "tool_result") this.#result(part);
+		else this.#put(element("span", { class: "chip" }, part.type));
+	}
+	#put(node) {
+		this.#last = null;
+		this.#body.append(node);
+	}
+	#grow(type) {
+		const made = new Growing(type);
+		this.#put(made.node);
+		this.#texts.push(made);
+		this.#last = made;
+		return made;
+	}
+	#delta(type, text) {
+		(this.#last?.type === type ? this.#last : this.#grow(type)).append(text);
+	}
+	#call(id, call) {
+		const made = new ToolCard(call, this.running);
+		this.#tools.set(id, made);
+		this.#put(made.node);
+		return made;
+	}
+	#result(told) {
+		(this.#tools.get(told.tool_call_id) ?? this.#call(told.tool_call_id, {
+			name: told.name,
+			arguments: ""
+		})).result(told);
+	}
+	activity(event) {
+		switch (event.type) {
+			case "text_delta": return this.#delta("text", event.content);
+			case "reasoning_delta": return this.#delta("reasoning", event.content);
+			case "tool_call":
+				this.#call(event.tool_call_id, {
+					name: event.tool,
+					arguments: event.args
+				});
+				return;
+			case "tool_result": {
+				const failed = event.is_error ?? false;
+				return this.#result({
+					...event,
+					name: event.tool,
+					content: event.result,
+					is_error: failed
+				});
+			}
+			case "step_complete": return this.#tools.get(event.step_id)?.took(event.duration_ms);
+			case "retry": {
+				const words = `${event.reason}; again in ${event.delay.toFixed(1)} s`;
+				return this.#put(element("p", { class: "aside" }, words));
+			}
+			default: return;
+		}
+	}
+	/** Not focused: whoever is typing must not allow something by accident. Screen readers are told. */
+	ask(question) {
+		const answer = (label, kind, given) => button(label, () => this.#actions.permit(question.id, given), { class: kind });
+		this.#put(element("div", {
+			class: "ask",
+			role: "alert",
+			"aria-label": "Permission",
+			"data-question": question.id
+		}, element("p", {}, element("b", {}, this.#model), " wants to run ", element("code", {}, question.tool), " with"), element("pre", {}, JSON.stringify(question.arguments, null, 2)), element("div", { class: "row" }, answer("Allow", "primary", { allow: true }), answer("Always allow", "", {
+			allow: true,
+			always: true
+		}), answer("Deny", "danger", { allow: false }))));
+	}
+	settled(question) {
+		this.#body.querySelector(`[data-question="${CSS.escape(question)}"]`)?.remove();
+	}
+	get key() {
+		return this.#key;
+	}
+};
+function usageOf({ model = "", usage }) {
+	if (usage?.input === void 0) return model;
+	return `${model} · ${usage.input.toLocaleString()} + ${(usage.output ?? 0).toLocaleString()} tokens`;
+}
+// src/chat/timeline.ts
+var NEAR = 120;
+var Timeline$1 = class {
+	node = element("section", {
+		id: "timeline",
+		"aria-label": "Conversation",
+		tabindex: 0
+	});
+	#state;
+	#actions;
+	#welcome;
+	#turns = /* @__PURE__ */ new Map();
+	#cards = /* @__PURE__ */ new Map();
+	constructor(state, actions, welcome) {
+		this.#state = state;
+		this.#actions = actions;
+		this.#welcome = welcome;
+	}
+	get busy() {
+		return [...this.#cards.values()].some((card) => card.running);
+	}
+	show(snapshot) {
+		this.#turns.clear();
+		this.#cards.clear();
+		const page = document.createDocumentFragment();
+		for (const group of grouped(snapshot.entries)) this.#draw(group, page);
+		this.node.replaceChildren(...snapshot.entries.length ? [] : [this.#welcome()], page);
+		for (const one of snapshot.running) this.started(one, one.entries);
+		for (const question of snapshot.questions) this.asked(question);
+		requestAnimationFrame(() => this.toEnd());
+	}
+	#draw(group, page) {
+		const [first] = group.entries;
+		if (first === void 0) return;
+		if (group.speaker === "user") this.#say(first, page);
+		else if (group.speaker === "system") {
+			const problem = element("div", { class: "problem" }, first.error || "unreadable entry");
+			this.#turn(group.turn, page).answers.append(problem);
+		} else this.#place(group.key, group.turn, group.speaker, page).finished(group.entries);
+	}
+	#turn(id, page = this.node) {
+		let turn = this.#turns.get(id);
+		if (turn === void 0) {
+			const answers = element("div", { class: "answers" });
+			turn = {
+				node: element("article", { class: "turn" }, answers),
+				answers
+			};
+			this.#turns.set(id, turn);
+			page.append(turn.node);
+		}
+		return turn;
+	}
+	/** Columns stand in the order of the models, whoever was first. */
+	#place(key, turn, model, page) {
+		const { models } = this.#state();
+		const card = new Card(key, model, models, this.#actions);
+		this.#cards.set(key, card);
+		const { answers } = this.#turn(turn, page);
+		const rank = (name) => models.findIndex((one) => one.name === name);
+		const after = [...answers.children].filter((node) => node instanceof HTMLElement).find((node) => rank(node.dataset["model"]) > rank(model));
+		answers.insertBefore(card.node, after ?? null);
+		return card;
+	}
+	#say(entry, page) {
+		this.node.querySelector(".empty")?.remove();
+		const { node, answers } = this.#turn(entry.turn || entry.id, page);
+		const text = textOf(entry);
+		const isMemo = addressed(text, this.#state()).length === 0;
+		const { copy, edit, branch, showAs } = this.#actions;
+		const small = { class: "small" };
+		const foot = element("div", { class: "foot" }, button("Copy", () => copy(text), small), button("Edit and resend", attempt(() => edit(entry)), small), button("Branch", () => branch(entry.id), small), button("Show as…", () => showAs(entry.id), small));
+		const attributes = {
+			class: isMemo ? "mine memo" : "mine",
+			role: "group",
+			"aria-label": isMemo ? "Your memo" : "You"
+		};
+		node.insertBefore(element("div", attributes, ...(entry.content ?? []).flatMap(userPart), foot), answers);
+	}
+	said(entry) {
+		this.#following(() => this.#say(entry));
+	}
+	started({ answer, turn, model, replaces }, entries = []) {
+		this.#following(() => {
+			if (replaces) this.#cards.get(replaces)?.replaced();
+			this.#place(answer, turn, model).begin(entries);
+		});
+	}
+	with(answer, work) {
+		const card = this.#cards.get(answer);
+		if (card !== void 0) this.#following(() => work(card));
+	}
+	asked(question) {
+		this.with(question.answer, (card) => card.ask(question));
+	}
+	settled(question) {
+		for (const card of this.#cards.values()) card.settled(question);
+	}
+	#following(work) {
+		const { scrollHeight, scrollTop, clientHeight } = this.node;
+		const follows = scrollHeight - scrollTop - clientHeight < NEAR;
+		work();
+		if (follows) this.toEnd();
+	}
+	/** What is not seen has no exact height yet, so the end moves while one goes there. */
+	toEnd(frames = 30) {
+		const before = this.node.scrollTop;
+		this.node.scrollTop = this.node.scrollHeight;
+		if (frames > 0 && this.node.scrollTop !== before) requestAnimationFrame(() => this.toEnd(frames - 1));
+	}
+};
+function userPart(part) {
+	if (part.type === "text") return markdown(part.content);
+	if (part.type === "image") return picture(part);
+	const title = "title" in part ? part.title ?? "" : "";
+	return [element("span", { class: "chip" }, `${part.type} ${title}`)];
+}
+// src/chat/windows.ts
+var OWN = /* @__PURE__ */ new Set(["markdown", "json"]);
+/** A message as a provider's API would say it, and what that cannot say. */
+async function showAs(path, part, state) {
+	const body = element("pre", { tabindex: 0 });
+	const losses = element("ul", { class: "losses" });
+	const pick = element("select", {}, ...state.formats.filter((name) => !OWN.has(name)).map((name) => element("option", {}, name)));
+	const load = attempt(async () => {
+		const told = await call("GET", `${path}/show?${new URLSearchParams({
+			part,
+			format: pick.value
+		})}`);
+		body.textContent = told.content;
+		const rows = told.losses.map((one) => element("li", {}, element("b", {}, one.severity), ` ${one.path}: ${one.what} (${one.why})`));
+		losses.replaceChildren(...rows.length ? rows : [element("li", {}, "nothing is lost")]);
+	});
+	pick.addEventListener("change", () => void load());
+	const heading = element("h3", {}, "What this format cannot say");
+	await Promise.all([load(), show("Show as…", element("label", {}, "Format ", pick), body, heading, losses)]);
+}
+async function exportAs(path, state) {
+	const pick = element("select", {}, ...state.formats.map((name) => element("option", {}, name)));
+	const address = () => `/_/api${path}/export?format=${encodeURIComponent(pick.value)}`;
+	const save = element("a", {
+		class: "button primary",
+		download: "",
+		href: address()
+	}, "Download");
+	pick.addEventListener("change", () => save.setAttribute("href", address()));
+	await show("Export", element("label", {}, "Format ", pick), element("p", {}, save));
+}
+/** Which model answers to which name, and what holds for all of them. */
+async function chooseModels(state, changed) {
+	const change = (path, body) => attempt(async () => changed(await call("PATCH", path, body())));
+	const offered = element("datalist", { id: "offered" });
+	await Promise.all([offer(offered), show("Models and options", ...state.models.map((one) => modelRow(one.name, one.model, one.window, change)), addRow(change), offered, ...options(state, change), element("h3", {}, "Tools"), toolList(state))]);
+}
+async function offer(list) {
+	const names = await call("GET", "/chat/models").catch(() => []);
+	list.replaceChildren(...names.map((name) => element("option", { value: name })));
+}
+function modelRow(name, model, window, change) {
+	const box = element("input", {
+		value: model,
+		list: "offered",
+		"aria-label": `Model of @${name}`
+	});
+	box.addEventListener("change", change(`/chat/models/${encodeURIComponent(name)}`, () => ({ model: box.value })));
+	const about = element("span", { class: "about" }, `${window.toLocaleString()} tokens`);
+	return element("label", { class: "model-row" }, element("b", {}, `@${name}`), box, about);
+}
+function addRow(change) {
+	const name = element("input", {
+		placeholder: "another name",
+		"aria-label": "Name of another model"
+	});
+	const model = element("input", {
+		placeholder: "provider/model",
+		list: "offered",
+		"aria-label": "Another model"
+	});
+	const add = () => {
+		if (name.value && model.value) change(`/chat/models/${encodeURIComponent(name.value.replace(/^@/, ""))}`, () => ({ model: model.value }))();
+	};
+	name.addEventListener("change", add);
+	model.addEventListener("change", add);
+	return element("div", { class: "model-row" }, name, model, element("span", { class: "about" }, "one more"));
+}
+function options(state, change) {
+	const share = element("input", {
+		type: "checkbox",
+		checked: state.share
+	});
+	share.addEventListener("change", change("/chat/options", () => ({ share: share.checked })));
+	const names = [
+		"",
+		"all",
+		...state.models.map((one) => one.name)
+	];
+	const label = (name) => name ? `@${name}` : "nobody: it is a memo";
+	const pick = element("select", {}, ...names.map((name) => element("option", {
+		value: name,
+		selected: state.default[0] === name
+	}, label(name))));
+	pick.addEventListener("change", change("/chat/options", () => ({ default: pick.value ? [pick.value] : [] })));
+	return [element("label", { class: "row" }, share, element("span", {}, "Models see each other’s answers")), element("label", {}, "A message without a mention goes to ", pick)];
+}
+function toolList(state) {
+	const rows = state.tools.map((one) => {
+		const about = ` ${one.description.split("\n")[0]} ${one.read_only ? "" : "(asks first)"}`;
+		return element("li", {}, element("b", {}, one.name), about);
+	});
+	return element("ul", {}, ...rows.length ? rows : [element("li", {}, "none")]);
+}
+// src/chat/index.ts
+var TRIES = [
+	"@all What is the weather in Paris?",
+	"@claude 6 * 7",
+	"Anything without a mention is a memo."
+];
+var Chat = class {
+	name = "chat";
+	label = "Chat";
+	keys = [
+		["Alt+N", "New conversation"],
+		["Enter", "Send"],
+		["Tab", "Complete a mention"]
+	];
+	#state = {
+		models: [],
+		tools: [],
+		share: false,
+		default: [],
+		formats: []
+	};
+	#shown = false;
+	#session = new Session({
+		snapshot: (told) => this.#take(told),
+		said: ({ entry }) => this.#timeline.said(entry),
+		answer_started: (told) => this.#working(() => this.#timeline.started(told)),
+		activity: ({ answer, event }) => this.#timeline.with(answer, (card) => card.activity(event)),
+		permission_asked: (told) => this.#timeline.asked(told),
+		permission_settled: ({ id }) => this.#timeline.settled(id),
+		answer_ended: ({ answer, entries }) => this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries))),
+		turn_ended: () => this.#working(() => void this.#sidebar.refresh()),
+		gauges: ({ gauges, title }) => {
+			this.#composer.showModels(gauges);
+			this.#entitle(title);
+		},
+		notice: ({ text, level }) => notice(text, level === "warning" ? "problem" : "info")
+	}, (problem) => notice(problem.message, "problem"));
+	#sidebar = new Sidebar({
+		open: (id) => this.#open(id),
+		shown: () => this.#session.id
+	});
+	#timeline = new Timeline$1(() => this.#state, {
+		copy: (text) => copy(text, "Text"),
+		retry: attempt((answer) => this.#session.call("POST", "/retry", { answer })),
+		branch: attempt((entry) => this.#branch(entry)),
+		showAs: attempt((part) => showAs(this.#session.path(), part, this.#state)),
+		stop: (answer) => this.#stop(answer),
+		permit: attempt((id, given) => this.#session.call("POST", `/permissions/${encodeURIComponent(id)}`, given)),
+		edit: (entry) => this.#edit(entry)
+	}, () => this.#welcome());
+	#composer = new Composer(() => this.#state, {
+		send: async (text, attachments) => await this.#send(text, attachments) ?? false,
+		stop: () => this.#stop(),
+		count: async (text) => this.#session.id ? this.#session.call("POST", "/gauges", { text }) : []
+	});
+	#title = element("h1", { id: "title" }, "New conversation");
+	#ofConversation = [];
+	async mount(root) {
+		this.#ofConversation = [
+			button("Rename", attempt(() => this.#rename()), { id: "rename" }),
+			button("Export", attempt(() => exportAs(this.#session.path(), this.#state)), { id: "export" }),
+			button("Delete", attempt(() => this.#delete()), {
+				id: "delete",
+				class: "danger"
+			})
+		];
+		const [rename, save, remove] = this.#ofConversation;
+		const system = button("System", attempt(() => this.#system()), {
+			id: "system",
+			title: "System prompt"
+		});
+		const models = button("Models", () => void this.#models(), {
+			id: "models",
+			title: "Models and options"
+		});
+		const talk = element("section", {
+			class: "talk",
+			"aria-label": "Conversation"
+		}, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, rename, system, models, save, remove), this.#timeline.node, this.#composer.node);
+		root.append(this.#sidebar.node, talk);
+		this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
+		this.#composer.files.listen(root, this.#composer.node);
+		document.addEventListener("keydown", (event) => this.#pressed(event));
+		this.#state = await call("GET", "/chat/state");
+	}
+	enter(route) {
+		this.#shown = true;
+		const id = route.rest[0] ?? null;
+		if (id === null && this.#session.id !== null) this.#open(this.#session.id);
+		else this.#open(id);
+	}
+	leave() {
+		this.#shown = false;
+		this.#session.suspend();
+		this.#composer.forget();
+	}
+	#pressed(event) {
+		if (!this.#shown || isOpen()) return;
+		if (event.key === "Escape" && this.#composer.isBusy) this.#stop();
+		if (event.altKey && event.code === "KeyN") {
+			event.preventDefault();
+			this.#open(null);
+		}
+	}
+	#open(id) {
+		this.#composer.forget();
+		this.#sidebar.close();
+		this.#session.open(id);
+		if (id === null) this.#composer.focus();
+	}
+	#take(snapshot) {
+		this.#timeline.show(snapshot);
+		this.#composer.showModels(snapshot.gauges);
+		this.#entitle(snapshot.title);
+		this.#working(() => void this.#sidebar.refresh());
+	}
+	#entitle(title) {
+		this.#title.textContent = title;
+		document.title = `${title} - dragoman`;
+		for (const one of this.#ofConversation) one.disabled = this.#session.id === null;
+	}
+	#working(work) {
+		work();
+		const { busy } = this.#timeline;
+		this.#composer.busy(busy);
+		this.#timeline.node.setAttribute("aria-busy", String(busy));
+	}
+	#welcome() {
+		const tries = TRIES.map((text) => button(text, () => this.#composer.write(text)));
+		return element("div", { class: "empty" }, element("p", {}, `Ask ${this.#state.models.map((one) => `@${one.name}`).join(", ")}, or @all of them at once.`), ...tries);
+	}
+	#send = attempt(async (text, attachments) => {
+		await this.#session.ensure();
+		await this.#session.call("POST", "/messages", {
+			text,
+			attachments
+		});
+		this.#timeline.toEnd();
+		return true;
+	});
+	#stop = attempt((answer) => this.#session.call("POST", "/stop", answer ? { answer } : {}));
+	async #branch(entry) {
+		const { id } = await call("POST", "/chat/conversations", {
+			branch: this.#session.id,
+			entry
+		});
+		this.#open(id);
+		notice("This is a branch: the conversation before is unchanged.");
+	}
+	async #edit(entry) {
+		const text = await askText("Edit and resend", "The conversation goes on in a branch; this one stays as it is.", textOf(entry));
+		if (text === null) return;
+		const { id } = await call("POST", "/chat/conversations", {
+			branch: this.#session.id,
+			entry: entry.id,
+			before: true
+		});
+		this.#open(id);
+		await this.#session.call("POST", "/messages", {
+			text,
+			attachments: attachmentsOf(entry)
+		});
+	}
+	async #rename() {
+		const name = await ask("Rename", "Name", this.#session.snapshot.name);
+		if (name) await this.#session.call("PATCH", "", { name });
+		await this.#sidebar.refresh();
+	}
+	async #system() {
+		const text = await askText("System prompt", "Said to every model before everything else.", this.#session.snapshot.system_prompt);
+		if (text === null) return;
+		await this.#session.ensure();
+		await this.#session.call("PATCH", "", { system_prompt: text });
+	}
+	async #delete() {
+		if (!await confirmed(`Delete “${this.#title.textContent}”?`, "It cannot be brought back.", "Delete")) return;
+		const path = this.#session.path();
+		this.#session.suspend();
+		this.#composer.forget();
+		await call("DELETE", path);
+		this.#open(null);
+	}
+	async #models() {
+		await chooseModels(this.#state, (state) => {
+			this.#state = state;
+			this.#composer.showModels();
+		});
+	}
+};
+function attachmentsOf(entry) {
+	return (entry.content ?? []).flatMap((part) => {
+		if (part.type !== "image" && part.type !== "document" && part.type !== "audio") return [];
+		const data = part.data ?? base64(part.text ?? "");
+		return [{
+			name: part.title ?? "",
+			media_type: part.media_type ?? "",
+			data
+		}];
+	});
+}
+function base64(text) {
+	return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
+}
+var chat = new Chat();
 // src/live/words.ts
 var FORMATS = {
 	"openai-chat": "OpenAI Chat",

@@ -20,11 +20,11 @@ from dragoman.chat.drafts import Draft
 from dragoman.chat.entries import Conversation, read_entries
 from dragoman.chat.participants import Participant
 from dragoman.chat.stores import FileStore
-from dragoman.chat.web.guard import HEADER
-from dragoman.chat.web.rooms import Furnishing, Rooms
-from dragoman.chat.web.serving import serving_page
 from dragoman.drivers import Scripted
 from dragoman.ir import Failure
+from dragoman.web.guard import HEADER
+from dragoman.web.rooms import Furnishing, Rooms
+from dragoman.web.serving import serving_page
 from tests.support.chats import model, note, weather
 from tests.support.promises import promise
 
@@ -46,9 +46,9 @@ class Web:
             return answer.status, await answer.json() if kind == "application/json" else await answer.text()
 
     async def new(self) -> str:
-        status, told = await self.ask("POST", "/api/conversations", {})
+        status, told = await self.ask("POST", "/_/api/chat/conversations", {})
         assert status == 201
-        return f"/api/conversations/{told['id']}"
+        return f"/_/api/chat/conversations/{told['id']}"
 
     async def settled(self, path: str) -> Any:
         async with asyncio.timeout(10):
@@ -104,7 +104,7 @@ def test_a_conversation_is_held_saved_listed_and_told_by_events(tmp_path: Path) 
         assert kinds[:2] == ["said", "answer_started"]
         assert kinds.count("answer_ended") == 2
         assert "activity" in kinds
-        _, rows = await web.ask("GET", "/api/conversations?q=hello")
+        _, rows = await web.ask("GET", "/_/api/chat/conversations?q=hello")
         assert [(row["name"], row["entries"]) for row in rows] == [("hello", 3)]
         _, told = await web.ask("GET", path)
         assert [entry["role"] for entry in told["entries"]] == ["user", "gemini", "claude"]
@@ -131,11 +131,11 @@ def test_everything_the_page_offers_is_there(tmp_path: Path) -> None:
         assert "contents" in shown["content"]
         assert len((await web.ask("POST", f"{path}/gauges", {"text": "more"}))[1]) == 1
         body = {"branch": told["id"], "entry": told["entries"][0]["id"], "before": True}
-        branch = (await web.ask("POST", "/api/conversations", body))[1]
-        assert (await web.ask("GET", f"/api/conversations/{branch['id']}"))[1]["entries"] == []
+        branch = (await web.ask("POST", "/_/api/chat/conversations", body))[1]
+        assert (await web.ask("GET", f"/_/api/chat/conversations/{branch['id']}"))[1]["entries"] == []
         assert (await web.ask("DELETE", path))[0] == 200
         assert (await web.ask("GET", path))[0] == 404
-        assert [row["name"] for row in (await web.ask("GET", "/api/conversations"))[1]] == ["Renamed (branch)"]
+        assert [row["name"] for row in (await web.ask("GET", "/_/api/chat/conversations"))[1]] == ["Renamed (branch)"]
 
     with_page(work, tmp_path, model("gemini", ["one", "two"]))
 
@@ -143,10 +143,10 @@ def test_everything_the_page_offers_is_there(tmp_path: Path) -> None:
 @promise("chat:web")
 def test_options_models_and_state(tmp_path: Path) -> None:
     async def work(web: Web) -> None:
-        _, told = await web.ask("PATCH", "/api/options", {"share": True, "default": ["gemini"]})
+        _, told = await web.ask("PATCH", "/_/api/chat/options", {"share": True, "default": ["gemini"]})
         assert (told["share"], told["default"]) == (True, ["gemini"])
         assert [tool["name"] for tool in told["tools"]] == ["weather", "note"]
-        _, told = await web.ask("PATCH", "/api/models/gemini", {"model": "gemini/gemini-3.8-pro"})
+        _, told = await web.ask("PATCH", "/_/api/chat/models/gemini", {"model": "gemini/gemini-3.8-pro"})
         assert told["models"][0]["model"] == "gemini/gemini-3.8-pro"
 
     with_page(work, tmp_path, model("gemini", []))
@@ -161,12 +161,12 @@ def test_an_old_file_is_imported_with_its_tool_calls(tmp_path: Path) -> None:
     ]
 
     async def work(web: Web) -> None:
-        status, told = await web.ask("POST", "/api/conversations", {"document": old, "name": "Old"})
+        status, told = await web.ask("POST", "/_/api/chat/conversations", {"document": old, "name": "Old"})
         assert status == 201
-        _, found = await web.ask("GET", f"/api/conversations/{told['id']}")
+        _, found = await web.ask("GET", f"/_/api/chat/conversations/{told['id']}")
         assert found["entries"][1]["content"][0]["content"]["name"] == "weather"
         assert found["entries"][2]["owner"] == "gemini"
-        assert (await web.ask("POST", "/api/conversations", {"document": 3}))[0] == 422
+        assert (await web.ask("POST", "/_/api/chat/conversations", {"document": 3}))[0] == 422
 
     with_page(work, tmp_path, model("gemini", []))
 
@@ -258,7 +258,7 @@ def test_what_a_dead_program_left_is_in_the_list_again(tmp_path: Path) -> None:
     draft.leave()
 
     async def work(web: Web) -> None:
-        _, rows = await web.ask("GET", "/api/conversations")
+        _, rows = await web.ask("GET", "/_/api/chat/conversations")
         assert [row["name"] for row in rows] == ["lost words (recovered)"]
 
     with_page(work, tmp_path, model("gemini", []))
@@ -269,7 +269,7 @@ import asyncio, os, signal, sys
 from dragoman.agent import TextDeltaEvent
 from dragoman.chat.events import Activity
 from dragoman.chat.stores import FileStore
-from dragoman.chat.web.rooms import Rooms
+from dragoman.web.rooms import Rooms
 from tests.support.chats import model
 
 async def main():
@@ -293,9 +293,9 @@ def test_a_server_that_is_killed_in_mid_answer_has_all_that_was_shown_when_it_co
     assert killed.returncode == -signal.SIGKILL, killed.stderr
 
     async def work(web: Web) -> None:
-        _, rows = await web.ask("GET", "/api/conversations")
+        _, rows = await web.ask("GET", "/_/api/chat/conversations")
         assert [row["name"] for row in rows] == ["count"]
-        _, told = await web.ask("GET", f"/api/conversations/{rows[0]['id']}")
+        _, told = await web.ask("GET", f"/_/api/chat/conversations/{rows[0]['id']}")
         last = told["entries"][-1]
         assert (last["status"], last["content"][0]["content"]) == ("interrupted", "one two three")
 
@@ -325,7 +325,7 @@ def test_problems_are_told_in_words(tmp_path: Path) -> None:
 @promise("chat:web-safe")
 def test_strangers_are_refused(tmp_path: Path) -> None:
     async def work(web: Web) -> None:
-        url = f"{web.url}/api/conversations"
+        url = f"{web.url}/_/api/chat/conversations"
         for headers in ({}, {**OURS, "origin": "https://evil.example"}, {**OURS, "host": "evil.example"}):
             async with web.client.post(url, json={}, headers=headers) as answer:
                 assert answer.status == 403, headers
@@ -340,7 +340,7 @@ def test_strangers_are_refused(tmp_path: Path) -> None:
         assert "http://" not in text
         assert "https://" not in text
         for name in ("..%2fguard.py", "nothing.js"):
-            async with web.client.get(f"{web.url}/static/{name}") as answer:
+            async with web.client.get(f"{web.url}/_/static/{name}") as answer:
                 assert answer.status == 404
 
     with_page(work, tmp_path, model("gemini", []))
@@ -354,10 +354,10 @@ def test_beyond_this_machine_a_password_is_needed(tmp_path: Path) -> None:
         with_page(nothing, tmp_path, model("gemini", []), host="0.0.0.0")  # noqa: S104 - that is what is refused
 
     async def work(web: Web) -> None:
-        assert (await web.ask("GET", "/api/state"))[0] == 401
+        assert (await web.ask("GET", "/_/api/chat/state"))[0] == 401
         for password, known in (("wrong", False), ("open sesame", True)):
-            async with web.client.post(f"{web.url}/login", data={"password": password}) as answer:
+            async with web.client.post(f"{web.url}/_/login", data={"password": password}) as answer:
                 assert (answer.url.path == "/") == known
-        assert (await web.ask("GET", "/api/state"))[0] == 200
+        assert (await web.ask("GET", "/_/api/chat/state"))[0] == 200
 
     with_page(work, tmp_path, model("gemini", []), password="open sesame")

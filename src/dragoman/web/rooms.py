@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ class Furnishing(Struct, frozen=True, kw_only=True):
 
     tools: Sequence[Tool] = ()
     permissions: Hook | None = None
+    catalogue: Callable[[], Awaitable[Sequence[str]]] | None = None
+    """Models that could be chosen, as far as somebody knows."""
 
 
 class Room:
@@ -125,13 +127,19 @@ class Rooms:
         *,
         furnishing: Furnishing = Furnishing(),  # noqa: B008 - a frozen value
         options: Options = Options(),  # noqa: B008 - a frozen value
+        make: Callable[[str, str], Participant] = participant,
     ) -> None:
         self.participants = {one.name: one for one in participants}
         self.store = store
         self.furnishing = furnishing
         self.options = options
         self._folder = folder
+        self._make = make
         self._rooms: list[Room] = []
+
+    def furnish(self, tools: Sequence[Tool]) -> None:
+        """Tools for the rooms that are opened from now on."""
+        self.furnishing = structs.replace(self.furnishing, tools=tuple(tools))
 
     def recover(self) -> int:
         """What programs that died left behind becomes part of the list again."""
@@ -201,7 +209,7 @@ class Rooms:
         room.service.change(name=name)
 
     def set_model(self, name: str, model: str) -> None:
-        chosen = participant(name, model)
+        chosen = self._make(name, model)
         self.participants[name] = chosen
         self._everywhere(lambda service: service.set_participant(chosen))
 

@@ -1,1 +1,0 @@
-"""The chat in a browser."""

@@ -1,0 +1,70 @@
+"""Models for the chat of a gateway: whoever that can reach, asked through it like by any other client.
+
+So limits, budgets, routes and fallbacks hold for the chat too, and what it asks is seen among the live requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+from dragoman.chat.participants import Participant, configured, is_a_name, participant
+from dragoman.drivers.providers import ALIASES, PROVIDERS
+from dragoman.drivers.retries import RetryPolicy
+from dragoman.gateway.routing import Router
+from dragoman.gateway.wires import WIRES
+
+_ANY_FORMAT = "openai-chat"
+_UNSPOKEN = frozenset({"vertex", "bedrock-converse"})
+"""Formats whose own drivers want credentials that a gateway does not."""
+_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - whoever listens there is also here
+_PATTERN = frozenset("*?[")
+
+
+class Asking:
+    """How to ask a gateway, with a key of whoever chats."""
+
+    def __init__(self, url: str, key: str) -> None:
+        split = urlsplit(url)
+        here = split.hostname in _EVERYWHERE
+        self._url = f"http://127.0.0.1:{split.port}" if here else url
+        self._key = key
+
+    def participant(self, name: str, model: str) -> Participant:
+        """In the format of the provider itself, so that nothing is lost between it and the page."""
+        head = model.partition("/")[0]
+        provider = PROVIDERS.get(ALIASES.get(head, head))
+        format = _ANY_FORMAT if provider is None or provider.format in _UNSPOKEN else provider.format
+        wire = WIRES[format]
+        home = wire.home
+        # In a path a name with a slash is another kind of resource; alone it goes to this format's own provider.
+        asked_for = model.partition("/")[2] if wire.model_in_path else model
+        base = self._url + urlsplit(PROVIDERS[home].base_url).path
+        # Whom to ask again, and how often, the gateway decides.
+        options = {"base_url": base, "api_key": self._key, "proxy": "", "environment": {}}
+        asked = participant(name, f"{home}/{asked_for}", options={**options, "retry": RetryPolicy(attempts=1)})
+        known = participant(name, model)
+        return Participant(name=name, model=model, connect=asked.connect, window=known.window)
+
+
+def reachable(router: Router, environment: Mapping[str, str]) -> dict[str, str]:
+    """Name -> model, for every provider and every route that could be asked; the usual ones where there is nobody."""
+    usual = configured((), environment)
+    named = {ALIASES.get(head, head): name for name, model in usual.items() if (head := model.partition("/")[0])}
+    found = dict(_of_providers(router, usual, named))
+    ordered = {name: found[name] for name in usual if name in found} | found
+    for route in router.config.routes:
+        if not set(route) & _PATTERN and is_a_name(route):
+            ordered.setdefault(route, route)
+    return ordered or usual
+
+
+def _of_providers(router: Router, usual: Mapping[str, str], named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for place in router.available():
+        name = named.get(place.name, place.name)
+        wanted = usual.get(name, "")
+        offered = [f"{place.name}/{model}" for model in place.models]
+        if offered and wanted not in offered and is_a_name(name):
+            yield name, offered[0]
+        elif name in usual:
+            yield name, wanted

@@ -1,0 +1,218 @@
+// Where messages are written: text, files, who they go to, and how full everybody's window is.
+
+import { button, element } from "../dom.ts";
+import { Files } from "./files.ts";
+import { addressed, completions, toggled } from "./mentions.ts";
+import type { Attachment, Gauge, State } from "./types.ts";
+
+const COUNTED_AFTER = 500; // milliseconds without a key
+const KEPT = "unsent";
+
+export interface ComposerActions {
+  send(text: string, attachments: readonly Attachment[]): Promise<boolean>;
+  stop(): unknown;
+  count(text: string): Promise<Gauge[]>;
+}
+
+export class Composer {
+  readonly node: HTMLFormElement;
+  readonly files = new Files();
+  readonly #state: () => State;
+  readonly #actions: ComposerActions;
+  readonly #text = element("textarea", {
+    id: "text",
+    rows: 2,
+    placeholder: "Ask @all, or one of them by name; anything else is a memo",
+    "aria-label": "Message",
+    "aria-describedby": "hint",
+    autocomplete: "off",
+  });
+  readonly #models = element("div", { id: "gauges", role: "group", "aria-label": "Models, and how full their windows are" });
+  readonly #mentions = element("ul", { id: "mentions", role: "listbox", "aria-label": "Models", hidden: true });
+  readonly #target = element("span", { id: "target" });
+  readonly #send = element("button", { id: "send", class: "primary" }, "Send");
+  readonly #stop: HTMLButtonElement;
+  #gauges: readonly Gauge[] = [];
+  #picked = 0;
+  #counting = 0;
+
+  constructor(state: () => State, actions: ComposerActions) {
+    this.#state = state;
+    this.#actions = actions;
+    this.#stop = button("Stop", () => actions.stop(), { id: "stop", class: "danger", hidden: true });
+    this.node = this.#built();
+    this.#text.value = sessionStorage.getItem(KEPT) ?? "";
+    this.#text.addEventListener("input", () => this.typed());
+    this.#text.addEventListener("keydown", (event) => this.#pressed(event));
+    this.#text.addEventListener("paste", (event) => void this.files.add(event.clipboardData?.files ?? []));
+    this.#text.addEventListener("blur", () => (this.#mentions.hidden = true));
+  }
+
+  #built(): HTMLFormElement {
+    const attach = button("Attach", () => this.files.input.click(), { id: "attach", title: "Add pictures or files" });
+    const hint = element("div", { id: "hint" }, "Enter sends, Shift+Enter makes a new line, Esc stops. ", this.#target);
+    const submit = (event: SubmitEvent): void => {
+      event.preventDefault();
+      void this.#submit();
+    };
+    return element(
+      "form",
+      { id: "composer", onsubmit: submit },
+      this.#models,
+      this.#mentions,
+      this.files.node,
+      element("div", { class: "row" }, this.#text, element("div", { class: "buttons" }, attach, this.#send, this.#stop)),
+      hint,
+      this.files.input,
+    );
+  }
+
+  focus(): void {
+    this.#text.focus();
+  }
+
+  write(text: string): void {
+    this.#text.value = text;
+    this.#text.focus();
+    this.typed();
+  }
+
+  typed(): void {
+    sessionStorage.setItem(KEPT, this.#text.value);
+    this.#grow();
+    this.showTarget();
+    this.#showMentions();
+    this.#count();
+  }
+
+  #grow(): void {
+    this.#text.style.height = "auto";
+    this.#text.style.height = `${this.#text.scrollHeight + 2}px`;
+  }
+
+  async #submit(): Promise<void> {
+    const text = this.#text.value.trim();
+    if (!text && !this.files.held.length) return;
+    clearTimeout(this.#counting);
+    if (!(await this.#actions.send(text, this.files.held))) return;
+    this.#text.value = "";
+    this.files.clear();
+    this.typed();
+  }
+
+  busy(running: boolean): void {
+    this.#stop.hidden = !running;
+    this.#send.hidden = running;
+  }
+
+  get isBusy(): boolean {
+    return !this.#stop.hidden;
+  }
+
+  // ── who it goes to ──
+
+  showTarget(): void {
+    const text = this.#text.value;
+    const models = addressed(text, this.#state());
+    const told = models.length ? `Goes to ${models.join(", ")}.` : "A memo: stored, sent to nobody.";
+    this.#target.textContent = text.trim() ? told : "";
+    for (const chip of this.#models.querySelectorAll<HTMLElement>("button")) {
+      const name = chip.dataset["name"] ?? "";
+      const pressed = name === "all" ? models.length > 1 && models.length === this.#state().models.length : models.includes(name);
+      chip.setAttribute("aria-pressed", String(pressed));
+    }
+  }
+
+  /** A button for each model: it says how full its window is, and pressing it asks that model. */
+  showModels(gauges: readonly Gauge[] = this.#gauges): void {
+    this.#gauges = gauges;
+    const { models } = this.#state();
+    const chips = models.map(({ name, window }) => {
+      const gauge = gauges.find((one) => one.model === name) ?? { used: 0, window, exact: false };
+      const share = Math.min(1, gauge.used / gauge.window);
+      const told = `${gauge.exact ? "" : "about "}${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
+      const meter = element("meter", { min: 0, max: 1, high: 0.8, value: share, "aria-hidden": "true" });
+      return this.#chip(name, `@${name}, ${told}`, meter, `${Math.round(share * 100)}%`);
+    });
+    this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "@all of them")] : []), ...chips);
+    this.showTarget();
+  }
+
+  #chip(name: string, told: string, ...more: (Node | string)[]): HTMLElement {
+    const choose = (): void => this.write(toggled(this.#text.value, name, this.#state().models.map((one) => one.name)));
+    const attributes = { type: "button", class: "model", "data-name": name, title: told, "aria-label": told, onclick: choose };
+    return element("button", attributes, `@${name}`, ...more);
+  }
+
+  #count(): void {
+    clearTimeout(this.#counting);
+    this.#counting = window.setTimeout(() => {
+      void this.#actions.count(this.#text.value).then((gauges) => this.showModels(gauges), () => undefined);
+    }, COUNTED_AFTER);
+  }
+
+  /** What was to be counted is no more. */
+  forget(): void {
+    clearTimeout(this.#counting);
+  }
+
+  // ── completion ──
+
+  #offered(): { name: string; about: string }[] {
+    return completions(this.#text.value.slice(0, this.#text.selectionStart), this.#state().models);
+  }
+
+  #showMentions(): void {
+    const offered = this.#offered();
+    this.#picked = Math.min(this.#picked, Math.max(0, offered.length - 1));
+    this.#mentions.hidden = !offered.length;
+    const rows = offered.map(({ name, about }, index) => {
+      const choose = (event: Event): void => {
+        event.preventDefault(); // the box keeps the focus
+        this.#complete(name);
+      };
+      const attributes = { role: "option", id: `mention-${index}`, "aria-selected": String(index === this.#picked), onmousedown: choose };
+      return element("li", attributes, `@${name} `, element("small", {}, about));
+    });
+    this.#mentions.replaceChildren(...rows);
+    if (offered.length) this.#text.setAttribute("aria-activedescendant", `mention-${this.#picked}`);
+    else this.#text.removeAttribute("aria-activedescendant");
+  }
+
+  #complete(name: string): void {
+    const start = this.#text.value.lastIndexOf("@", this.#text.selectionStart - 1);
+    this.#text.setRangeText(`@${name} `, start, this.#text.selectionStart, "end");
+    this.typed();
+  }
+
+  #pressed(event: KeyboardEvent): void {
+    const offered = this.#mentions.hidden ? [] : this.#offered();
+    const chosen = offered[this.#picked];
+    if (chosen !== undefined && this.#completing(event, chosen.name, offered.length)) return;
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      void this.#submit();
+    }
+  }
+
+  #completing(event: KeyboardEvent, name: string, count: number): boolean {
+    const keys: Record<string, () => void> = {
+      ArrowDown: () => this.#pick(1, count),
+      ArrowUp: () => this.#pick(-1, count),
+      Tab: () => this.#complete(name),
+      Enter: () => this.#complete(name),
+      Escape: () => (this.#mentions.hidden = true),
+    };
+    const work = keys[event.key];
+    if (work === undefined) return false;
+    event.preventDefault();
+    event.stopPropagation(); // Esc stops no answers here
+    work();
+    return true;
+  }
+
+  #pick(step: number, count: number): void {
+    this.#picked = (this.#picked + step + count) % count;
+    this.#showMentions();
+  }
+}

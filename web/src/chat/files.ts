@@ -1,0 +1,71 @@
+// Files that go with the next message: chosen, pasted or dropped anywhere on the page.
+
+import { element } from "../dom.ts";
+import { attempt } from "../notices.ts";
+import type { Attachment } from "./types.ts";
+
+export class Files {
+  readonly node = element("div", { id: "files" });
+  readonly input: HTMLInputElement;
+  #held: Attachment[] = [];
+
+  constructor() {
+    const chosen = attempt(async () => {
+      await this.add(this.input.files ?? []);
+      this.input.value = ""; // the same file may be chosen again
+    });
+    this.input = element("input", { id: "file", type: "file", multiple: true, hidden: true, "aria-label": "Files to attach", onchange: chosen });
+    // A reload would lose them, and only them: the text is kept.
+    addEventListener("beforeunload", (event) => this.#held.length && event.preventDefault());
+  }
+
+  get held(): readonly Attachment[] {
+    return this.#held;
+  }
+
+  clear(): void {
+    this.#held = [];
+    this.#show();
+  }
+
+  async add(files: Iterable<File>): Promise<void> {
+    for (const file of files) {
+      this.#held.push({ name: file.name, media_type: file.type, data: await base64(file) });
+      this.#show();
+    }
+  }
+
+  #show(): void {
+    const chips = this.#held.map((file) => {
+      const drop = (): void => {
+        this.#held = this.#held.filter((one) => one !== file);
+        this.#show();
+      };
+      const remove = element("button", { type: "button", class: "small", "aria-label": `Remove ${file.name}`, onclick: drop }, "×");
+      return element("span", { class: "chip" }, file.name, remove);
+    });
+    this.node.replaceChildren(...chips);
+  }
+
+  /** `target` shows that it would take what is being dragged over the page. */
+  listen(root: HTMLElement, target: HTMLElement): void {
+    const carriesFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
+    for (const kind of ["dragenter", "dragover", "dragleave", "drop"] as const) {
+      root.addEventListener(kind, (event) => {
+        if (!carriesFiles(event)) return;
+        event.preventDefault(); // a browser would open the file instead
+        target.classList.toggle("drop", kind === "dragenter" || kind === "dragover");
+        if (kind === "drop") void attempt(() => this.add(event.dataTransfer?.files ?? []))();
+      });
+    }
+  }
+}
+
+function base64(file: File): Promise<string> {
+  return new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(String(reader.result).replace(/^[^,]*,/, ""));
+    reader.onerror = () => failed(reader.error ?? new Error(`${file.name} cannot be read`));
+    reader.readAsDataURL(file);
+  });
+}

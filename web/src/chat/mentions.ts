@@ -1,0 +1,51 @@
+// Who a message is for, told while it is written. The server decides by the same rules (dragoman.chat.mentions).
+
+import type { Model } from "./types.ts";
+
+const MENTION = /\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)/y;
+const ALL = "all";
+
+interface Known {
+  readonly models: readonly Pick<Model, "name">[];
+  readonly default: readonly string[];
+}
+
+/** Names at the start, as whole words; `@allies` is text. Without any, whoever answers by default. */
+export function addressed(text: string, known: Known): string[] {
+  const names = known.models.map((one) => one.name);
+  const chosen = new Set(named(text, names).words);
+  const wanted = chosen.size ? chosen : new Set(known.default);
+  return names.filter((name) => wanted.has(name) || wanted.has(ALL));
+}
+
+function named(text: string, names: readonly string[]): { words: string[]; end: number } {
+  const words: string[] = [];
+  let end = 0;
+  MENTION.lastIndex = 0;
+  for (let found; (found = MENTION.exec(text)); ) {
+    const word = (found[1] ?? "").replace(/[.-]+$/, "").toLowerCase();
+    const name = word === ALL ? ALL : names.find((one) => one.toLowerCase() === word);
+    if (name === undefined) break;
+    words.push(name);
+    end = MENTION.lastIndex;
+  }
+  return { words, end };
+}
+
+/** The same message for one more model, or for one less. */
+export function toggled(text: string, name: string, names: readonly string[]): string {
+  const { words, end } = named(text, names);
+  const rest = text.slice(end).trimStart();
+  const others = name === ALL ? [] : words.filter((word) => word !== ALL && word !== name);
+  const chosen = words.includes(name) ? others : [...others, name];
+  const mentions = chosen.map((word) => `@${word} `).join("");
+  return mentions + rest;
+}
+
+/** What could complete the mention that is being written, up to the cursor. */
+export function completions(before: string, models: readonly Model[]): { name: string; about: string }[] {
+  const begun = /^\s*(?:@[\w.-]+\s+)*@([\w.-]*)$/.exec(before)?.[1];
+  if (begun === undefined) return [];
+  const every = [...models.map((one) => ({ name: one.name, about: one.model })), { name: ALL, about: "everyone" }];
+  return every.filter((one) => one.name.toLowerCase().startsWith(begun.toLowerCase()) && one.name !== begun);
+}

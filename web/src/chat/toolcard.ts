@@ -1,0 +1,70 @@
+// One call of a tool: its name, its arguments, how long it takes, what came of it.
+
+import { element } from "../dom.ts";
+import type { Media, ToolCall, ToolResult } from "./types.ts";
+
+const SHORT = 60;
+
+export class ToolCard {
+  readonly node: HTMLDetailsElement;
+  readonly #state = element("span", { class: "state" });
+  readonly #output = element("div");
+  #ticking = 0;
+
+  constructor({ name, arguments: given }: Pick<ToolCall, "name" | "arguments">, running: boolean) {
+    const line = typeof given === "string" ? given : JSON.stringify(given ?? {});
+    const whole = typeof given === "string" ? given : JSON.stringify(given ?? {}, null, 2);
+    const short = line.length > SHORT ? `${line.slice(0, SHORT)}…` : line;
+    this.node = element(
+      "details",
+      { class: "tool", "data-tool": name },
+      element("summary", {}, element("b", {}, name), element("span", { class: "given" }, short), this.#state),
+      element("pre", { "aria-label": "Arguments", tabindex: 0, role: "region" }, whole),
+      this.#output,
+    );
+    if (running) this.#tick();
+  }
+
+  #tick(): void {
+    const begun = performance.now();
+    const tell = (): void => {
+      const seconds = Math.round((performance.now() - begun) / 1000);
+      this.#state.textContent = seconds ? `running, ${seconds} s` : "running…";
+      if (!this.node.isConnected && seconds) clearInterval(this.#ticking);
+    };
+    tell();
+    this.#ticking = window.setInterval(tell, 1000);
+    this.node.classList.add("running");
+  }
+
+  #settle(word: string): void {
+    clearInterval(this.#ticking);
+    this.node.classList.remove("running");
+    this.#state.textContent = word;
+  }
+
+  result(told: Pick<ToolResult, "content" | "is_error" | "media">): void {
+    const text = typeof told.content === "string" ? told.content : JSON.stringify(told.content, null, 2);
+    this.#settle(told.is_error ? "error" : "done");
+    this.node.classList.toggle("failed", Boolean(told.is_error));
+    const label = told.is_error ? "Error" : "Result";
+    const shown = element("pre", { "aria-label": label, tabindex: 0, role: "region" }, text);
+    this.#output.replaceChildren(shown, ...(told.media ?? []).flatMap(picture));
+  }
+
+  took(milliseconds: number): void {
+    const told = milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
+    this.#state.textContent += ` (${told})`;
+  }
+
+  /** The answer is over, and no result came. */
+  abandoned(): void {
+    if (this.node.classList.contains("running")) this.#settle("no result");
+  }
+}
+
+export function picture(one: Media): HTMLElement[] {
+  if (one.type !== "image" || !one.data) return [];
+  const source = `data:${one.media_type ?? "image/png"};base64,${one.data}`;
+  return [element("img", { class: "picture", alt: one.title || "picture", src: source })];
+}

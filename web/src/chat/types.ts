@@ -1,0 +1,137 @@
+// What the server tells, as it tells it.
+
+export interface Model {
+  name: string;
+  /** provider/model. */
+  model: string;
+  window: number;
+}
+
+export interface ToolInfo {
+  name: string;
+  description: string;
+  read_only: boolean;
+}
+
+export interface State {
+  models: Model[];
+  tools: ToolInfo[];
+  share: boolean;
+  default: string[];
+  formats: string[];
+}
+
+export interface ToolCall {
+  name: string;
+  arguments?: unknown;
+  tool_call_id: string;
+}
+
+export interface Media {
+  type: "image" | "document" | "audio";
+  media_type?: string;
+  data?: string;
+  text?: string;
+  title?: string;
+}
+
+export interface ToolResult {
+  type: "tool_result";
+  name: string;
+  tool_call_id: string;
+  content: unknown;
+  is_error?: boolean;
+  media?: Media[];
+}
+
+export type Part =
+  | { type: "text" | "reasoning"; content: string }
+  | { type: "tool_call"; content: ToolCall }
+  | ToolResult
+  | Media;
+
+export type Status = "ok" | "error" | "refused" | "empty" | "stopped" | "cut" | "interrupted";
+
+export interface Entry {
+  role: string;
+  id: string;
+  content?: Part[];
+  turn?: string;
+  answer?: string;
+  owner?: string;
+  model?: string;
+  status?: Status;
+  error?: string;
+  replaced?: boolean;
+  usage?: { input?: number; output?: number };
+}
+
+export interface Gauge {
+  model: string;
+  used: number;
+  window: number;
+  exact: boolean;
+  dropped_turns: number;
+}
+
+export interface Question {
+  id: string;
+  answer: string;
+  tool: string;
+  arguments: Record<string, unknown>;
+}
+
+export interface Started {
+  answer: string;
+  turn: string;
+  model: string;
+  replaces?: string;
+}
+
+export interface Snapshot {
+  id: string | null;
+  name: string;
+  title: string;
+  system_prompt: string;
+  entries: Entry[];
+  running: (Started & { entries: Entry[] })[];
+  questions: Question[];
+  gauges: Gauge[];
+}
+
+export interface Row {
+  id: string;
+  name: string;
+  updated: string;
+  models: string[];
+  excerpt: string;
+  running: boolean;
+}
+
+export interface Attachment {
+  name: string;
+  media_type: string;
+  data: string;
+}
+
+/** What an agent does; kinds that a page need not show are left out. */
+export type AgentEvent =
+  | { type: "text_delta" | "reasoning_delta"; content: string }
+  | { type: "tool_call"; tool: string; args: Record<string, unknown>; tool_call_id: string }
+  | { type: "tool_result"; tool: string; result: string; tool_call_id: string; is_error?: boolean }
+  | { type: "step_complete"; step_id: string; duration_ms: number }
+  | { type: "retry"; reason: string; delay: number };
+
+/** The stream of one conversation: the first event is a snapshot, and whoever comes back gets a new one. */
+export interface Events {
+  snapshot: Snapshot;
+  said: { entry: Entry };
+  answer_started: Started;
+  activity: { answer: string; event: AgentEvent };
+  permission_asked: Question;
+  permission_settled: { id: string };
+  answer_ended: { answer: string; entries: Entry[] };
+  turn_ended: { turn: string };
+  gauges: { gauges: Gauge[]; title: string };
+  notice: { text: string; level?: "info" | "warning" };
+}
