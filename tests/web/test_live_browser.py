@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.browser import Page, browser, chromium, tab
 from tests.support.promises import promise
-from tests.web.upstream import GEMINI, GEMINI_PATH, MESSAGES, Upstream, page_and_upstream
+from tests.web.upstream import EVERY, GEMINI, GEMINI_PATH, MESSAGES, TOOL_LOOP, Upstream, page_and_upstream
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine")
 PICTURES = os.environ.get("DRAGOMAN_SCREENSHOTS")
@@ -100,11 +100,9 @@ def test_requests_appear_as_they_happen_and_one_opens_as_four_views(address: str
         await page.until(f"{ROWS} === 1")
         await stage.post(GEMINI_PATH, GEMINI)
         await page.until(f"{ROWS} === 2 && !document.querySelector('.status.busy')")
-        newest = await page.js(
-            "document.querySelector('.request[aria-posinset=\"1\"]').getAttribute('aria-label').replace(/^.*?, /, '')"
-        )
-        assert newest.startswith("status 200, stub/large, from Gemini, to OpenAI Chat, ")
-        assert newest.endswith(" lost")
+        newest = await stage.text(".request[aria-posinset='1']")
+        assert "200Gemini→OpenAI Chatstub/large9 → 5 tokens" in newest
+        assert newest.endswith("1 lost")
         await stage.click(".request", "Anthropic Messages")
         await page.until("document.querySelectorAll('.panes .pane').length === 4")
         titles = "[...document.querySelectorAll('.panes h3')].map((one) => one.textContent)"
@@ -118,7 +116,6 @@ def test_requests_appear_as_they_happen_and_one_opens_as_four_views(address: str
         assert await page.js(lefts) == sorted(await page.js(lefts))
         await stage.click(".loss", "$.top_k")
         assert await stage.text(".pane .marked") == '"top_k": 5'
-        await stage.picture("live-request")
         await stage.click("[role=tab]", "Answer")
         assert await page.js(titles) == ["Upstream answered", "Intermediate format", "Client got", "Losses"]
         assert "Hello from the upstream." in await stage.text(".panes .pane:nth-child(3)")
@@ -254,6 +251,26 @@ def test_attempts_can_be_looked_at_one_by_one(address: str) -> None:
     on_stage(address, work)
 
 
+@promise("gateway:page-feed")
+def test_clients_of_every_family_are_told_apart(address: str) -> None:
+    async def work(stage: Stage) -> None:
+        page = stage.page
+        for path, body in (*EVERY, ("/v1/messages", {**MESSAGES, "model": "smart"}), ("/v1/chat/completions", {})):
+            await stage.post(path, body)
+        await stage.post("/v1/messages", TOOL_LOOP)
+        await page.until(f"{ROWS} === 9 && !document.querySelector('.status.busy')")
+        chips = "[...document.querySelectorAll('.request .format:first-child')].map((one) => one.textContent)"
+        told = {"OpenAI Chat", "Anthropic Messages", "Gemini", "OpenAI Responses", "Ollama", "Bedrock Converse"}
+        assert set(await page.js(chips)) == told
+        assert await page.js("document.querySelectorAll('.status.bad').length") == 1
+        await stage.picture("live")
+        await stage.click(".request[aria-posinset='1']")
+        await stage.click(".loss", "top_k")
+        await stage.picture("live-request")
+
+    on_stage(address, work)
+
+
 # ── playground ──
 
 
@@ -266,7 +283,7 @@ def test_the_playground_shows_a_body_in_every_format(address: str) -> None:
             assert name in names
         await stage.click(".loss", "$.seed")
         selected = "(({value, selectionStart, selectionEnd}) => value.slice(selectionStart, selectionEnd))"
-        assert await page.js(f"{selected}(document.querySelector('.given'))") == "7"
+        assert await page.js(f"{selected}(document.querySelector('.given'))") == '"seed": 7'
         await stage.picture("playground")
         for name in names:
             await page.js(f"document.querySelector('.choice[data-name=\"{name}\"]').click()")

@@ -106,3 +106,38 @@ GEMINI = {
     "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_ONLY_HIGH"}],
 }
 GEMINI_PATH = "/v1beta/models/stub/large:generateContent"
+CHAT = {"model": "stub/large", "messages": [{"role": "user", "content": "What is the wind?"}]}
+EVERY: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("/v1/chat/completions", {**CHAT, "stream": True}),
+    ("/v1/messages", MESSAGES),
+    (GEMINI_PATH, GEMINI),
+    ("/v1/responses", {"model": "stub/large", "input": "What is the rain?", "stream": True}),
+    ("/api/chat", {**CHAT, "stream": False}),
+    ("/model/stub%2Flarge/converse", {"messages": [{"role": "user", "content": [{"text": "What is the snow?"}]}]}),
+)
+"""A request of each family."""
+WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOL_LOOP: dict[str, Any] = {
+    "model": "stub/large",
+    "max_tokens": 800,
+    "temperature": 0.2,
+    "top_k": 40,
+    "system": [{"type": "text", "text": "You know the weather.", "cache_control": {"type": "ephemeral"}}],
+    "messages": [
+        {"role": "user", "content": "What is the weather in Paris?"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "I have a tool for that.", "signature": "c2lnbmVk"},
+                {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Paris"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": '{"celsius": 18, "sky": "clear"}'}
+            ],
+        },
+    ],
+    "tools": [{"name": "get_weather", "description": "The weather of a city", "input_schema": WEATHER}],
+}

@@ -13,6 +13,8 @@ export interface Item {
 export interface Entry {
   /** The name within an object, without quotes and escapes; of an array, the number. */
   readonly key: string;
+  /** Where it begins: with its name. */
+  readonly start: number;
   readonly item: Item;
 }
 
@@ -90,14 +92,14 @@ class Reader {
   }
 
   #entry(kind: "object" | "array", number: number, depth: number): Entry {
-    if (kind === "array") return { key: String(number), item: this.value(depth + 1) };
     this.space();
     const start = this.place;
+    if (kind === "array") return { key: String(number), start, item: this.value(depth + 1) };
     const name = this.#text.slice(start, this.#string());
     this.space();
     if (this.#text[this.place] !== ":") throw new NotJson(this.place);
     this.place += 1;
-    return { key: unquoted(name), item: this.value(depth + 1) };
+    return { key: unquoted(name), start, item: this.value(depth + 1) };
   }
 
   /** Whether another one follows. */
@@ -156,6 +158,8 @@ export function steps(path: string): string[] {
 
 export interface Found {
   readonly item: Item;
+  /** Where it begins, its name included. */
+  readonly start: number;
   /** Keys from the root to the item. */
   readonly way: readonly string[];
   /** Whether the path led to its end; else this is as far as it could be followed. */
@@ -166,12 +170,13 @@ export interface Found {
 export function find(root: Item, path: string): Found {
   const way: string[] = [];
   let item = root;
+  let { start } = root;
   for (const step of steps(path)) {
     // Of doubled keys the last one counts.
     const entry = item.entries.findLast((one) => one.key === step);
-    if (entry === undefined) return { item, way, isExact: false };
+    if (entry === undefined) return { item, start, way, isExact: false };
     way.push(step);
-    item = entry.item;
+    ({ item, start } = entry);
   }
-  return { item, way, isExact: true };
+  return { item, start, way, isExact: true };
 }

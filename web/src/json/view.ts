@@ -38,7 +38,7 @@ class Tree implements View {
   constructor(text: string, root: Item, label: string) {
     this.#text = text;
     this.#root = root;
-    this.element = element("div", { class: "json", role: "region", "aria-label": label, tabindex: 0 });
+    this.element = element("div", { class: "json", role: "group", "aria-label": label, tabindex: 0 });
     this.element.append(this.#line(root, null));
     this.#budget = 0;
   }
@@ -177,7 +177,7 @@ class Plain implements View {
 
   constructor(text: string, label: string) {
     this.#lines = text.split("\n");
-    this.element = element("div", { class: "json plain", role: "region", "aria-label": label, tabindex: 0 });
+    this.element = element("div", { class: "json plain", role: "group", "aria-label": label, tabindex: 0 });
     this.#more();
   }
 

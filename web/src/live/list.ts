@@ -3,7 +3,7 @@
 import { element } from "../dom.ts";
 import { hasFailed } from "./feed.ts";
 import type { Summary } from "./types.ts";
-import { clock, duration, formatChip, formatName } from "./words.ts";
+import { clock, duration, formatChip } from "./words.ts";
 
 const ROW = 38; // pixels, as in live.css
 const AROUND = 8; // rows beyond the edges
@@ -109,18 +109,22 @@ function drawn(summary: Summary, known?: HTMLElement): HTMLElement {
   const { tokens } = summary;
   row.dataset["phase"] = summary.phase;
   row.dataset["new"] = String(Date.now() - summary.at < 2000);
-  row.setAttribute("aria-label", spoken(summary));
   row.replaceChildren(
     element("span", { class: "time" }, clock(summary.at)),
     badge(summary),
     element("span", { class: "pair" }, formatChip(summary.client), summary.format ? arrow() : null, summary.format ? formatChip(summary.format) : null),
     element("span", { class: "model" }, summary.model ?? "", summary.stream ? element("span", { class: "streams", title: "streamed" }, "≋") : null),
-    element("span", { class: "tokens" }, tokens ? `${tokens.input} → ${tokens.output}` : ""),
-    element("span", { class: "first" }, duration(summary.first_byte)),
-    element("span", { class: "duration" }, duration(summary.duration)),
-    element("span", { class: "lost" }, summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : null),
+    cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"),
+    cell("first", duration(summary.first_byte), " to the first byte"),
+    cell("duration", duration(summary.duration), " in all"),
+    cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"),
   );
   return row;
+}
+
+/** What the head of its column tells those who see it stands in the row itself for those who hear it. */
+function cell(name: string, shown: HTMLElement | string, meaning: string): HTMLElement {
+  return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
 
 const arrow = (): HTMLElement => element("span", { class: "arrow" }, "→");
@@ -129,18 +133,4 @@ export function badge(summary: Summary): HTMLElement {
   if (summary.phase !== "ended") return element("span", { class: "status busy" }, summary.phase === "begun" ? "asking" : "answering");
   const kind = hasFailed(summary) ? "bad" : "good";
   return element("span", { class: `status ${kind}`, title: summary.failure ?? "" }, String(summary.status ?? ""));
-}
-
-function spoken(summary: Summary): string {
-  const words = [
-    clock(summary.at),
-    summary.phase === "ended" ? `status ${summary.status}` : summary.phase,
-    summary.model,
-    `from ${formatName(summary.client)}`,
-    summary.format ? `to ${formatName(summary.format)}` : "",
-    summary.duration === undefined ? "" : duration(summary.duration),
-    summary.losses ? `${summary.losses} lost` : "",
-    summary.failure ?? "",
-  ];
-  return words.filter((word) => word).join(", ");
 }

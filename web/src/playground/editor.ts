@@ -62,7 +62,7 @@ export class Editor {
     const root = parsed(this.area.value);
     if (root === null) return false;
     const found = find(root, path);
-    this.select(found.item.start, found.item.end);
+    this.select(found.start, found.item.end);
     return found.isExact;
   }
 

@@ -1946,12 +1946,15 @@ function drawn$1(summary, known) {
 	const { tokens } = summary;
 	row.dataset["phase"] = summary.phase;
 	row.dataset["new"] = String(Date.now() - summary.at < 2e3);
-	row.setAttribute("aria-label", spoken(summary));
 	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, formatChip(summary.client), summary.format ? arrow() : null, summary.format ? formatChip(summary.format) : null), element("span", { class: "model" }, summary.model ?? "", summary.stream ? element("span", {
 		class: "streams",
 		title: "streamed"
-	}, "≋") : null), element("span", { class: "tokens" }, tokens ? `${tokens.input} → ${tokens.output}` : ""), element("span", { class: "first" }, duration(summary.first_byte)), element("span", { class: "duration" }, duration(summary.duration)), element("span", { class: "lost" }, summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : null));
+	}, "≋") : null), cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
 	return row;
+}
+/** What the head of its column tells those who see it stands in the row itself for those who hear it. */
+function cell(name, shown, meaning) {
+	return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
 var arrow = () => element("span", { class: "arrow" }, "→");
 function badge(summary) {
@@ -1960,18 +1963,6 @@ function badge(summary) {
 		class: `status ${hasFailed(summary) ? "bad" : "good"}`,
 		title: summary.failure ?? ""
 	}, String(summary.status ?? ""));
-}
-function spoken(summary) {
-	return [
-		clock(summary.at),
-		summary.phase === "ended" ? `status ${summary.status}` : summary.phase,
-		summary.model,
-		`from ${formatName(summary.client)}`,
-		summary.format ? `to ${formatName(summary.format)}` : "",
-		summary.duration === void 0 ? "" : duration(summary.duration),
-		summary.losses ? `${summary.losses} lost` : "",
-		summary.failure ?? ""
-	].filter((word) => word).join(", ");
 }
 // src/playground/handing.ts
 var handed = null;
@@ -2083,18 +2074,20 @@ var Reader = class {
 		};
 	}
 	#entry(kind, number, depth) {
-		if (kind === "array") return {
-			key: String(number),
-			item: this.value(depth + 1)
-		};
 		this.space();
 		const start = this.place;
+		if (kind === "array") return {
+			key: String(number),
+			start,
+			item: this.value(depth + 1)
+		};
 		const name = this.#text.slice(start, this.#string());
 		this.space();
 		if (this.#text[this.place] !== ":") throw new NotJson(this.place);
 		this.place += 1;
 		return {
 			key: unquoted(name),
+			start,
 			item: this.value(depth + 1)
 		};
 	}
@@ -2152,18 +2145,21 @@ function steps(path) {
 function find(root, path) {
 	const way = [];
 	let item = root;
+	let { start } = root;
 	for (const step of steps(path)) {
 		const entry = item.entries.findLast((one) => one.key === step);
 		if (entry === void 0) return {
 			item,
+			start,
 			way,
 			isExact: false
 		};
 		way.push(step);
-		item = entry.item;
+		({item, start} = entry);
 	}
 	return {
 		item,
+		start,
 		way,
 		isExact: true
 	};
@@ -2193,7 +2189,7 @@ var Tree = class {
 		this.#root = root;
 		this.element = element("div", {
 			class: "json",
-			role: "region",
+			role: "group",
 			"aria-label": label,
 			tabindex: 0
 		});
@@ -2326,7 +2322,7 @@ var Plain = class {
 		this.#lines = text.split("\n");
 		this.element = element("div", {
 			class: "json plain",
-			role: "region",
+			role: "group",
 			"aria-label": label,
 			tabindex: 0
 		});
@@ -2979,7 +2975,7 @@ var live = new Live();
 function described(node) {
 	return element("div", {
 		class: "described",
-		role: "region",
+		role: "group",
 		"aria-label": "In words",
 		tabindex: 0
 	}, element("ul", {}, branch(node)));
@@ -3313,7 +3309,7 @@ var Editor = class {
 		const root = parsed(this.area.value);
 		if (root === null) return false;
 		const found = find(root, path);
-		this.select(found.item.start, found.item.end);
+		this.select(found.start, found.item.end);
 		return found.isExact;
 	}
 	select(start, end) {
