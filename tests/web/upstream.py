@@ -9,8 +9,9 @@ from typing import Any
 from aiohttp import web
 
 from dragoman.gateway.serving import Running, serving
+from dragoman.sim.server import Simulator
 from dragoman.web.serving import page_before
-from tests.gateway.running import Lines, configured
+from tests.gateway.running import Lines, configured, simulated
 
 KEY = "sk-upstream-secret-0123456789"
 CONFIG = """
@@ -94,6 +95,14 @@ async def page_and_upstream(server: str = "") -> AsyncIterator[tuple[Running, Up
         await runner.cleanup()
 
 
+@asynccontextmanager
+async def page_and_simulators() -> AsyncIterator[Running]:
+    """As `dragoman serve` is at first, without a key of anybody."""
+    with Simulator() as simulator:
+        async with serving(simulated(simulator.url), log=Lines(), front=page_before) as running:
+            yield running
+
+
 MESSAGES = {
     "model": "stub/large",
     "max_tokens": 300,
@@ -106,19 +115,23 @@ GEMINI = {
     "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_ONLY_HIGH"}],
 }
 GEMINI_PATH = "/v1beta/models/stub/large:generateContent"
-CHAT = {"model": "stub/large", "messages": [{"role": "user", "content": "What is the wind?"}]}
+GEMINI_STREAM = "/v1beta/models/openai/gpt-5.6:streamGenerateContent?alt=sse"
+CONVERSE = {"messages": [{"role": "user", "content": [{"text": "What is the snow?"}]}], "inferenceConfig": {"topP": 1}}
+CHAT = {"messages": [{"role": "user", "content": "What is the wind?"}]}
 EVERY: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("/v1/chat/completions", {**CHAT, "stream": True}),
-    ("/v1/messages", MESSAGES),
-    (GEMINI_PATH, GEMINI),
-    ("/v1/responses", {"model": "stub/large", "input": "What is the rain?", "stream": True}),
-    ("/api/chat", {**CHAT, "stream": False}),
-    ("/model/stub%2Flarge/converse", {"messages": [{"role": "user", "content": [{"text": "What is the snow?"}]}]}),
+    ("/v1/chat/completions", {**CHAT, "model": "claude-sonnet-5", "stream": True, "seed": 7}),
+    ("/v1/responses", {"model": "gemini/gemini-3.8-flash", "input": "What is the rain?", "stream": True}),
+    ("/v1/messages", {**CHAT, "max_tokens": 300, "model": "claude-sonnet-5", "stream": True}),
+    ("/v1/messages", {**MESSAGES, "model": "nobody/small"}),
+    (GEMINI_STREAM, GEMINI),
+    ("/api/chat", {**CHAT, "model": "anthropic/claude-sonnet-5", "stream": False, "keep_alive": "5m"}),
+    ("/model/openai%2Fgpt-5.6/converse", CONVERSE),
 )
-"""A request of each family."""
+"""A request of each family to another one, one that stays at home, and one that nobody answers."""
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": '{"celsius": 18, "sky": "clear"}'}
 TOOL_LOOP: dict[str, Any] = {
-    "model": "stub/large",
+    "model": "openai-chat/gpt-5.6",
     "max_tokens": 800,
     "temperature": 0.2,
     "top_k": 40,

@@ -8,19 +8,30 @@ import type { Connected, Connection } from "./types.ts";
 import { formatChip, formatName } from "./words.ts";
 
 const EVERY = 5000; // milliseconds
+const SOON = 400;
 
 export class Connections {
   readonly element = element("div", { class: "connected", role: "group", "aria-label": "What is connected" });
   #known: Connected | null = null;
   #timer: ReturnType<typeof setInterval> | undefined;
+  #waiting: ReturnType<typeof setTimeout> | undefined;
 
   start(): void {
+    clearInterval(this.#timer);
     void this.#ask();
     this.#timer = setInterval(() => void this.#ask(), EVERY);
   }
 
   stop(): void {
     clearInterval(this.#timer);
+  }
+
+  /** Something has happened, so something may have changed. */
+  soon(): void {
+    this.#waiting ??= setTimeout(() => {
+      this.#waiting = undefined;
+      void this.#ask();
+    }, SOON);
   }
 
   async #ask(): Promise<void> {

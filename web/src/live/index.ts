@@ -78,6 +78,7 @@ class Live implements Place {
       changes: (told: Summary[]) => {
         this.#feed.change(told);
         this.#draw();
+        this.#connections.soon();
         // What is looked at may have gone on.
         if (told.some((one) => one.id === this.#opened)) void this.#load();
       },

@@ -1654,6 +1654,7 @@ function clock(at) {
 }
 // src/live/connected.ts
 var EVERY$1 = 5e3;
+var SOON = 400;
 var Connections = class {
 	element = element("div", {
 		class: "connected",
@@ -1662,12 +1663,21 @@ var Connections = class {
 	});
 	#known = null;
 	#timer;
+	#waiting;
 	start() {
+		clearInterval(this.#timer);
 		this.#ask();
 		this.#timer = setInterval(() => void this.#ask(), EVERY$1);
 	}
 	stop() {
 		clearInterval(this.#timer);
+	}
+	/** Something has happened, so something may have changed. */
+	soon() {
+		this.#waiting ??= setTimeout(() => {
+			this.#waiting = void 0;
+			this.#ask();
+		}, SOON);
 	}
 	async #ask() {
 		try {
@@ -2861,6 +2871,7 @@ var Live = class {
 			changes: (told) => {
 				this.#feed.change(told);
 				this.#draw();
+				this.#connections.soon();
 				if (told.some((one) => one.id === this.#opened)) this.#load();
 			}
 		});
