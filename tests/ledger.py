@@ -248,7 +248,10 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("keys", "Keys are kept as digests, scoped to models, expire, and can be revoked."),
     ("limits", "Requests, concurrency and money are limited by key."),
     ("limits-exact", "However many workers and gateways are asked at once, no limit of a key is exceeded."),
-    ("costs-exact", "What an answer that has ended cost is never lost and never counted twice, also when a gateway dies."),
+    (
+        "costs-exact",
+        "What an answer that has ended cost is never lost and never counted twice, also when a gateway dies.",
+    ),
     ("leases", "A gateway that dies locks nobody out: its requests stop counting after a while."),
     ("database-away", "Without its database a gateway lets no keys of it in, and writes usage when it is back."),
     ("many-gateways", "Of two gateways behind a balancer, one that dies takes only its own requests along."),

@@ -454,6 +454,7 @@ GOOD = [
 ]
 # Recorded as accepted, though the SDK's types would have it otherwise.
 GOOD_BUT_UNTYPED = [
+    think(user("x"), thought(content=None), call(), result(), store=False),
     ask(client_metadata={"session_id": "1", "x-codex-turn-metadata": "{" + " " * 1000 + "}"}),
     ask(user("x"), {"role": "assistant", "content": [{"type": "output_text", "text": "y"}]}, user("z")),
     ask(user("x"), {"role": "assistant", "content": []}),

@@ -566,8 +566,9 @@ OTHER_ITEMS: dict[str, Shape] = {
     # other than OpenAI emit, is refused ("Unknown parameter: 'input[1].status'", reported).
     "reasoning": struct(
         required={"summary": _SUMMARY},
-        optional={**_ID, "content": _REASONING_TEXT},
-        nullable={"encrypted_content": TEXT},
+        optional=_ID,
+        # Codex CLI says `content: null` of every thought that it gives back.
+        nullable={"encrypted_content": TEXT, "content": _REASONING_TEXT},
     ),
     "additional_tools": struct(required={"role": choice("developer"), "tools": Array(TOOL)}, nullable=_ID),
     "configuration_update": struct(
