@@ -259,6 +259,29 @@ def test_tools_of_mcp_servers_are_asked_about(
         program.see("<- greet", "Hello, Ann!", "Done.")
 
 
+@promise("chat:terminal-interrupt")
+def test_ctrl_c_also_stops_a_tool_that_hangs_and_what_was_typed_ahead_is_not_lost(
+    environment: dict[str, str], simulator: Simulator, tmp_path: Path
+) -> None:
+    tools = tmp_path / "own.py"
+    tools.write_text('import time\n\ndef hang() -> str:\n    """Hang."""\n    time.sleep(600)\n    return ""\n')
+    simulator.play({"text": "Wait.", "calls": [{"name": "hang"}]}, {"text": "Still here."})
+    with terminal([*ONE, "--tools", str(tools), "--approve", "all"], environment) as program:
+        ready(program)
+        program.type("@ann hang\n")
+        program.see("ann …", "-> hang")
+        program.type("@ann typed ah")  # not shown in the middle of the answer
+        program.type("\x03")
+        lines = program.see("[stopped]", "stopped by the user")
+        assert sum("─ ann" in line for line in lines) == 1  # nothing is left of what was drawn before
+        program.type("@ann and now?\x03\n")
+        program.until(lambda lines: lines[-1:] == [""] and any(line == ">" for line in lines))
+        program.type("@ann still there?\n")
+        program.see("Still here.")
+        program.type("\x04")  # and the program ends, though the tool does not
+        assert program.ended() == 0
+
+
 @promise("chat:crash", "chat:terminal-draft")
 def test_killed_in_mid_answer_everything_that_was_shown_is_offered_again(
     environment: dict[str, str], simulator: Simulator

@@ -108,6 +108,8 @@ def _terminal(arguments: argparse.Namespace, models: list[Participant]) -> int:
         )
         screen = screen_of(stdout())
         screen.entries(conversation.entries)
+        if arguments.demo and sys.stdin.isatty():
+            screen.line("Simulated models: no keys, no cost. Try: @all What is the weather in Paris?", "green")
         try:
             whole = TerminalChat(service, store, screen, folder).run(runner)
         finally:

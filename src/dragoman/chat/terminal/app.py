@@ -12,7 +12,7 @@ from dragoman.chat.service import ChatService
 from dragoman.chat.stores import ConversationStore
 from dragoman.chat.terminal.commands import Ask, is_command, phrases, run_command
 from dragoman.chat.terminal.desk import Desk
-from dragoman.chat.terminal.inputs import Typing, is_typed
+from dragoman.chat.terminal.inputs import Typing, is_typed, shown, silent
 from dragoman.chat.terminal.screens import Screen
 from dragoman.errors import DragomanError
 from dragoman.ir.values import compact_text
@@ -60,7 +60,8 @@ class TerminalChat:
 
     def _say(self, ask: Ask, runner: asyncio.Runner, text: str = "") -> None:
         try:
-            runner.run(self._answered(ask, text))
+            with silent():
+                runner.run(self._answered(ask, text))
         except KeyboardInterrupt:  # what has come is kept and shown; the program goes on
             runner.run(self._service.halt())  # a second Ctrl-C may have come before the answers had ended
             self._screen.resume()
@@ -116,7 +117,8 @@ class TerminalChat:
             return False, False
         while True:
             self._screen.line(f"{call}. [y]es, [n]o, [a]lways?", "yellow")
-            word = (await _typed_line()).strip().lower()
+            with shown():
+                word = (await _typed_line()).strip().lower()
             if word in _ALLOWED:
                 return _ALLOWED[word]
             if word in _REFUSED:

@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 _MORE = "\\"
 _BLOCK = '"""'
 _GNU = ("tab: complete", "set enable-bracketed-paste on")
+_LOCAL_MODES = 3
+"""Place of the flags in what `tcgetattr` gives."""
 _LIBEDIT = ("bind ^I rl_complete",)
 
 
 def is_typed() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
+
+
+@contextmanager
+def silent(*, echo: bool = False) -> Iterator[None]:
+    """What is typed meanwhile is not shown, because it would stand in the middle of what is drawn; it is read later."""
+    if not is_typed() or find_spec("termios") is None:
+        yield
+        return
+    system: Any = import_module("termios")
+    before = system.tcgetattr(sys.stdin)
+    meanwhile = [*before]
+    meanwhile[_LOCAL_MODES] = before[_LOCAL_MODES] | system.ECHO if echo else before[_LOCAL_MODES] & ~system.ECHO
+    system.tcsetattr(sys.stdin, system.TCSANOW, meanwhile)
+    try:
+        yield
+    finally:
+        system.tcsetattr(sys.stdin, system.TCSANOW, before)
+
+
+def shown() -> AbstractContextManager[None]:
+    """Within `silent`: what is typed is shown again."""
+    return silent(echo=True)
 
 
 class Typing:

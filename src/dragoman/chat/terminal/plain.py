@@ -57,11 +57,9 @@ class PlainScreen:
                 self._write(self._terminal.paint(f"{event.model}: ", "cyan"))
             self._write(harmless(inner.content))
         elif isinstance(inner, ToolCallEvent):
-            self._break()
-            self._call({"name": inner.tool, "arguments": inner.args})
+            self._call({"name": inner.tool, "arguments": inner.args}, event.model)
         elif isinstance(inner, ToolResultEvent):
-            self._break()
-            self._result({"name": inner.tool, "content": inner.result, "is_error": inner.is_error})
+            self._result({"name": inner.tool, "content": inner.result, "is_error": inner.is_error}, event.model)
 
     def _ended(self, event: AnswerEnded) -> None:
         self._break()
@@ -75,38 +73,37 @@ class PlainScreen:
     def entries(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             if not entry.replaced:
-                self._entry(entry)
-
-    def _entry(self, entry: Entry) -> None:
-        said = [part for part in entry.content if part.get("type") not in {"tool_call", "tool_result", "reasoning"}]
-        if entry.role != "tool" and (said or entry.status != "ok"):
-            self._write(self._terminal.paint(f"{entry.role}: ", "cyan" if entry.speaker else "green"))
-        for part in entry.content:
-            tell = _PARTS.get(str(part.get("type")), PlainScreen._other)
-            tell(self, part)
-        self._status(entry)
+                for part in entry.content:
+                    tell = _PARTS.get(str(part.get("type")), PlainScreen._other)
+                    tell(self, part, entry.speaker or entry.role)
+                self._status(entry)
 
     def _status(self, entry: Entry) -> None:
         if entry.status != "ok":
             self.line(f"[{entry.role}: {entry.status}] {entry.error}", "red")
 
-    def _text(self, part: Part) -> None:
-        self._write(harmless(as_text(part.get("content"))) + "\n")
+    def _text(self, part: Part, speaker: str) -> None:
+        text = harmless(as_text(part.get("content"))).strip("\n")
+        if text.strip():
+            self._write(self._terminal.paint(f"{speaker}: ", "cyan") + f"{text}\n")
 
-    def _call(self, part: Part) -> None:
+    def _call(self, part: Part, speaker: str) -> None:
+        self._break()
         call = call_of(part)
         arguments = harmless(as_text(call.get("arguments") or {}))
-        self._write(self._terminal.paint(f"  -> {call.get('name')}", "magenta") + f" {arguments}\n")
+        self._write(self._terminal.paint(f"{speaker} -> {call.get('name')}", "magenta") + f" {arguments}\n")
 
-    def _result(self, part: Part) -> None:
+    def _result(self, part: Part, speaker: str) -> None:
+        self._break()
         text = shortened(harmless(as_text(part.get("content"))), _RESULT_LINES).replace("\n", "\n     ")
         failed = bool(part.get("is_error"))
-        word = "  !! " if failed else "  <- "
-        self._write(self._terminal.paint(f"{word}{part.get('name')} {text}", "red" if failed else "dim") + "\n")
+        word = "!!" if failed else "<-"
+        told = f"{speaker} {word} {part.get('name')} {text}"
+        self._write(self._terminal.paint(told, "red" if failed else "dim") + "\n")
 
-    def _other(self, part: Part) -> None:
+    def _other(self, part: Part, speaker: str) -> None:
         if part.get("type") != "reasoning":
-            self._write(f"{other_part(part)}\n")
+            self._write(f"{speaker}: {other_part(part)}\n")
 
     def line(self, text: str, style: Style | None = None) -> None:
         self._break()
@@ -137,7 +134,7 @@ class PlainScreen:
         self._stream.flush()
 
 
-_PARTS: Mapping[str, Callable[[PlainScreen, Part], None]] = {
+_PARTS: Mapping[str, Callable[[PlainScreen, Part, str], None]] = {
     "text": PlainScreen._text,  # noqa: SLF001 - its own table
     "tool_call": PlainScreen._call,  # noqa: SLF001
     "tool_result": PlainScreen._result,  # noqa: SLF001
