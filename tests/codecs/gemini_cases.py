@@ -684,7 +684,8 @@ ANSWERS: dict[str, tuple[Json, ir.Completion]] = {
     "call that must not be run": (
         {"candidates": [candidate({"functionCall": {"name": "f", "args": {}}}, reason="UNEXPECTED_TOOL_CALL")]},
         ir.Completion(
-            (from_model(ir.ToolCall("", "f", {}, invented_id=True)),), ended("error", "UNEXPECTED_TOOL_CALL")
+            (from_model(ir.ToolCall("", "f", {}, invented_id=True, incomplete=True)),),
+            ended("error", "UNEXPECTED_TOOL_CALL"),
         ),
     ),
     "no index, and more to say": (

@@ -123,7 +123,7 @@ class ToolCall(Part, tag="tool_call", frozen=True):
     invented_id: bool = False
     """The wire gave no id; this one is a function of position and is not sent to APIs that did not mint it."""
     incomplete: bool = False
-    """The answer was cut inside this call: it must not be run."""
+    """The answer was cut inside this call, or the provider calls it unexpected: it must not be run."""
     signature: Signature | None = None
     cache: Cache | None = None
     metadata: Metadata | None = None

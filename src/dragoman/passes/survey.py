@@ -32,6 +32,8 @@ class Surveyor:
             return True
         if request.stop and profile.stop_limit is not None:
             return True
+        if request.candidates is not None and request.candidates < 1:
+            return True
         for settings in (request.tool_choice, request.reasoning, request.output):
             if settings is not None and settings.metadata is not None and says_more(settings.metadata, profile.family):
                 return True

@@ -165,7 +165,7 @@ def declared_choice(request: Request, log: LossLog) -> ToolChoice | None:
 
 
 def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
-    """Switches that need tools go when there are none; stop sequences obey the target's count."""
+    """Switches that need tools go when there are none; counts are counts; stop sequences obey the target's limit."""
     choice, parallel = request.tool_choice, request.parallel_tool_calls
     if request.tools:
         choice = declared_choice(request, log)
@@ -173,6 +173,10 @@ def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
         if choice is not None and (choice.mode == "required" or choice.names):
             log.drop(request, "tool_choice", "tool choice", "there are no tools to choose from")
         choice, parallel = None, None
+    candidates = request.candidates
+    if candidates is not None and candidates < 1:
+        log.drop(request, "candidates", f"{candidates} candidates", "every API gives one answer at least")
+        candidates = None
     stop = request.stop
     if not profile.blank_stop and any(not text.strip() for text in stop):
         log.drop(request, "stop", "blank stop sequence", "this API refuses stop sequences of white space only")
@@ -182,4 +186,4 @@ def legal_settings(request: Request, profile: Profile, log: LossLog) -> Request:
             request, "stop", f"{len(stop) - profile.stop_limit} stop sequences", f"this API takes {profile.stop_limit}"
         )
         stop = stop[: profile.stop_limit]
-    return structs.replace(request, tool_choice=choice, parallel_tool_calls=parallel, stop=stop)
+    return structs.replace(request, tool_choice=choice, parallel_tool_calls=parallel, candidates=candidates, stop=stop)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini import carriers
@@ -100,6 +100,16 @@ def decode_finish(spelled: str | int | UnsetType, message: Message | None) -> Fi
     if word == spelled and word in _DECODE_FINISH:
         return Finish(reason, word)
     return Finish(reason, word, metadata={FAMILY: {"~word": Raw(encode_json(spelled))}})
+
+
+def refuses_calls(finish: Finish | None) -> bool:
+    """The call that nobody expected may come with the word: it is kept, and never run."""
+    return finish is not None and finish.raw == "UNEXPECTED_TOOL_CALL"
+
+
+def _unrunnable(message: Message) -> Message:
+    parts = [structs.replace(part, incomplete=True) if type(part) is ToolCall else part for part in message.parts]
+    return structs.replace(message, parts=tuple(parts))
 
 
 def _calls(message: Message) -> bool:
@@ -256,8 +266,9 @@ def decode_response(body: bytes) -> Completion:
         seed = body.decode("utf-8", "replace") if wire.response_id is UNSET else wire.response_id
         for index, candidate in enumerate(candidates):
             message = _decode_candidate(candidate, f"{seed} {index}" if index else seed, index)
-            messages.append(message)
-            finishes.append(decode_finish(candidate.finish_reason, message))
+            finish = decode_finish(candidate.finish_reason, message)
+            messages.append(_unrunnable(message) if refuses_calls(finish) else message)
+            finishes.append(finish)
         if wire.prompt_feedback is not UNSET:
             keep_whole(notes, "promptFeedback", wire.prompt_feedback)
     usage = None

@@ -30,7 +30,7 @@ from dragoman.codecs.gemini.event_encoder import EventEncoder
 from dragoman.codecs.gemini.partial_arguments import PartialArgument, PartialArguments
 from dragoman.codecs.gemini.parts import GIVEN_ID, PartDecoder
 from dragoman.codecs.gemini.profile import FAMILY
-from dragoman.codecs.gemini.response import decode_finish, decode_time, decode_usage
+from dragoman.codecs.gemini.response import decode_finish, decode_time, decode_usage, refuses_calls
 from dragoman.codecs.gemini.wire import (
     ALIASES,
     Candidate,
@@ -435,7 +435,7 @@ class PayloadDecoder:
         raw = decode_finish(answer.finish, None)
         self._leave(answer)
         clean = self._blocked is None and raw is not None and raw.reason == "stop"
-        self._end_calls(answer, clean=clean)
+        self._end_calls(answer, clean=clean, refused=refuses_calls(raw))
         finish = decode_finish(answer.finish, Message("assistant", (ToolCall("", ""),) if answer.called else ()))
         if finish is None:
             return Finish("unknown")
@@ -686,7 +686,7 @@ class PayloadDecoder:
         answer.queue.append(call)
         return call
 
-    def _flush(self, answer: _Answer) -> None:
+    def _flush(self, answer: _Answer, *, refused: bool = False) -> None:
         """Tell the calls that nothing but calls has followed so far."""
         queue, answer.queue = answer.queue, []
         for item in queue:
@@ -697,16 +697,19 @@ class PayloadDecoder:
             item.part_index = answer.lane.start_call(item.part(answer.seed))
             item.signed = item.signature is not None
             if item.state is COMPLETE:
-                self._end_call(answer, item, incomplete=not item.runs)
+                self._end_call(answer, item, incomplete=refused or not item.runs)
             else:
                 answer.open.append(item)
 
-    def _end_calls(self, answer: _Answer, *, clean: bool, failed: bool = False) -> None:
-        """The answer is over. Calls that still wait for arguments have none, if it ended well."""
-        self._flush(answer)
+    def _end_calls(self, answer: _Answer, *, clean: bool, failed: bool = False, refused: bool = False) -> None:
+        """The answer is over. Calls that still wait for arguments have none, if it ended well.
+
+        Those that the service calls unexpected are `refused`: they are told, and not to be run.
+        """
+        self._flush(answer, refused=refused)
         waiting, answer.open = answer.open, []
         for call in waiting:
-            known = clean or (call.given and not failed)
+            known = clean or (call.given and not failed and not refused)
             self._end_call(answer, call, incomplete=not (call.runs and known))
 
     def _end_call(self, answer: _Answer, call: _Call, *, incomplete: bool) -> None:

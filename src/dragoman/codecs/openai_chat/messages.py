@@ -6,6 +6,7 @@ lost on this wire: decoding gives them in that order, encoding reports when the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -20,6 +21,7 @@ from dragoman.codecs.openai_chat.profile import (
     AUDIO_MODELS,
     PLAIN_REASONING_MODELS,
     PROFILE,
+    SPEAKER,
     ChatProfile,
     minted_behind,
 )
@@ -400,6 +402,7 @@ def _merged(extra: Extra, metadata: Metadata | None) -> Metadata | None:
 
 _ROLE_WIRE: dict[str, Callable[..., Wire]] = {"system": SystemMessage, "user": UserMessage}
 _ALWAYS = {"refusal": NULL, "annotations": NO_ANNOTATIONS}
+_UNSPEAKABLE = re.compile(r"[^a-zA-Z0-9_-]")
 _ORDER = {Reasoning: 0, Text: 1, Refusal: 2, ToolCall: 3}
 
 
@@ -482,7 +485,7 @@ class MessageEncoder:
             content = [wire for part in content if (wire := self._encode_part(part)) is not None]
             if not content and not self._native:
                 content = ""  # what could not cross is logged, and the API refuses an empty list
-        name = UNSET if message.name is None else message.name
+        name = UNSET if message.name is None else self._speaker(message, message.name)
         metadata = message.metadata
         if metadata is None or FAMILY not in metadata:
             return _ROLE_WIRE[message.role](content, name)
@@ -490,9 +493,17 @@ class MessageEncoder:
         kind = DeveloperMessage if "~role" in extra else _ROLE_WIRE[message.role]
         return spliced(kind(content, name), extra)
 
+    def _speaker(self, message: Message, name: str) -> str:
+        """«string does not match pattern», «maximum length 64»: a name as other APIs take it is refused here."""
+        if self._native or SPEAKER.fullmatch(name) is not None:
+            return name
+        sent = _UNSPEAKABLE.sub("_", name)[:64] or "_"
+        self._log.degrade(message, "name", f"name {name!r} of the speaker", f"sent as {sent!r}: this API refuses it")
+        return sent
+
     def encode_assistant(self, message: Message) -> WireValue:
         content = content_held(message)
-        name = UNSET if message.name is None else message.name
+        name = UNSET if message.name is None else self._speaker(message, message.name)
         metadata = message.metadata
         if metadata is None or FAMILY not in metadata:
             if type(content) is str:

@@ -259,6 +259,8 @@ class PayloadDecoder:
         if self._state is not OPEN:
             if self._state is ENDED:
                 return []  # whatever comes after [DONE] is nobody's business
+            if self._state is BEFORE and not chunk.choices and not _openings.decode(payload).id:
+                return []  # Azure says what it thinks of the prompt before the answer begins
             self._move("chunk")
             if self._state is OPEN:
                 self._start(payload)
