@@ -3,14 +3,13 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 
-from tests.support.browser import Page, browser, chromium, tab
+from tests.support.browser import Page, tab
 from tests.support.promises import promise
 from tests.web.upstream import (
     EVERY,
@@ -23,7 +22,6 @@ from tests.web.upstream import (
     page_and_upstream,
 )
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine")
 PICTURES = os.environ.get("DRAGOMAN_SCREENSHOTS")
 """A folder to put pictures into, for people to look at, and for the documentation."""
 ROWS = "document.querySelectorAll('.request').length"
@@ -73,12 +71,6 @@ class Stage:
 
 _CODES = {"Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowLeft": 37}
 Work = Callable[[Stage], Coroutine[Any, Any, None]]
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with browser() as found:
-        yield found
 
 
 def on_stage(address: str, work: Work, place: str = "live") -> None:

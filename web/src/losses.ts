@@ -7,7 +7,11 @@ const WORDS: Record<Loss["severity"], string> = {
   dropped: "the other side never sees it",
   degraded: "it arrives in a poorer form",
   invented: "nobody said it, and the other side demands it",
+  noted: "bookkeeping about the answer; what it says is the same",
 };
+
+/** How many there are, without what is mere bookkeeping. */
+export const lossCount = (losses: readonly Loss[]): number => losses.filter((loss) => loss.severity !== "noted").length;
 
 /** `choose` shows the place; whether it is exactly there. */
 export function lossList(losses: readonly Loss[], choose: (loss: Loss) => boolean): HTMLElement {

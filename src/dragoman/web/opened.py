@@ -55,6 +55,7 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: Tokens | None = None
     cost: float | None = None
     losses: int = 0
+    """Without what is mere bookkeeping."""
     failure: str = ""
     error: str = ""
 
@@ -81,7 +82,7 @@ def summary(held: Held) -> Summary:
         duration=_milliseconds(record.seconds) if held.phase == "ended" else None,
         tokens=None if usage is None else Tokens(input=usage.input, output=usage.output, cached=usage.cached),
         cost=record.cost,
-        losses=len(record.losses),
+        losses=sum(loss.refusable for loss in record.losses),
         failure=record.failure,
         error=record.error,
     )

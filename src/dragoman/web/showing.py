@@ -14,7 +14,7 @@ from dragoman.codecs.registry import codec
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.gateway.capture import Body
 from dragoman.ir import Completion, Failure, Request, StreamFailed
-from dragoman.losses import Loss
+from dragoman.losses import SEVERITIES, Loss
 from dragoman.streams import StreamDecoder
 
 Meaning: TypeAlias = Request | Completion | Failure
@@ -81,7 +81,9 @@ class Frames:
 
 
 def told(losses: Iterable[Loss]) -> list[Told]:
-    return [Told(path=loss.path, what=loss.what, severity=loss.severity, why=loss.why) for loss in losses]
+    """The worst first."""
+    ordered = sorted(losses, key=lambda loss: SEVERITIES.index(loss.severity))
+    return [Told(path=loss.path, what=loss.what, severity=loss.severity, why=loss.why) for loss in ordered]
 
 
 def problem_of(error: Exception) -> Problem:

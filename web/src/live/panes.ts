@@ -3,7 +3,7 @@
 import { copy } from "../copying.ts";
 import { type Child, button, element } from "../dom.ts";
 import { type View, view } from "../json/view.ts";
-import { lossList } from "../losses.ts";
+import { lossCount, lossList } from "../losses.ts";
 import type { Loss, Meant, Shown } from "./types.ts";
 import { bytes, formatChip } from "./words.ts";
 
@@ -45,7 +45,8 @@ export function meantPane(meant: Meant | null | undefined, title = "Intermediate
 }
 
 export function lossPane(losses: readonly Loss[], choose: (loss: Loss) => boolean): HTMLElement {
-  const count = losses.length ? element("span", { class: "tally" }, String(losses.length)) : null;
+  const number = lossCount(losses);
+  const count = number ? element("span", { class: "tally" }, String(number)) : null;
   const head = element("div", { class: "pane-head" }, element("h3", {}, "Losses"), count);
   return element("section", { class: "pane losses-pane", "aria-label": "Losses" }, head, lossList(losses, choose));
 }

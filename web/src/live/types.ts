@@ -48,7 +48,7 @@ export interface Meant {
 export interface Loss {
   readonly path: string;
   readonly what: string;
-  readonly severity: "dropped" | "degraded" | "invented";
+  readonly severity: "dropped" | "degraded" | "invented" | "noted";
   readonly why: string;
 }
 

@@ -7,7 +7,7 @@ import { isOpen } from "../dialogs.ts";
 import { button, element, isTyping } from "../dom.ts";
 import { view } from "../json/view.ts";
 import { formatName } from "../live/words.ts";
-import { lossList } from "../losses.ts";
+import { lossCount, lossList } from "../losses.ts";
 import { attempt } from "../notices.ts";
 import type { Place } from "../router.ts";
 import { described } from "./description.ts";
@@ -189,7 +189,7 @@ class Playground implements Place {
 /** How much is lost, at a glance. */
 function mark(crossed: Crossed): HTMLElement {
   if (crossed.problem !== undefined) return element("span", { class: "refused", title: crossed.problem.message }, "refused");
-  const count = crossed.losses?.length ?? 0;
+  const count = lossCount(crossed.losses ?? []);
   if (count === 0) return element("span", { class: "whole", title: "nothing is lost" }, element("span", { class: "sr" }, "nothing lost"), "✓");
   return element("span", { class: "tally" }, String(count), element("span", { class: "sr" }, " lost"));
 }

@@ -2381,8 +2381,11 @@ function inline(text) {
 var WORDS$1 = {
 	dropped: "the other side never sees it",
 	degraded: "it arrives in a poorer form",
-	invented: "nobody said it, and the other side demands it"
+	invented: "nobody said it, and the other side demands it",
+	noted: "bookkeeping about the answer; what it says is the same"
 };
+/** How many there are, without what is mere bookkeeping. */
+var lossCount = (losses) => losses.filter((loss) => loss.severity !== "noted").length;
 /** `choose` shows the place; whether it is exactly there. */
 function lossList(losses, choose) {
 	if (losses.length === 0) return element("p", { class: "nothing-lost" }, "Nothing was lost.");
@@ -2444,7 +2447,8 @@ function meantPane(meant, title = "Intermediate format") {
 	}, meant?.text ?? null, [note]);
 }
 function lossPane(losses, choose) {
-	const count = losses.length ? element("span", { class: "tally" }, String(losses.length)) : null;
+	const number = lossCount(losses);
+	const count = number ? element("span", { class: "tally" }, String(number)) : null;
 	return element("section", {
 		class: "pane losses-pane",
 		"aria-label": "Losses"
@@ -3522,7 +3526,7 @@ function mark(crossed) {
 		class: "refused",
 		title: crossed.problem.message
 	}, "refused");
-	const count = crossed.losses?.length ?? 0;
+	const count = lossCount(crossed.losses ?? []);
 	if (count === 0) return element("span", {
 		class: "whole",
 		title: "nothing is lost"
