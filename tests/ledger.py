@@ -263,6 +263,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     # Watching
     ("metrics", "Prometheus reads requests, tokens, losses, failures and latencies."),
     ("log", "Each request is one line of JSON, without its body."),
+    ("telemetry", "OpenTelemetry hears of each request and each attempt, if it is to, and of nothing people wrote."),
     ("command", "`dragoman serve`, `dragoman keys` and `dragoman usage` do what they say."),
     ("documented", "The examples of docs/gateway.md are right."),
     # The page

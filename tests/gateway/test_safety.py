@@ -3,10 +3,12 @@
 import gzip
 import json
 import socket
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import zstandard
 
 import dragoman
 from dragoman.gateway.access import Access, digest_of
@@ -113,6 +115,31 @@ def test_content_types_and_codings(small: RunningGateway) -> None:
     assert status(GOOD, content_encoding="gzip") == 400
     assert status(GOOD, content_encoding="br") == 415
     assert status(gzip.compress(b" " * (65 << 20)), content_encoding="gzip") == 413
+
+
+@promise("gateway:bad-input")
+def test_bodies_packed_by_zstd(small: RunningGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Codex sends them."""
+
+    def got(body: bytes) -> tuple[int, str]:
+        answer = send(small.url, "/v1/responses", body, {"content-encoding": "zstd"})
+        return answer.status, answer.body.decode()
+
+    asked = json.dumps({"model": "gpt-5.6", "input": "Hello " * 1000}).encode()
+    packer = zstandard.ZstdCompressor()
+    sizeless = packer.compressobj()
+    assert got(packer.compress(asked))[0] == 200
+    assert got(sizeless.compress(asked) + sizeless.flush())[0] == 200
+    for broken in (asked, b"", packer.compress(asked)[:-3], packer.compress(asked) + b"x"):
+        assert got(broken)[0] == 400, broken[:9]
+    assert got(packer.compress(b" " * (65 << 20)))[0] == 413
+    wide = zstandard.ZstdCompressionParameters(window_log=27, enable_ldm=True)
+    far = zstandard.ZstdCompressor(compression_params=wide).compressobj()
+    assert got(far.compress(asked) + far.flush())[0] == 400, "a window as large as that is not for HTTP"
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    status, words = got(packer.compress(asked))
+    assert status == 415
+    assert "dragoman[gateway]" in words
 
 
 @promise("gateway:bad-input")

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -34,6 +34,9 @@ from dragoman.gateway.wires import WIRES
 from dragoman.gateway.wording import bad_request, no_model, no_path, not_read
 from dragoman.ir import Failure
 
+if TYPE_CHECKING:
+    from dragoman.gateway.tracing import Tracing
+
 _JSON = {"content-type": "application/json"}
 _TEXT = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
 _CANCELLED = 499
@@ -54,6 +57,7 @@ class Gateway:
         self.responses = responses
         self.capture = capture
         """None: nobody looks at requests, and none are held."""
+        self.tracing: Tracing | None = None
         self.catalogue = Catalogue(router)
         self.metrics = Metrics()
         self.relay = Relay()
@@ -97,6 +101,8 @@ class Gateway:
         if self.capture is not None and door.operation in _COUNTED:
             record.held = self.capture.begin(record, exchange.head)
             exchange.heard = record.held.answered
+        if self.tracing is not None and door.operation in _COUNTED:
+            record.trace = self.tracing.begin(record, exchange.head)
         self.metrics.in_flight += 1
         try:
             await self._serve(door, exchange, record)
@@ -136,6 +142,8 @@ class Gateway:
             if self.config.log.bodies:
                 self.log.event("bodies", id=record.id, **bodies_of(record.held, self.config.log.max_body))
             record.held = None
+        if record.trace is not None:
+            record.trace.ended(record)
         if record.operation in _COUNTED:
             self.metrics.add(record)
             self.access.account(record)
@@ -296,6 +304,8 @@ class Gateway:
             record.losses += translator.losses
             if translator.failure is not None:
                 record.failure, record.error = translator.failure.kind, translator.failure.message
+            if record.trace is not None:
+                record.trace.answered(completion, record.failure)
             await self._note(flowing, completion.id, record, keeping)
             if keeping is not None:  # also for a client that left with the last event
                 await keeping.keep_streamed()
@@ -315,6 +325,7 @@ class Gateway:
             later = Record(id=record.id, client=record.client, operation="generate", started=record.started)
             later.model, later.route, later.key = record.model, record.route, record.key
             later.held = held
+            later.trace = None if record.trace is None else record.trace.continued()
             try:
                 begun = await self.relay.ask(keeping.question, plan, later)
                 assert isinstance(begun, Whole)  # noqa: S101 - it was not asked to stream

@@ -111,9 +111,22 @@ class LogTable(_Table, frozen=True, kw_only=True):
     """Characters of each."""
 
 
+class TelemetryTable(_Table, frozen=True, kw_only=True):
+    """Spans, told to a collector of OpenTelemetry."""
+
+    endpoint: str = ""
+    """Such as `http://127.0.0.1:4318`; empty is what OTEL_EXPORTER_OTLP_ENDPOINT says. Neither: nothing is told."""
+    headers: dict[str, str] = {}
+    """For the collector; a value may be `env:NAME`."""
+    service: str = "dragoman"
+    ratio: float = 1.0
+    """Of the traces that begin here. Those that a client began go on as it decided."""
+
+
 class Config(_Table, frozen=True, kw_only=True):
     server: Server = Server()
     log: LogTable = LogTable()
+    telemetry: TelemetryTable = TelemetryTable()
     providers: dict[str, ProviderTable] = {}
     routes: dict[str, RouteTable] = {}
     prices: dict[str, Price] = {}
@@ -201,6 +214,8 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
         place: Path = ("routes", name)
         found += [(place, words) for words in _targets(route, known, config)]
         found += [((*place, "drop"), f"{word!r} is no setting") for word in route.drop if word not in DROPPABLE]
+    if not 0.0 <= config.telemetry.ratio <= 1.0:
+        found.append((("telemetry", "ratio"), "a ratio is a number from 0 to 1"))
     if not 0 <= config.server.port < 1 << 16:
         found.append((("server", "port"), "a port is a number from 0 to 65535"))
     return found

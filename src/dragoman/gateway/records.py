@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TextIO, TypeAlias
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,9 @@ from dragoman.gateway.capture import Held
 from dragoman.gateway.config import Price
 from dragoman.ir import Usage
 from dragoman.losses import Loss
+
+if TYPE_CHECKING:
+    from dragoman.gateway.tracing import Trace
 
 _encode = msgspec.json.Encoder().encode
 _MILLION = 1_000_000
@@ -52,6 +55,8 @@ class Record(Struct, kw_only=True):
     cost: float | None = None
     held: Held | None = None
     """Where the page shows it."""
+    trace: Trace | None = None
+    """Where OpenTelemetry is told of it."""
     settled: bool = False
     """Whether it was handed to the ledger."""
 

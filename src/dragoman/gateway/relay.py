@@ -134,6 +134,9 @@ class Relay:
         held = record.held
         if held is not None:
             held.attempted(record, prepared)
+        trace = record.trace
+        if trace is not None:
+            trace.attempted(record, prepared.channel, prepared.call)
         upstream.breaker.begin()
         upstream.in_flight += 1
         try:
@@ -143,14 +146,20 @@ class Relay:
             upstream.in_flight -= 1
             if held is not None:
                 held.refused(prepared, error)
+            if trace is not None:
+                trace.refused(error.kind, error.status)
             raise _with_body(error, prepared) from error
         except BaseException:
             upstream.breaker.released()
             upstream.in_flight -= 1
             raise
         upstream.breaker.succeeded()
+        if trace is not None and isinstance(begun, Flowing):
+            trace.began(time.monotonic() - prepared.call.started)
         if isinstance(begun, Whole):
             upstream.in_flight -= 1
+            if trace is not None:
+                trace.answered(begun.completion)
         return begun
 
     async def _whole(self, prepared: Prepared, held: Held | None) -> Whole:

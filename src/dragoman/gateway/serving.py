@@ -28,6 +28,7 @@ from dragoman.gateway.routing import Router
 from dragoman.gateway.server import Application, Server, ServerLimits
 from dragoman.gateway.state.ledger import Ledger
 from dragoman.gateway.state.opening import open_ledger
+from dragoman.gateway.telemetry import open_tracing
 from dragoman.gateway.wires import WIRES
 from dragoman.streams import StreamDecoder, StreamEncoder
 
@@ -138,6 +139,7 @@ async def serving(
     if capture is None and setting.config.log.bodies:
         capture = bodies_for(config.max_requests)
     gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
+    gateway.tracing = open_tracing(setting.config.telemetry, setting.environment, told)
     bound = listening or listening_socket(config.host, config.port)
     host, port = bound.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -159,6 +161,8 @@ async def serving(
         tending.cancel()
         await responses.close()
         await gateway.close()
+        if gateway.tracing is not None:  # the last spans are told, which may take a while
+            await asyncio.to_thread(gateway.tracing.close)
         await asyncio.wait([tending])
         await ledger.close()
 

@@ -1,0 +1,55 @@
+"""Whether spans are told, and to whom: what the configuration says, or the environment that OpenTelemetry knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.config import ConfigError, TelemetryTable
+from dragoman.gateway.records import Log
+from dragoman.gateway.routing import revealed_key
+
+if TYPE_CHECKING:
+    from dragoman.gateway.tracing import Tracing
+
+_SPOKEN = "http/protobuf"
+_MISSING = "spans need more packages: pip install 'dragoman[otel]'"
+
+
+def open_tracing(table: TelemetryTable, environment: Mapping[str, str], log: Log) -> Tracing | None:
+    """None: nobody is to be told. Raises `ConfigError` where the file asks for what cannot be."""
+    endpoint = _endpoint(table, environment)
+    if not endpoint:
+        return None
+    told = environment.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environment.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    if not table.endpoint and told not in {None, "", _SPOKEN}:
+        log.event("telemetry_off", reason=f"{told} is not spoken here, only {_SPOKEN}")
+        return None
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+        from dragoman.gateway.tracing import Tracing, provider_of_spans  # noqa: PLC0415
+    except ImportError:
+        if table.endpoint:
+            raise ConfigError(f"telemetry.endpoint: {_MISSING}") from None
+        # A variable that stands there for other programs is no reason not to start.
+        log.event("telemetry_off", reason=_MISSING)
+        return None
+    headers = {name: revealed_key(value, environment) for name, value in table.headers.items()}
+    exporter = OTLPSpanExporter(endpoint=endpoint, headers=headers or None)
+    return Tracing(provider_of_spans(table.service, table.ratio, BatchSpanProcessor(exporter)))
+
+
+def _endpoint(table: TelemetryTable, environment: Mapping[str, str]) -> str:
+    if environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return ""
+    base = table.endpoint
+    if not base:
+        if environment.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
+            return ""
+        exact = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+        if exact:
+            return exact
+        base = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    return f"{base.rstrip('/')}/v1/traces" if base else ""

@@ -1,0 +1,193 @@
+"""Spans for OpenTelemetry: one for each request, and under it one for each attempt at an upstream.
+
+Named and described as its conventions for generative AI say. What people wrote, keys and queries are in none of them.
+Without configuration none of this is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from msgspec import structs
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+import dragoman
+from dragoman.drivers.remote import Call, Channel
+from dragoman.gateway.http11 import Head
+from dragoman.ir import Completion
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import SpanProcessor
+
+    from dragoman.gateway.records import Record
+
+_SERVER_ERROR = 500
+# The names that the conventions have for who answers; others go by their own.
+_VENDORS: Mapping[str, str] = {
+    "openai-chat": "openai",
+    "gemini": "gcp.gemini",
+    "gemini-openai": "gcp.gemini",
+    "vertex": "gcp.vertex_ai",
+    "vertex-anthropic": "gcp.vertex_ai",
+    "bedrock": "aws.bedrock",
+    "azure": "azure.ai.openai",
+    "azure-responses": "azure.ai.openai",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+}
+_OPERATIONS: Mapping[str, str] = {"gemini": "generate_content", "vertex": "generate_content"}
+# A path without what it names: there are few of these, and any number of models.
+_NAMED = re.compile(r"(?<=/models/).+(?=:)|(?<=/model/).+(?=/)|(?<=/deployments/)[^/]+|(?<=/projects/)[^/]+")
+
+
+def provider_of_spans(service: str, ratio: float, processor: SpanProcessor) -> TracerProvider:
+    """Apart from any other of the process: who embeds a gateway keeps what is set there."""
+    resource = Resource.create({"service.name": service, "service.version": dragoman.__version__})
+    # What the environment says (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES) is said by who runs this very process.
+    resource = resource.merge(OTELResourceDetector().detect())
+    provider = TracerProvider(sampler=ParentBased(TraceIdRatioBased(ratio)), resource=resource)
+    provider.add_span_processor(processor)
+    return provider
+
+
+class Tracing:
+    """Of one gateway."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._provider = provider
+        self.tracer: Tracer = provider.get_tracer("dragoman", dragoman.__version__)
+        self.headers = TraceContextTextMapPropagator()
+
+    def begin(self, record: Record, head: Head) -> Trace:
+        """A trace that the client began goes on here."""
+        route = _NAMED.sub("{}", head.path)
+        attributes = {
+            "http.request.method": head.method,
+            "http.route": route,
+            "url.path": head.path,
+            "url.scheme": "http",
+            "dragoman.request.id": record.id,
+            "dragoman.client.format": record.client,
+        }
+        name = f"{head.method} {route}"
+        context = self.headers.extract(head.headers)
+        span = self.tracer.start_span(name, context=context, kind=SpanKind.SERVER, attributes=attributes)
+        return Trace(self, span)
+
+    def close(self) -> None:
+        self._provider.shutdown()
+
+
+class Trace:
+    """The spans of one request."""
+
+    __slots__ = ("_asking", "_span", "_tracing")
+
+    def __init__(self, tracing: Tracing, span: Span) -> None:
+        self._tracing = tracing
+        self._span = span
+        self._asking: Span | None = None
+
+    def continued(self) -> Trace:
+        """What is left to do once the client has its answer."""
+        context = set_span_in_context(self._span)
+        return Trace(self._tracing, self._tracing.tracer.start_span("background", context=context))
+
+    def attempted(self, record: Record, channel: Channel, call: Call) -> None:
+        """The upstream is told whose request this is."""
+        format = channel.provider.format
+        operation = _OPERATIONS.get(format, "chat")
+        host, port = _address(channel.base_url)
+        attributes: dict[str, str | int | bool] = {
+            "gen_ai.operation.name": operation,
+            "gen_ai.provider.name": _VENDORS.get(channel.provider.name, channel.provider.name),
+            "gen_ai.request.model": record.target,
+            "gen_ai.request.stream": record.stream,
+            "server.address": host,
+            "server.port": port,
+            "dragoman.upstream": record.upstream,
+            "dragoman.upstream.format": format,
+            "dragoman.attempt": record.attempts,
+        }
+        context = set_span_in_context(self._span)
+        name = f"{operation} {record.target}"
+        tracer = self._tracing.tracer
+        self._asking = tracer.start_span(name, context=context, kind=SpanKind.CLIENT, attributes=attributes)
+        headers = dict(call.http.headers)
+        self._tracing.headers.inject(headers, set_span_in_context(self._asking))
+        call.http = structs.replace(call.http, headers=headers)
+
+    def began(self, seconds: float) -> None:
+        """The first piece of an answer has come."""
+        if self._asking is not None:
+            self._asking.add_event("gen_ai.first_chunk")
+            self._asking.set_attribute("gen_ai.response.time_to_first_chunk", seconds)
+
+    def refused(self, kind: str, status: int | None) -> None:
+        if self._asking is not None and status is not None:
+            self._asking.set_attribute("http.response.status_code", status)
+        self._end_asking(kind)
+
+    def answered(self, completion: Completion | None, failure: str = "") -> None:
+        """The upstream has said all it has to say."""
+        if self._asking is not None and completion is not None:
+            self._asking.set_attributes(_told(completion))
+        self._end_asking(failure)
+
+    def _end_asking(self, failure: str) -> None:
+        span, self._asking = self._asking, None
+        if span is not None:
+            if failure:
+                span.set_attribute("error.type", failure)
+                span.set_status(StatusCode.ERROR)
+            span.end()
+
+    def ended(self, record: Record) -> None:
+        self._end_asking(record.failure)
+        span = self._span
+        span.set_attributes(
+            {
+                "http.response.status_code": record.status,
+                "gen_ai.request.model": record.model,
+                "dragoman.route": record.route,
+                "dragoman.attempts": record.attempts,
+                "dragoman.losses": len(record.losses),
+            }
+        )
+        if record.failure:
+            span.set_attribute("error.type", record.failure)
+            if record.status >= _SERVER_ERROR or record.stream:
+                span.set_status(StatusCode.ERROR)
+        span.end()
+
+
+def _told(completion: Completion) -> dict[str, str | int | list[str]]:
+    usage, finish = completion.usage, completion.finish
+    told: dict[str, str | int | list[str] | None] = {
+        "gen_ai.response.id": completion.id,
+        "gen_ai.response.model": completion.model,
+        "gen_ai.response.finish_reasons": None if finish is None else [finish.raw or finish.reason],
+    }
+    if usage is not None:
+        told |= {
+            "gen_ai.usage.input_tokens": usage.input,
+            "gen_ai.usage.output_tokens": usage.output,
+            "gen_ai.usage.cache_read.input_tokens": usage.cached,
+            "gen_ai.usage.cache_creation.input_tokens": usage.cache_written,
+            "gen_ai.usage.reasoning.output_tokens": usage.reasoning,
+        }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+@lru_cache(maxsize=256)
+def _address(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)

@@ -1,0 +1,244 @@
+"""What OpenTelemetry is told: spans by its conventions for generative AI, and nothing of what people wrote."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from dragoman.gateway.config import ConfigError, TelemetryTable, read_config
+from dragoman.gateway.telemetry import open_tracing
+from dragoman.gateway.tracing import Tracing, provider_of_spans
+from dragoman.sim.server import Simulator
+from tests.gateway.running import Lines, RunningGateway, configured, send
+from tests.gateway.test_failures import chat, provider
+from tests.support.promises import promise
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01", "tracestate": "vendor=1"}
+SECRET = "Hello, this is between us."
+
+
+@contextmanager
+def traced(text: str) -> Iterator[tuple[RunningGateway, InMemorySpanExporter]]:
+    heard = InMemorySpanExporter()
+    with RunningGateway(configured(text)) as gateway:
+        assert gateway.running is not None
+        assert gateway.running.gateway.tracing is None, "off without configuration"
+        gateway.running.gateway.tracing = Tracing(provider_of_spans("test", 1.0, SimpleSpanProcessor(heard)))
+        yield gateway, heard
+
+
+def spans(heard: InMemorySpanExporter, count: int) -> Sequence[ReadableSpan]:
+    """The server's own span ends last, a moment after the answer."""
+    end = time.monotonic() + 10
+    while len(heard.get_finished_spans()) < count and time.monotonic() < end:
+        time.sleep(0.002)
+    assert len(heard.get_finished_spans()) == count
+    return heard.get_finished_spans()
+
+
+def told(span: ReadableSpan) -> dict[str, object]:
+    return dict(span.attributes or {})
+
+
+@promise("gateway:telemetry")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "vendor", "model"), [("anthropic", "anthropic", "claude-sonnet-5"), ("openai-chat", "openai", "gpt-5.6")]
+)
+def test_a_request_and_its_attempt(
+    dragoman_simulator: Simulator, kind: str, vendor: str, model: str, *, stream: bool
+) -> None:
+    text = provider("p", dragoman_simulator.url, kind=kind)
+    more = {"stream_options": {"include_usage": True}} if stream else {}
+    asked = chat(f"p/{model}", stream=stream, **more, messages=[{"role": "user", "content": SECRET}])
+    with traced(text) as (gateway, heard):
+        assert send(gateway.url, "/v1/chat/completions?key=hush", asked, PARENT).status == 200
+        asking, serving = spans(heard, 2)
+    assert (asking.kind, serving.kind) == (SpanKind.CLIENT, SpanKind.SERVER)
+    assert (asking.name, serving.name) == (f"chat {model}", "POST /v1/chat/completions")
+    assert serving.parent is not None
+    assert asking.parent is not None
+    assert serving.context is not None
+    assert f"{serving.context.trace_id:032x}" == TRACE, "the client's trace goes on"
+    assert f"{serving.parent.span_id:016x}" == "00f067aa0ba902b7"
+    assert asking.parent.span_id == serving.context.span_id
+    attributes = told(asking)
+    expected = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": vendor,
+        "gen_ai.request.model": model,
+        "gen_ai.request.stream": stream,
+        "server.address": "127.0.0.1",
+        "dragoman.attempt": 1,
+    }
+    assert {name: attributes[name] for name in expected} == expected
+    assert isinstance(attributes["gen_ai.usage.output_tokens"], int)
+    assert attributes["gen_ai.response.model"]
+    assert attributes["gen_ai.response.finish_reasons"] in (("stop",), ("end_turn",))
+    assert [event.name for event in asking.events] == (["gen_ai.first_chunk"] if stream else [])
+    assert ("gen_ai.response.time_to_first_chunk" in attributes) is stream
+    assert told(serving)["http.response.status_code"] == 200
+    everything = "".join(span.to_json() for span in (asking, serving))
+    assert not any(word in everything for word in (SECRET, "any-key", "hush"))
+
+
+@promise("gateway:telemetry")
+def test_each_attempt_is_told_and_why_it_failed(dragoman_simulator: Simulator) -> None:
+    url = dragoman_simulator.url
+    text = provider("bad", url, fault="status=529") + provider("good", url)
+    text += '[routes.smart]\nto = "bad/claude-sonnet-5"\nfallback = ["good/claude-sonnet-5"]\n'
+    with traced(text) as (gateway, heard):
+        assert send(gateway.url, "/v1/chat/completions", chat("smart")).status == 200
+        bad, good, serving = spans(heard, 3)
+    assert told(bad)["error.type"] == "overloaded"
+    assert told(bad)["http.response.status_code"] == 529
+    assert bad.status.status_code is StatusCode.ERROR
+    assert "error.type" not in told(good)
+    assert (told(good)["dragoman.attempt"], told(serving)["dragoman.attempts"]) == (2, 2)
+    assert serving.status.status_code is StatusCode.UNSET
+
+
+@promise("gateway:telemetry")
+def test_a_stream_that_breaks_and_a_path_that_names_a_model(dragoman_simulator: Simulator) -> None:
+    text = provider("p", dragoman_simulator.url, fault="cut=8")
+    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    with traced(text) as (gateway, heard):
+        send(gateway.url, "/v1beta/models/p/claude-sonnet-5:streamGenerateContent?alt=sse", body)
+        asking, serving = spans(heard, 2)
+    assert serving.name == "POST /v1beta/models/{}:streamGenerateContent"
+    for span in (asking, serving):
+        assert told(span)["error.type"] == "truncated"
+        assert span.status.status_code is StatusCode.ERROR
+
+
+class Collector(BaseHTTPRequestHandler):
+    """What a collector hears over HTTP."""
+
+    heard: list[ExportTraceServiceRequest]
+    seen: list[str | None]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.seen.append(self.headers["authorization"])
+        self.heard.append(ExportTraceServiceRequest.FromString(body))
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@contextmanager
+def collector() -> Iterator[tuple[str, type[Collector]]]:
+    class Own(Collector):
+        """One of its own for each test."""
+
+    Own.heard, Own.seen = [], []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Own) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", Own
+        finally:
+            server.shutdown()
+
+
+@promise("gateway:telemetry")
+@pytest.mark.parametrize("by", ["file", "environment"])
+def test_a_collector_hears_of_it_over_http(dragoman_simulator: Simulator, by: str) -> None:
+    """Spans leave in batches, and the last ones before the gateway ends."""
+    with collector() as (url, heard):
+        text = provider("p", dragoman_simulator.url)
+        environment = {"TOKEN": "Bearer let-me-in"}
+        if by == "file":
+            text += f'[telemetry]\nendpoint = "{url}"\nservice = "front"\nheaders = {{ authorization = "env:TOKEN" }}\n'
+        else:
+            environment |= {"OTEL_EXPORTER_OTLP_ENDPOINT": url + "/"}
+        with RunningGateway(configured(text, environment)) as gateway:
+            assert send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5")).status == 200
+            assert send(gateway.url, "/health", method="GET").status == 200
+        (request,) = heard.heard
+        assert heard.seen == ["Bearer let-me-in" if by == "file" else None]
+    (resource,) = request.resource_spans
+    service = {one.key: one.value.string_value for one in resource.resource.attributes}["service.name"]
+    assert service == ("front" if by == "file" else "dragoman")
+    assert sorted(span.name for scope in resource.scope_spans for span in scope.spans) == [
+        "POST /v1/chat/completions",
+        "chat claude-sonnet-5",
+    ]
+
+
+@promise("gateway:telemetry")
+def test_upstreams_are_told_whose_request_it_is() -> None:
+    class Upstream(BaseHTTPRequestHandler):
+        traceparent = ""
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            Upstream.traceparent = self.headers["traceparent"]
+            self.send_error(400)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Upstream) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        with traced(f'[providers.p]\nkind = "openai-chat"\nbase_url = "{url}"\napi_key = "k"\n') as (gateway, heard):
+            assert send(gateway.url, "/v1/chat/completions", chat("p/m"), PARENT).status == 400
+            asking, serving = spans(heard, 2)
+        server.shutdown()
+    assert asking.context is not None
+    assert Upstream.traceparent == f"00-{TRACE}-{asking.context.span_id:016x}-01"
+    assert told(serving)["error.type"] == "invalid_request"
+    assert serving.status.status_code is StatusCode.UNSET, "the client's mistake is no error of the server"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_SDK_DISABLED": "true"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_TRACES_EXPORTER": "none"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+    ],
+)
+def test_when_nobody_is_to_be_told(environment: dict[str, str]) -> None:
+    assert open_tracing(TelemetryTable(), environment, Lines()) is None
+
+
+def test_a_ratio_is_one() -> None:
+    with pytest.raises(ConfigError, match=r"2:1: telemetry.ratio: a ratio is a number from 0 to 1"):
+        read_config("[telemetry]\nratio = 2.0\n")
+
+
+@promise("gateway:telemetry")
+def test_nothing_is_loaded_where_nobody_is_told() -> None:
+    script = (
+        "import sys, dragoman.gateway.serving\n"
+        "print([name for name in sys.modules if name.startswith(('opentelemetry', 'zstandard'))])"
+    )
+    command = [sys.executable, "-c", script]
+    ran = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, check=True)  # noqa: S603
+    assert ran.stdout.strip() == "[]"
+
+
+def test_without_its_packages_it_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    log = Lines()
+    with pytest.raises(ConfigError, match=r"pip install 'dragoman\[otel\]'"):
+        open_tracing(TelemetryTable(endpoint="http://x"), {}, log)
+    assert open_tracing(TelemetryTable(), {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, log) is None
+    assert "dragoman[otel]" in str(log.lines)
