@@ -8,7 +8,6 @@ from urllib.parse import parse_qs
 
 from msgspec import Struct
 
-from dragoman.codecs.registry import codec
 
 Options: TypeAlias = dict[str, Any]
 _SSE = "text/event-stream; charset=utf-8"
@@ -25,10 +24,6 @@ def _usage_if_asked(_query: str, said: Mapping[str, Any]) -> Options:
 def _framed(query: str, _said: Mapping[str, Any]) -> Options:
     """Without `alt=sse` a stream of this API is one JSON array."""
     return {"array": parse_qs(query).get("alt") != ["sse"]}
-
-
-def _vertex(query: str, said: Mapping[str, Any]) -> Options:
-    return {**_framed(query, said), "profile": codec("vertex").profile}
 
 
 class Wire(Struct, frozen=True, kw_only=True):
@@ -69,7 +64,7 @@ WIRES: Mapping[str, Wire] = {
             passed=("anthropic-version", "anthropic-beta"),
         ),
         Wire(format="gemini", model_in_path=True, options=_framed, home="gemini"),
-        Wire(format="vertex", model_in_path=True, options=_vertex, home="vertex"),
+        Wire(format="vertex", model_in_path=True, options=_framed, home="vertex"),
         Wire(
             format="ollama-chat",
             stream_type="application/x-ndjson",
