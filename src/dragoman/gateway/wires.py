@@ -8,7 +8,6 @@ from urllib.parse import parse_qs
 
 from msgspec import Struct
 
-
 Options: TypeAlias = dict[str, Any]
 _SSE = "text/event-stream; charset=utf-8"
 
