@@ -300,6 +300,13 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("retry", "An answer can be asked for again, from the same snapshot; the old one is kept."),
     ("attachments", "Pictures and files reach the model, and the file."),
     ("system-prompt", "The system prompt and settings of a conversation are sent."),
+    # The format of the earlier program
+    ("format-repair", "Histories of every kind are repaired without being changed: strings, bare parts, what is none."),
+    ("format-check", "An entry that may not be stored is refused with words."),
+    ("format-text", "Content reads as text, in its order, with compact JSON of calls where asked for."),
+    ("format-payload", "What a tool gave is an object for Gemini, whatever it was."),
+    ("format-history", "A history is spelled for Gemini, ChatGPT and Claude; other content is refused."),
+    ("chunks", "Streams are told as chunks of text and whole calls, each once, and none that was cut."),
     # History
     ("store", "Conversations are saved, loaded, listed, renamed and deleted; times and revisions are kept."),
     ("store-users", "Users do not see each other's conversations."),

@@ -17,6 +17,7 @@ from dragoman.chat.history import (
 )
 from dragoman.sim.rules import anthropic_messages, openai_chat
 from tests import strategies
+from tests.support.promises import promise
 
 HELLO: dict[str, Any] = {"role": "user", "content": [{"type": "text", "content": "Hello, how are you?"}]}
 ASKED: dict[str, Any] = {
@@ -53,6 +54,7 @@ SEARCH = [
 # ── normalize_history_turns ───────────────────────────────────────────────────────────────────────────────────
 
 
+@promise("chat:format-repair")
 def test_strings_become_parts() -> None:
     legacy_history = [{"role": "user", "content": "Hello"}, {"role": "gemini", "content": "Hi there"}]
     assert normalize_history_turns(legacy_history) == [
@@ -61,6 +63,7 @@ def test_strings_become_parts() -> None:
     ]
 
 
+@promise("chat:format-repair")
 def test_a_string_of_a_tool_is_its_result_under_the_name_of_the_entry() -> None:
     (entry,) = normalize_history_turns([{"role": "tool", "name": "f", "content": "22", "tool_call_id": "c1"}])
     assert entry["content"] == [{"type": "tool_result", "name": "f", "content": "22", "tool_call_id": "c1"}]
@@ -68,6 +71,7 @@ def test_a_string_of_a_tool_is_its_result_under_the_name_of_the_entry() -> None:
     assert entry["content"] == [{"type": "tool_result", "name": "f", "content": "22"}]
 
 
+@promise("chat:format-repair")
 @pytest.mark.parametrize(
     ("content", "parts"),
     [
@@ -83,12 +87,14 @@ def test_other_content_is_repaired(content: Any, parts: list[Any]) -> None:
     assert normalize_history_turns([{"role": "user", "content": content}])[0]["content"] == parts
 
 
+@promise("chat:format-repair")
 def test_further_keys_stay() -> None:
     (entry,) = normalize_history_turns([{"role": "user", "content": "x", "timestamp": 1, "tags": ["a"]}])
     assert entry["timestamp"] == 1
     assert entry["tags"] == ["a"]
 
 
+@promise("chat:format-repair")
 def test_what_is_no_entry_keeps_its_place() -> None:
     normalized = normalize_history_turns([HELLO, "nonsense", None, 7, ASKED])
     assert len(normalized) == 5
@@ -100,6 +106,7 @@ def test_what_is_no_entry_keeps_its_place() -> None:
         assert content_to_text(placeholder["content"])
 
 
+@promise("chat:format-repair")
 def test_no_history_is_an_empty_one() -> None:
     assert normalize_history_turns(None) == []
     assert normalize_history_turns([]) == []
@@ -117,6 +124,7 @@ ENTRIES = st.lists(
 )
 
 
+@promise("chat:format-repair")
 @given(ENTRIES)
 def test_the_input_is_never_changed(history: list[Any]) -> None:
     before = deepcopy(history)
@@ -131,6 +139,7 @@ def test_the_input_is_never_changed(history: list[Any]) -> None:
     assert history == before
 
 
+@promise("chat:format-repair")
 @given(ENTRIES, st.sampled_from(("gemini", "chatgpt", "claude")))
 def test_what_is_repaired_can_be_shown_to_every_model(history: list[Any], provider: str) -> None:
     repaired = normalize_history_turns(history)
@@ -142,6 +151,7 @@ def test_what_is_repaired_can_be_shown_to_every_model(history: list[Any], provid
 # ── validate_history_entry ────────────────────────────────────────────────────────────────────────────────────
 
 
+@promise("chat:format-check")
 @pytest.mark.parametrize(
     "entry",
     [
@@ -159,6 +169,7 @@ def test_entries_that_may_be_stored(entry: dict[str, Any]) -> None:
     validate_history_entry(entry)
 
 
+@promise("chat:format-check")
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
@@ -180,6 +191,7 @@ def test_entries_that_may_not(entry: Any, words: str) -> None:
         validate_history_entry(entry)
 
 
+@promise("chat:format-check")
 def test_models_may_have_other_names() -> None:
     validate_history_entry({"role": "mistral", "content": "x"}, models=["mistral"])
 
@@ -187,16 +199,19 @@ def test_models_may_have_other_names() -> None:
 # ── content_to_text ───────────────────────────────────────────────────────────────────────────────────────────
 
 
+@promise("chat:format-text")
 def test_the_example_without_tool_data() -> None:
     assert content_to_text(SEARCH, include_tool_data=False) == "Let me search. Here are the results."
     assert content_to_text(SEARCH) == "Let me search. Here are the results."
 
 
+@promise("chat:format-text")
 def test_the_example_with_tool_data() -> None:
     text = content_to_text(SEARCH, include_tool_data=True)
     assert text == 'Let me search. search {"query":"python"} Here are the results.'
 
 
+@promise("chat:format-text")
 @pytest.mark.parametrize(
     ("content", "text"),
     [
@@ -218,6 +233,7 @@ def test_all_content_reads_as_text(content: Any, text: str) -> None:
 # ── parse_tool_response_payload ───────────────────────────────────────────────────────────────────────────────
 
 
+@promise("chat:format-payload")
 @pytest.mark.parametrize(
     ("payload", "parsed"),
     [
@@ -240,6 +256,7 @@ def test_payloads_become_objects(payload: Any, parsed: dict[str, Any]) -> None:
     assert parse_tool_response_payload(payload) == parsed
 
 
+@promise("chat:format-payload")
 def test_a_mapping_is_taken_as_it_is() -> None:
     payload = {"a": 1}
     assert parse_tool_response_payload(payload) is payload
@@ -248,6 +265,7 @@ def test_a_mapping_is_taken_as_it_is() -> None:
 # ── format_history ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@promise("chat:format-history")
 @pytest.mark.parametrize("provider", ["gemini", "chatgpt", "claude"])
 def test_the_example_of_invalid_content(provider: str) -> None:
     history = [{"role": "user", "content": {"text": "bad"}}]
@@ -259,11 +277,13 @@ def test_the_example_of_invalid_content(provider: str) -> None:
         format_history(["x"], provider)
 
 
+@promise("chat:format-history")
 def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="known: gemini, chatgpt, claude"):
         format_history([HELLO], "nobody")
 
 
+@promise("chat:format-history")
 def test_for_gemini() -> None:
     assert format_history([HELLO, ASKED, ANSWERED], "gemini") == [
         {"role": "user", "parts": [{"text": "Hello, how are you?"}]},
@@ -289,6 +309,7 @@ def test_for_gemini() -> None:
     ]
 
 
+@promise("chat:format-history")
 def test_for_chatgpt() -> None:
     assert format_history([HELLO, {**ASKED, "role": "chatgpt"}, ANSWERED], "chatgpt") == [
         {"role": "user", "content": "Hello, how are you?"},
@@ -311,6 +332,7 @@ def test_for_chatgpt() -> None:
     ]
 
 
+@promise("chat:format-history")
 def test_calls_alone_have_no_content() -> None:
     entry = {"role": "chatgpt", "content": [ASKED["content"][1]]}
     assert format_history([entry], "chatgpt")[0]["content"] is None
@@ -319,6 +341,7 @@ def test_calls_alone_have_no_content() -> None:
 FLAT = {"type": "tool_call", "name": "f", "arguments": {"n": 1}}
 
 
+@promise("chat:format-history")
 @pytest.mark.parametrize("call", [FLAT, {"type": "tool_call", "content": {"name": "f", "arguments": {"n": 1}}}])
 def test_nested_and_flat_calls_read_alike_and_pair_without_ids(call: dict[str, Any]) -> None:
     history: list[dict[str, Any]] = [
@@ -336,6 +359,7 @@ def test_nested_and_flat_calls_read_alike_and_pair_without_ids(call: dict[str, A
     assert all("id" not in part["function_response"] for part in told["parts"])
 
 
+@promise("chat:format-history")
 def test_no_model_sees_the_calls_or_results_of_another() -> None:
     history = [HELLO, ASKED, ANSWERED, {"role": "gemini", "content": "25°C"}, {"role": "user", "content": "Thanks"}]
     assert format_history(history, "chatgpt") == [
@@ -345,6 +369,7 @@ def test_no_model_sees_the_calls_or_results_of_another() -> None:
     assert len(format_history(history, "gemini")) == 5
 
 
+@promise("chat:format-history")
 def test_errors_stay_errors() -> None:
     failed = {**ANSWERED["content"][0], "content": "no such city", "is_error": True}
     history: list[Any] = [HELLO, ASKED, {"role": "tool", "content": [failed]}]
@@ -368,17 +393,20 @@ def test_errors_stay_errors() -> None:
     )
 
 
+@promise("chat:format-history")
 def test_arguments_that_are_no_object_stay_text() -> None:
     call = {"type": "tool_call", "name": "f", "arguments": '{"n": '}
     (message,) = format_history([{"role": "claude", "content": [call]}], "claude")
     assert message["content"][0]["input"] == {"unparsed_arguments": '{"n": '}
 
 
+@promise("chat:format-history")
 def test_placeholders_are_shown_to_nobody() -> None:
     repaired = normalize_history_turns(["nonsense", HELLO])
     assert format_history(repaired, "chatgpt") == [{"role": "user", "content": "Hello, how are you?"}]
 
 
+@promise("chat:format-history")
 def test_the_codec_reads_what_was_repaired() -> None:
     repaired = normalize_history_turns(["nonsense", {"role": "tool", "name": "f", "content": "x"}, HELLO])
     assert len(dragoman.decode_request(repaired, "multi-llm-chat").messages) == 3
