@@ -274,6 +274,8 @@ def test_clients_of_every_family_are_told_apart(address: str) -> None:
             assert set(await page.js(chips)) == told
             assert await page.js("document.querySelectorAll('.status.bad').length") == 1
             await page.until("document.querySelectorAll('.upstream[data-state=closed]').length >= 3")
+            heard = "[...document.querySelectorAll('.sr')].every((one) => one.getBoundingClientRect().height <= 1)"
+            assert await page.js(heard)
             await stage.picture("live", pause=2.5)
             await stage.click(".request[aria-posinset='1']")
             await stage.click(".loss", "top_k")
