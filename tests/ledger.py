@@ -218,6 +218,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("same-bytes", "Between equal formats bytes pass unchanged, and only the name of an aliased model is replaced."),
     ("sdks", "The vendors' own SDKs run a tool loop through the gateway to providers of all families."),
     ("agents", "What coding agents send is understood by providers of all families."),
+    ("recipe-sdks", "The vendors' SDKs run a tool loop with nothing but the variables that are printed."),
     ("recipe-agents", "Claude Code, Codex CLI, Gemini CLI and opencode run a tool loop, set up by what is printed."),
     (
         "recipe-frameworks",

@@ -255,6 +255,12 @@ def test_each_client_shows_its_key_in_its_own_way(locked: RunningGateway, format
         assert "key" not in KEYED or "sesame" not in got.body.decode()
     if format == "gemini":
         assert send(locked.url, f"{path}?key=sesame-key", body).status == 200
+    if format == "bedrock-converse":
+        signed = (
+            "AWS4-HMAC-SHA256 Credential={}/20261116/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=0"
+        )
+        assert send(locked.url, path, body, {"authorization": signed.format("sesame-key")}).status == 200
+        assert send(locked.url, path, body, {"authorization": signed.format("other")}).status == 403
 
 
 @promise("gateway:loopback")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 import time
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -24,6 +25,8 @@ _LIMITS: Mapping[Limit, tuple[str, str]] = {
     "concurrent": ("concurrent", "more than {} requests at a time with this key"),
     "tokens": ("tokens_per_minute", "more than {} tokens a minute with this key"),
 }
+
+_SIGNED = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/,\s]+)/")
 
 
 class Denied(Exception):
@@ -45,6 +48,9 @@ def shown_key(head: Head) -> str:
     scheme, _, token = head.headers.get("authorization", "").partition(" ")
     if scheme.lower() in {"bearer", "basic"} and token:
         return token.strip()
+    # Amazon's SDK shows a bearer token over TLS only, and signs elsewhere: the key stands where its key id would.
+    if signed := _SIGNED.match(head.headers.get("authorization", "")):
+        return signed[1]
     return head.parameters.get("key", "") if "key=" in head.query else ""
 
 

@@ -108,7 +108,9 @@ RECIPES: Mapping[str, Recipe] = {
     "bedrock": _exports(
         {
             "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": "{url}",
-            "AWS_BEARER_TOKEN_BEDROCK": "{key}",
+            # A bearer token is shown over TLS only.
+            "AWS_ACCESS_KEY_ID": "{key}",
+            "AWS_SECRET_ACCESS_KEY": "{key}",
             "AWS_REGION": "us-east-1",
             "AWS_DEFAULT_REGION": "us-east-1",
         }
