@@ -353,6 +353,7 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("web-keys", "Beyond this machine the page asks for a password."),
     ("web-tabs", "Two tabs do not destroy each other's work."),
     ("web-browser", "A real browser shows columns, tools, errors and exports."),
+    ("web-drop", "Pictures and files are dropped onto the page, and sent."),
     ("web-accessible", "The page can be used by keyboard and screen reader, in dark and light."),
     ("web-fluid", "A conversation of a thousand messages stays fluid."),
     # Everywhere
@@ -363,6 +364,8 @@ CHAT: tuple[tuple[str, str], ...] = (
 WEB: tuple[tuple[str, str], ...] = (
     ("built", "The page that ships was built from its sources, and needs nothing but itself."),
     ("front", "Browsers find the page at `/`; clients of the gateway do not notice it."),
+    ("places", "One page has three places, reached by mouse and keyboard, and none forgets what was written in it."),
+    ("accessible", "Nothing that axe-core knows of keeps anybody from using the page, in dark and light, on a phone."),
     ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the key of whoever asks."),
     ("login", "Where a gateway has keys, the page asks for one, or for a password, and forgets it with the key."),
 )

@@ -14,7 +14,7 @@ from dragoman.chat.demo import TOOLS, simulated_models
 from dragoman.chat.entries import Conversation, read_entries
 from dragoman.chat.participants import Participant
 from dragoman.chat.stores import FileStore
-from dragoman.drivers import Scripted
+from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.ir import Failure
 from dragoman.web.rooms import Furnishing, Rooms
 from dragoman.web.serving import serving_page
@@ -72,6 +72,9 @@ def test_four_models_call_a_tool_side_by_side_also_after_a_reload(
         assert await page.js(names) == ["gemini", "chatgpt", "claude", "ollama"]
         await page.js("document.querySelectorAll('.tool').forEach((one) => (one.open = true))")
         await picture(page, "chat-columns")
+        await page.js("document.getElementById('theme').click()")
+        await picture(page, "chat-columns-dark")
+        await page.js("document.getElementById('theme').click()")
         before = await page.js("document.getElementById('timeline').textContent.replaceAll(/ \\(\\d.*?\\)/g, '')")
         await page.reload()
         await page.until(DONE.format(4))
@@ -272,6 +275,7 @@ def test_dialogs_show_formats_models_and_ask_before_deleting(tmp_path: Path, wit
         await page.press("Escape", 27)
         await page.js("document.getElementById('models').click()")
         await page.until("document.querySelector('#dialog').textContent.includes('save_note')")
+        await picture(page, "chat-models")
         await page.press("Escape", 27)
         await page.js("document.getElementById('delete').click()")
         await page.until("document.querySelector('#dialog').textContent.includes('cannot be brought back')")
@@ -314,3 +318,104 @@ def test_an_old_file_is_imported_and_edited_into_a_branch(tmp_path: Path, with_b
         assert {row.name for row in FileStore(tmp_path).list()} == {"Old talk", "Old talk (branch)"}
 
     with_browser(work, tmp_path, model("gemini", ["Sunny there."]))
+
+
+DROP = """(async () => {
+  const bytes = Uint8Array.from(atob('%s'), (one) => one.charCodeAt(0));
+  const data = new DataTransfer();
+  data.items.add(new File([bytes], 'dot.png', {type: 'image/png'}));
+  data.items.add(new File(['It is all here.'], 'notes.txt', {type: 'text/plain'}));
+  const target = document.getElementById('timeline');
+  const fire = (kind) => target.dispatchEvent(
+    new DragEvent(kind, {bubbles: true, cancelable: true, dataTransfer: data}));
+  const taken = !fire('dragover');
+  const shown = document.getElementById('composer').classList.contains('drop');
+  fire('drop');
+  return [taken, shown, document.getElementById('composer').classList.contains('drop')];
+})()"""
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+@promise("chat:web-drop", "chat:attachments")
+def test_pictures_and_files_are_dropped_anywhere_and_reach_the_model(tmp_path: Path, with_browser: Browse) -> None:
+    seen = model("gemini", ["A dot."])
+
+    async def work(page: Page, url: str) -> None:
+        del url
+        assert await page.js(DROP % DOT) == [True, True, False]
+        await page.until("document.querySelectorAll('#files .chip').length === 2")
+        await page.say("@gemini what is this?")
+        await page.until(DONE.format(1))
+        assert await page.js("document.querySelector('.mine img').naturalWidth") == 1
+        assert "notes.txt" in await page.js("document.querySelector('.mine').textContent")
+        assert await page.js("document.querySelectorAll('#files .chip').length") == 0
+        driver = seen.connect()
+        assert isinstance(driver, ScriptedDriver)
+        parts = driver.requests[0].messages[-1].parts
+        assert [type(part).__name__ for part in parts] == ["Text", "Image", "Document"]
+
+    with_browser(work, tmp_path, seen)
+
+
+@promise("chat:web-drop")
+def test_a_file_is_really_dragged_into_the_page(tmp_path: Path, with_browser: Browse) -> None:
+    """By the mouse's own events: the browser would leave the page for a file that nobody takes."""
+    file = tmp_path / "dragged.txt"
+    file.write_text("Dragged.", encoding="utf-8")
+
+    async def work(page: Page, url: str) -> None:
+        del url
+        data = {"items": [], "files": [str(file)], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            await page.command("Input.dispatchDragEvent", type=kind, x=700, y=400, data=data)
+        await page.until("document.querySelector('#files .chip')?.textContent.includes('dragged.txt')")
+        await page.js("document.querySelector('#files button').click()")
+        assert await page.js("document.querySelectorAll('#files .chip').length") == 0
+
+    with_browser(work, tmp_path / "chats", model("gemini", []))
+
+
+@promise("chat:web-tabs", "chat:web-browser")
+def test_two_tabs_show_the_same_answer_as_it_comes(tmp_path: Path, with_browser: Browse, address: str) -> None:
+    async def work(page: Page, url: str) -> None:
+        await page.say("@gemini note it")
+        await page.until("document.querySelector('.ask')")
+        async with tab(address) as other:
+            await other.open(f"{url}/{await page.js('location.hash')}")
+            await other.until("document.querySelector('.ask')")
+            await other.say("@gemini me too")
+            await other.until("document.querySelector('#status .problem')")  # one at a time, and it is said
+            assert await other.js("document.getElementById('text').value") == "@gemini me too"
+            await other.js("document.querySelector('.ask button').click()")
+            await page.until(DONE.format(1))
+            await other.until(DONE.format(1))
+            same = "document.querySelector('.answer .body').textContent.replaceAll(/ \\(.*?\\)/g, '')"
+            assert await page.js(same) == await other.js(same)
+
+    call = Scripted(text="First.", calls=[("save_note", {"text": "x"})])
+    with_browser(work, tmp_path, model("gemini", [call, "Noted."]))
+
+
+@promise("chat:web-browser")
+def test_models_are_chosen_by_button_and_added_by_name(tmp_path: Path, with_browser: Browse) -> None:
+    async def work(page: Page, url: str) -> None:
+        del url
+        await page.type("hello")
+        for name, text in (("claude", "@claude hello"), ("gemini", "@claude @gemini hello"), ("all", "@all hello")):
+            await page.js(f"document.querySelector('.model[data-name={name}]').click()")
+            assert await page.js("document.getElementById('text').value") == text
+        pressed = "[...document.querySelectorAll('.model')].map((one) => one.ariaPressed)"
+        assert await page.js(pressed) == ["true"] * 3
+        await page.js("document.querySelector('.model[data-name=all]').click()")
+        assert await page.js("document.getElementById('text').value") == "hello"
+        await page.js("document.getElementById('models').click()")
+        await page.until("document.querySelector('#dialog[open]')")
+        await page.js(
+            """for (const [label, value] of [['Name of another model', 'fast'], ['Another model', 'openai/gpt-5']]) {
+                const box = document.querySelector(`[aria-label="${label}"]`);
+                box.value = value;
+                box.dispatchEvent(new Event('change')); }"""
+        )
+        await page.until("document.querySelector('.model[data-name=fast]')")
+
+    with_browser(work, tmp_path, model("gemini", []), model("claude", []))

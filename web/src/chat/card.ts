@@ -64,7 +64,7 @@ export class Card {
   readonly #key: string;
   readonly #model: string;
   readonly #actions: CardActions;
-  readonly #about: HTMLElement;
+  readonly #about = element("span", { class: "about" });
   readonly #body = element("div", { class: "body" });
   readonly #foot = element("div", { class: "foot" });
   readonly #stopper: HTMLButtonElement;
@@ -77,7 +77,7 @@ export class Card {
     this.#model = model;
     this.#actions = actions;
     const index = models.findIndex((one) => one.name === model);
-    this.#about = element("span", { class: "about" }, models[index]?.model ?? "");
+    this.#tellAbout(models[index]?.model ?? "");
     this.#stopper = button("Stop", () => actions.stop(key), { class: "small" });
     const name = element("h2", { class: `name hue-${Math.max(0, index) % HUES}` }, model);
     const head = element("div", { class: "head" }, name, this.#about, this.#stopper);
@@ -100,7 +100,7 @@ export class Card {
     for (const tool of this.#tools.values()) tool.abandoned();
     if (last === undefined) return;
     this.#tellEnd(last);
-    if (last.model) this.#about.textContent = usageOf(last);
+    if (last.model) this.#tellAbout(usageOf(last));
     if (entries.some((entry) => entry.replaced)) this.replaced();
     this.#offer(last);
   }
@@ -126,7 +126,12 @@ export class Card {
 
   replaced(): void {
     this.node.classList.add("replaced");
-    this.#about.textContent = "an earlier answer, replaced";
+    this.#tellAbout("an earlier answer, replaced");
+  }
+
+  #tellAbout(words: string): void {
+    this.#about.textContent = words;
+    this.#about.title = words; // it may be cut
   }
 
   // ── content ──
@@ -208,6 +213,7 @@ export class Card {
   ask(question: Question): void {
     const answer = (label: string, kind: string, given: { allow: boolean; always?: boolean }): HTMLElement =>
       button(label, () => this.#actions.permit(question.id, given), { class: kind });
+    this.#tools.get(question.tool_call_id ?? "")?.wait(true);
     this.#put(
       element(
         "div",
@@ -226,7 +232,10 @@ export class Card {
   }
 
   settled(question: string): void {
-    this.#body.querySelector(`[data-question="${CSS.escape(question)}"]`)?.remove();
+    const box = this.#body.querySelector(`[data-question="${CSS.escape(question)}"]`);
+    if (box === null) return;
+    box.remove();
+    for (const tool of this.#tools.values()) tool.wait(false);
   }
 
   get key(): string {

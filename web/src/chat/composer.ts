@@ -132,16 +132,16 @@ export class Composer {
       const share = Math.min(1, gauge.used / gauge.window);
       const told = `${gauge.exact ? "" : "about "}${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
       const meter = element("meter", { min: 0, max: 1, high: 0.8, value: share, "aria-hidden": "true" });
-      return this.#chip(name, `@${name}, ${told}`, meter, `${Math.round(share * 100)}%`);
+      return this.#chip(name, `@${name}, ${told}`, meter, element("span", {}, `${Math.round(share * 100)}%`));
     });
     this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "@all of them")] : []), ...chips);
     this.showTarget();
   }
 
-  #chip(name: string, told: string, ...more: (Node | string)[]): HTMLElement {
+  #chip(name: string, told: string, ...more: Node[]): HTMLElement {
     const choose = (): void => this.write(toggled(this.#text.value, name, this.#state().models.map((one) => one.name)));
     const attributes = { type: "button", class: "model", "data-name": name, title: told, "aria-label": told, onclick: choose };
-    return element("button", attributes, `@${name}`, ...more);
+    return element("button", attributes, element("span", {}, `@${name}`), ...more);
   }
 
   #count(): void {

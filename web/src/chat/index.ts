@@ -26,7 +26,10 @@ class Chat implements Place {
   readonly #session = new Session(
     {
       snapshot: (told) => this.#take(told),
-      said: ({ entry }) => this.#timeline.said(entry),
+      said: ({ entry }) => {
+        this.#timeline.said(entry);
+        void this.#sidebar.refresh();
+      },
       answer_started: (told) => this.#working(() => this.#timeline.started(told)),
       activity: ({ answer, event }) => this.#timeline.with(answer, (card) => card.activity(event)),
       permission_asked: (told) => this.#timeline.asked(told),
@@ -42,7 +45,11 @@ class Chat implements Place {
     },
     (problem) => notice(problem.message, "problem"),
   );
-  readonly #sidebar = new Sidebar({ open: (id) => this.#open(id), shown: () => this.#session.id });
+  readonly #sidebar = new Sidebar({
+    open: (id) => this.#open(id),
+    shown: () => this.#session.id,
+    named: (name) => this.#entitle(name),
+  });
   readonly #timeline = new Timeline(
     () => this.#state,
     {
@@ -69,21 +76,34 @@ class Chat implements Place {
   // ── the place ──
 
   async mount(root: HTMLElement): Promise<void> {
-    this.#ofConversation = [
-      button("Rename", attempt(() => this.#rename()), { id: "rename" }),
-      button("Export", attempt(() => exportAs(this.#session.path(), this.#state)), { id: "export" }),
-      button("Delete", attempt(() => this.#delete()), { id: "delete", class: "danger" }),
-    ];
-    const [rename, save, remove] = this.#ofConversation;
-    const system = button("System", attempt(() => this.#system()), { id: "system", title: "System prompt" });
-    const models = button("Models", () => void this.#models(), { id: "models", title: "Models and options" });
-    const bar = element("header", { class: "bar" }, this.#sidebar.menu, this.#title, rename, system, models, save, remove);
+    const bar = element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions());
     const talk = element("section", { class: "talk", "aria-label": "Conversation" }, bar, this.#timeline.node, this.#composer.node);
     root.append(this.#sidebar.node, talk);
     this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
     this.#composer.files.listen(root, this.#composer.node);
     document.addEventListener("keydown", (event) => this.#pressed(event));
     this.#state = await call<State>("GET", "/chat/state");
+  }
+
+  /** What can be done with the conversation; on a phone behind one button. */
+  #actions(): HTMLElement[] {
+    const all = {
+      rename: button("Rename", attempt(() => this.#rename()), { id: "rename" }),
+      system: button("System", attempt(() => this.#system()), { id: "system", title: "System prompt" }),
+      models: button("Models", () => void this.#models(), { id: "models", title: "Models and options" }),
+      export: button("Export", attempt(() => exportAs(this.#session.path(), this.#state)), { id: "export" }),
+      delete: button("Delete", attempt(() => this.#delete()), { id: "delete", class: "danger" }),
+    };
+    this.#ofConversation = [all.rename, all.export, all.delete];
+    const row = element("div", { class: "actions", id: "actions" }, ...Object.values(all));
+    const attributes = { id: "more", "aria-label": "More", "aria-controls": "actions", "aria-expanded": "false" };
+    const more = button("⋯", () => more.setAttribute("aria-expanded", String(row.classList.toggle("open"))), attributes);
+    document.addEventListener("click", (event) => {
+      if (event.target === more) return;
+      row.classList.remove("open");
+      more.setAttribute("aria-expanded", "false");
+    });
+    return [row, more];
   }
 
   enter(route: Route): void {

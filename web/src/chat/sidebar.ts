@@ -8,6 +8,8 @@ import type { Row } from "./types.ts";
 export interface SidebarActions {
   open(id: string | null): void;
   shown(): string | null;
+  /** The name of the one that is shown, which the server may have found by itself. */
+  named(name: string): void;
 }
 
 export class Sidebar {
@@ -21,8 +23,8 @@ export class Sidebar {
 
   constructor(actions: SidebarActions) {
     this.#actions = actions;
-    const words = "Search conversations";
-    this.#search = element("input", { id: "search", type: "search", placeholder: words, "aria-label": words, oninput: () => this.refresh() });
+    const search = { id: "search", type: "search", placeholder: "Search", "aria-label": "Search conversations" };
+    this.#search = element("input", { ...search, oninput: () => this.refresh() });
     this.#file = element("input", {
       id: "import-file",
       type: "file",
@@ -57,6 +59,8 @@ export class Sidebar {
     const words = this.#search.value.trim();
     const rows = await call<Row[]>("GET", `/chat/conversations?q=${encodeURIComponent(words)}`);
     this.#list.replaceChildren(...rows.map((row) => element("li", {}, this.#row(row))));
+    const shown = rows.find((row) => row.id === this.#actions.shown());
+    if (shown !== undefined) this.#actions.named(shown.name);
   });
 
   #row(row: Row): HTMLElement {

@@ -98,8 +98,9 @@ export class Timeline {
       button("Branch", () => branch(entry.id), small),
       button("Show as…", () => showAs(entry.id), small),
     );
+    const bubble = element("div", { class: "bubble" }, ...(entry.content ?? []).flatMap(userPart));
     const attributes = { class: isMemo ? "mine memo" : "mine", role: "group", "aria-label": isMemo ? "Your memo" : "You" };
-    node.insertBefore(element("div", attributes, ...(entry.content ?? []).flatMap(userPart), foot), answers);
+    node.insertBefore(element("div", attributes, bubble, foot), answers);
   }
 
   // ── what happens ──

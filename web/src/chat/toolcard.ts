@@ -10,6 +10,8 @@ export class ToolCard {
   readonly #state = element("span", { class: "state" });
   readonly #output = element("div");
   #ticking = 0;
+  #waiting = false;
+  #tell: () => void = () => undefined;
 
   constructor({ name, arguments: given }: Pick<ToolCall, "name" | "arguments">, running: boolean) {
     const line = typeof given === "string" ? given : JSON.stringify(given ?? {});
@@ -29,12 +31,20 @@ export class ToolCard {
     const begun = performance.now();
     const tell = (): void => {
       const seconds = Math.round((performance.now() - begun) / 1000);
-      this.#state.textContent = seconds ? `running, ${seconds} s` : "running…";
+      const word = this.#waiting ? "waiting for you" : "running";
+      this.#state.textContent = seconds ? `${word}, ${seconds} s` : `${word}…`;
       if (!this.node.isConnected && seconds) clearInterval(this.#ticking);
     };
+    this.#tell = tell;
     tell();
     this.#ticking = window.setInterval(tell, 1000);
     this.node.classList.add("running");
+  }
+
+  /** It runs only once somebody has allowed it. */
+  wait(waiting: boolean): void {
+    this.#waiting = waiting;
+    if (this.node.classList.contains("running")) this.#tell();
   }
 
   #settle(word: string): void {

@@ -79,6 +79,7 @@ export interface Question {
   answer: string;
   tool: string;
   arguments: Record<string, unknown>;
+  tool_call_id?: string;
 }
 
 export interface Started {

@@ -428,7 +428,7 @@ var Composer = class {
 				value: share,
 				"aria-hidden": "true"
 			});
-			return this.#chip(name, `@${name}, ${told}`, meter, `${Math.round(share * 100)}%`);
+			return this.#chip(name, `@${name}, ${told}`, meter, element("span", {}, `${Math.round(share * 100)}%`));
 		});
 		this.#models.replaceChildren(...models.length > 1 ? [this.#chip("all", "@all of them")] : [], ...chips);
 		this.showTarget();
@@ -442,7 +442,7 @@ var Composer = class {
 			title: told,
 			"aria-label": told,
 			onclick: choose
-		}, `@${name}`, ...more);
+		}, element("span", {}, `@${name}`), ...more);
 	}
 	#count() {
 		clearTimeout(this.#counting);
@@ -719,12 +719,14 @@ var Sidebar = class {
 	#file;
 	constructor(actions) {
 		this.#actions = actions;
-		const words = "Search conversations";
-		this.#search = element("input", {
+		const search = {
 			id: "search",
 			type: "search",
-			placeholder: words,
-			"aria-label": words,
+			placeholder: "Search",
+			"aria-label": "Search conversations"
+		};
+		this.#search = element("input", {
+			...search,
 			oninput: () => this.refresh()
 		});
 		this.#file = element("input", {
@@ -763,6 +765,8 @@ var Sidebar = class {
 		const words = this.#search.value.trim();
 		const rows = await call("GET", `/chat/conversations?q=${encodeURIComponent(words)}`);
 		this.#list.replaceChildren(...rows.map((row) => element("li", {}, this.#row(row))));
+		const shown = rows.find((row) => row.id === this.#actions.shown());
+		if (shown !== void 0) this.#actions.named(shown.name);
 	});
 	#row(row) {
 		const about = row.excerpt || `${row.updated.slice(0, 16).replace("T", " ")} · ${row.models.join(", ")}`;
@@ -944,6 +948,8 @@ var ToolCard = class {
 	#state = element("span", { class: "state" });
 	#output = element("div");
 	#ticking = 0;
+	#waiting = false;
+	#tell = () => void 0;
 	constructor({ name, arguments: given }, running) {
 		const line = typeof given === "string" ? given : JSON.stringify(given ?? {});
 		const whole = typeof given === "string" ? given : JSON.stringify(given ?? {}, null, 2);
@@ -962,12 +968,19 @@ var ToolCard = class {
 		const begun = performance.now();
 		const tell = () => {
 			const seconds = Math.round((performance.now() - begun) / 1e3);
-			this.#state.textContent = seconds ? `running, ${seconds} s` : "running…";
+			const word = this.#waiting ? "waiting for you" : "running";
+			this.#state.textContent = seconds ? `${word}, ${seconds} s` : `${word}…`;
 			if (!this.node.isConnected && seconds) clearInterval(this.#ticking);
 		};
+		this.#tell = tell;
 		tell();
 		this.#ticking = window.setInterval(tell, 1e3);
 		this.node.classList.add("running");
+	}
+	/** It runs only once somebody has allowed it. */
+	wait(waiting) {
+		this.#waiting = waiting;
+		if (this.node.classList.contains("running")) this.#tell();
 	}
 	#settle(word) {
 		clearInterval(this.#ticking);
@@ -1049,7 +1062,7 @@ var Card = class {
 	#key;
 	#model;
 	#actions;
-	#about;
+	#about = element("span", { class: "about" });
 	#body = element("div", { class: "body" });
 	#foot = element("div", { class: "foot" });
 	#stopper;
@@ -1061,7 +1074,7 @@ var Card = class {
 		this.#model = model;
 		this.#actions = actions;
 		const index = models.findIndex((one) => one.name === model);
-		this.#about = element("span", { class: "about" }, models[index]?.model ?? "");
+		this.#tellAbout(models[index]?.model ?? "");
 		this.#stopper = button("Stop", () => actions.stop(key), { class: "small" });
 		const head = element("div", { class: "head" }, element("h2", { class: `name hue-${Math.max(0, index) % HUES}` }, model), this.#about, this.#stopper);
 		const attributes = {
@@ -1086,7 +1099,7 @@ var Card = class {
 		for (const tool of this.#tools.values()) tool.abandoned();
 		if (last === void 0) return;
 		this.#tellEnd(last);
-		if (last.model) this.#about.textContent = usageOf(last);
+		if (last.model) this.#tellAbout(usageOf(last));
 		if (entries.some((entry) => entry.replaced)) this.replaced();
 		this.#offer(last);
 	}
@@ -1107,7 +1120,11 @@ var Card = class {
 	}
 	replaced() {
 		this.node.classList.add("replaced");
-		this.#about.textContent = "an earlier answer, replaced";
+		this.#tellAbout("an earlier answer, replaced");
+	}
+	#tellAbout(words) {
+		this.#about.textContent = words;
+		this.#about.title = words;
 	}
 	#fill(entries) {
 		this.#texts = [];
@@ -1181,6 +1198,7 @@ var Card = class {
 	/** Not focused: whoever is typing must not allow something by accident. Screen readers are told. */
 	ask(question) {
 		const answer = (label, kind, given) => button(label, () => this.#actions.permit(question.id, given), { class: kind });
+		this.#tools.get(question.tool_call_id ?? "")?.wait(true);
 		this.#put(element("div", {
 			class: "ask",
 			role: "alert",
@@ -1192,7 +1210,10 @@ var Card = class {
 		}), answer("Deny", "danger", { allow: false }))));
 	}
 	settled(question) {
-		this.#body.querySelector(`[data-question="${CSS.escape(question)}"]`)?.remove();
+		const box = this.#body.querySelector(`[data-question="${CSS.escape(question)}"]`);
+		if (box === null) return;
+		box.remove();
+		for (const tool of this.#tools.values()) tool.wait(false);
 	}
 	get key() {
 		return this.#key;
@@ -1274,12 +1295,13 @@ var Timeline$1 = class {
 		const { copy, edit, branch, showAs } = this.#actions;
 		const small = { class: "small" };
 		const foot = element("div", { class: "foot" }, button("Copy", () => copy(text), small), button("Edit and resend", attempt(() => edit(entry)), small), button("Branch", () => branch(entry.id), small), button("Show as…", () => showAs(entry.id), small));
+		const bubble = element("div", { class: "bubble" }, ...(entry.content ?? []).flatMap(userPart));
 		const attributes = {
 			class: isMemo ? "mine memo" : "mine",
 			role: "group",
 			"aria-label": isMemo ? "Your memo" : "You"
 		};
-		node.insertBefore(element("div", attributes, ...(entry.content ?? []).flatMap(userPart), foot), answers);
+		node.insertBefore(element("div", attributes, bubble, foot), answers);
 	}
 	said(entry) {
 		this.#following(() => this.#say(entry));
@@ -1437,7 +1459,10 @@ var Chat = class {
 	#shown = false;
 	#session = new Session({
 		snapshot: (told) => this.#take(told),
-		said: ({ entry }) => this.#timeline.said(entry),
+		said: ({ entry }) => {
+			this.#timeline.said(entry);
+			this.#sidebar.refresh();
+		},
 		answer_started: (told) => this.#working(() => this.#timeline.started(told)),
 		activity: ({ answer, event }) => this.#timeline.with(answer, (card) => card.activity(event)),
 		permission_asked: (told) => this.#timeline.asked(told),
@@ -1452,7 +1477,8 @@ var Chat = class {
 	}, (problem) => notice(problem.message, "problem"));
 	#sidebar = new Sidebar({
 		open: (id) => this.#open(id),
-		shown: () => this.#session.id
+		shown: () => this.#session.id,
+		named: (name) => this.#entitle(name)
 	});
 	#timeline = new Timeline$1(() => this.#state, {
 		copy: (text) => copy(text, "Text"),
@@ -1471,32 +1497,55 @@ var Chat = class {
 	#title = element("h1", { id: "title" }, "New conversation");
 	#ofConversation = [];
 	async mount(root) {
-		this.#ofConversation = [
-			button("Rename", attempt(() => this.#rename()), { id: "rename" }),
-			button("Export", attempt(() => exportAs(this.#session.path(), this.#state)), { id: "export" }),
-			button("Delete", attempt(() => this.#delete()), {
-				id: "delete",
-				class: "danger"
-			})
-		];
-		const [rename, save, remove] = this.#ofConversation;
-		const system = button("System", attempt(() => this.#system()), {
-			id: "system",
-			title: "System prompt"
-		});
-		const models = button("Models", () => void this.#models(), {
-			id: "models",
-			title: "Models and options"
-		});
 		const talk = element("section", {
 			class: "talk",
 			"aria-label": "Conversation"
-		}, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, rename, system, models, save, remove), this.#timeline.node, this.#composer.node);
+		}, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions()), this.#timeline.node, this.#composer.node);
 		root.append(this.#sidebar.node, talk);
 		this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
 		this.#composer.files.listen(root, this.#composer.node);
 		document.addEventListener("keydown", (event) => this.#pressed(event));
 		this.#state = await call("GET", "/chat/state");
+	}
+	/** What can be done with the conversation; on a phone behind one button. */
+	#actions() {
+		const all = {
+			rename: button("Rename", attempt(() => this.#rename()), { id: "rename" }),
+			system: button("System", attempt(() => this.#system()), {
+				id: "system",
+				title: "System prompt"
+			}),
+			models: button("Models", () => void this.#models(), {
+				id: "models",
+				title: "Models and options"
+			}),
+			export: button("Export", attempt(() => exportAs(this.#session.path(), this.#state)), { id: "export" }),
+			delete: button("Delete", attempt(() => this.#delete()), {
+				id: "delete",
+				class: "danger"
+			})
+		};
+		this.#ofConversation = [
+			all.rename,
+			all.export,
+			all.delete
+		];
+		const row = element("div", {
+			class: "actions",
+			id: "actions"
+		}, ...Object.values(all));
+		const more = button("⋯", () => more.setAttribute("aria-expanded", String(row.classList.toggle("open"))), {
+			id: "more",
+			"aria-label": "More",
+			"aria-controls": "actions",
+			"aria-expanded": "false"
+		});
+		document.addEventListener("click", (event) => {
+			if (event.target === more) return;
+			row.classList.remove("open");
+			more.setAttribute("aria-expanded", "false");
+		});
+		return [row, more];
 	}
 	enter(route) {
 		this.#shown = true;

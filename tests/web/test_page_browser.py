@@ -1,0 +1,152 @@
+"""All places of the page in a real browser: the first minute of a newcomer, and everybody's access to them."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.chat.stores import FileStore
+from dragoman.gateway.config import Config
+from dragoman.gateway.serving import Setting, serving, simulators
+from dragoman.web.rooms import Rooms
+from dragoman.web.serving import page_before, serving_page
+from tests.gateway.running import Lines, on_any_port
+from tests.support.browser import Page, tab
+from tests.support.chats import model
+from tests.support.promises import promise
+
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+QUESTION = "@all What is the weather in Paris?"
+ANSWERED = "document.querySelectorAll('.answer:not(.busy)').length === 4"
+# What the standards say, and what experience says; an opinion on how regions are named is left out.
+RUN = """axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then(
+    (told) => told.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${one.help}: ${node.html}`)))"""
+Work = Callable[[Page, str], Coroutine[Any, Any, None]]
+
+
+def at_the_gateway(address: str, folder: Path, work: Work) -> None:
+    """A gateway without keys, as `dragoman serve` starts it."""
+
+    async def run() -> None:
+        async with asyncio.timeout(90), simulators() as simulated:
+            environment = {"CHAT_HISTORY_DIR": str(folder)}
+            setting = Setting(config=on_any_port(Config()), simulated=simulated, environment=environment)
+            async with serving(setting, log=Lines(), front=page_before) as running, tab(address) as page:
+                await page.open(running.url)
+                await work(page, running.url)
+                assert page.problems == []
+
+    asyncio.run(run())
+
+
+async def pressed(page: Page, *keys: str) -> None:
+    for key in keys:
+        await page.press(key, ord(key.upper()), text=key)
+
+
+@promise("web:places", "web:chat", "chat:demo")
+def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_path: Path, address: str) -> None:
+    async def work(page: Page, _: str) -> None:
+        places = "[...document.querySelectorAll('#places a')].map((one) => one.textContent)"
+        assert await page.js(places) == ["Live", "Chat", "Playground"]
+        assert await page.js("document.querySelector('#places [aria-current]').textContent") == "Live"
+        await asyncio.sleep(0.1)
+        await pressed(page, "g", "c")
+        await page.until("document.querySelector('.empty button')")
+        await page.js("document.querySelector('.empty button').click()")
+        await page.js("document.getElementById('composer').requestSubmit()")
+        await page.until(ANSWERED)
+        results = "[...document.querySelectorAll('.tool')].map((one) => one.textContent.includes('18 °C'))"
+        assert await page.js(results) == [True] * 4
+        await page.js("document.activeElement.blur()")
+        await pressed(page, "g", "l")
+        await page.until("document.querySelectorAll('.request').length >= 8")
+        await pressed(page, "g", "p")
+        await page.until("location.hash.startsWith('#/playground')")
+
+    at_the_gateway(address, tmp_path, work)
+
+
+@promise("web:places")
+def test_what_is_written_in_one_place_is_there_after_another_and_after_a_reload(tmp_path: Path, address: str) -> None:
+    async def work(page: Page, url: str) -> None:
+        await page.js("location.hash = '#/chat'")
+        await page.until("document.querySelector('.empty button')")
+        await page.type("@claude not sent yet")
+        for place in ("playground", "chat"):
+            await page.js(f"location.hash = '#/{place}'")
+            await page.until(f"document.querySelector('#places [aria-current]').href.endsWith('{place}')")
+        assert await page.js("document.getElementById('text').value") == "@claude not sent yet"
+        await page.reload()
+        await page.until("document.getElementById('text')?.value === '@claude not sent yet'")
+        await page.js("document.getElementById('theme').click()")
+        chosen = await page.js("document.documentElement.dataset.theme")
+        await page.open(url)
+        assert await page.js("document.documentElement.dataset.theme") == chosen
+        await page.js("localStorage.clear()")
+
+    at_the_gateway(address, tmp_path, work)
+
+
+async def _judged(page: Page, where: str) -> list[str]:
+    """By the rules of axe-core, in both themes."""
+    found = []
+    for theme in ("light", "dark"):
+        await page.js(f"document.documentElement.dataset.theme = '{theme}'")
+        await asyncio.sleep(0.3)  # colours fade
+        found += [f"{where} ({theme}): {one}" for one in await page.js(RUN)]
+    return found
+
+
+@promise("web:accessible", "chat:web-accessible")
+def test_axe_finds_nothing_in_any_place(tmp_path: Path, address: str) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed (`npm ci` in web/): accessibility was not judged")
+
+    async def work(page: Page, _: str) -> None:
+        await page.js(AXE.read_text(encoding="utf-8"))  # by the debugger: the page itself may load nothing
+        found = await _judged(page, "live, empty")
+        await page.js("location.hash = '#/chat'")
+        await page.until("document.querySelector('.empty button')")
+        found += await _judged(page, "chat, empty")
+        await page.say(QUESTION)
+        await page.until(ANSWERED)
+        await page.js("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        found += await _judged(page, "chat")
+        await page.js("document.getElementById('models').click()")
+        await page.until("document.querySelector('#dialog[open]')")
+        found += await _judged(page, "chat, models")
+        await page.press("Escape", 27)
+        await page.js("location.hash = '#/live'")
+        await page.until("document.querySelectorAll('.request').length >= 8")
+        found += await _judged(page, "live")
+        await page.js("document.querySelector('.request').click()")
+        await page.until("document.querySelectorAll('.panes .pane').length === 4")
+        found += await _judged(page, "live, opened")
+        await page.js("location.hash = '#/playground'")
+        await page.until("document.querySelector('.choice')")
+        found += await _judged(page, "playground")
+        await page.size(390, 800, phone=True)
+        for place in ("live", "chat", "playground"):
+            await page.js(f"location.hash = '#/{place}'")
+            await page.until(f"document.querySelector('.place.{place}:not([hidden])')")
+            found += await _judged(page, f"{place} on a phone")
+        assert found == [], "\n" + "\n".join(found)
+
+    at_the_gateway(address, tmp_path, work)
+
+
+@promise("web:places")
+def test_a_chat_alone_offers_nothing_to_watch(tmp_path: Path, address: str) -> None:
+    async def run() -> None:
+        store = FileStore(tmp_path)
+        rooms = Rooms([model("gemini", [])], store, store.folder)
+        async with asyncio.timeout(30), serving_page(rooms) as url, tab(address) as page:
+            await page.open(url)
+            await page.until("location.hash === '#/chat'")
+            places = "[...document.querySelectorAll('#places a')].map((one) => one.textContent)"
+            assert await page.js(places) == ["Chat", "Playground"]
+
+    asyncio.run(run())
