@@ -97,7 +97,7 @@ function table(lines: readonly string[], at: number): Read | null {
   for (at += 2; ROW.test(lines[at] ?? ""); at += 1) rows.push(element("tr", {}, ...cells(lines[at] ?? "", "td")));
   const head = element("thead", {}, element("tr", {}, ...cells(first, "th")));
   const made = element("table", {}, head, element("tbody", {}, ...rows));
-  return [element("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Table" }, made), at];
+  return [element("div", { class: "table", tabindex: 0, role: "group", "aria-label": "Table" }, made), at];
 }
 
 const indentOf = (line: string): number => line.length - line.trimStart().length;

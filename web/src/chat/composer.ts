@@ -132,15 +132,15 @@ export class Composer {
       const share = Math.min(1, gauge.used / gauge.window);
       const told = `${gauge.exact ? "" : "about "}${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
       const meter = element("meter", { min: 0, max: 1, high: 0.8, value: share, "aria-hidden": "true" });
-      return this.#chip(name, `@${name}, ${told}`, meter, element("span", {}, `${Math.round(share * 100)}%`));
+      return this.#chip(name, told, meter, element("span", {}, `${Math.round(share * 100)}%`));
     });
-    this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "@all of them")] : []), ...chips);
+    this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "Ask all of them")] : []), ...chips);
     this.showTarget();
   }
 
   #chip(name: string, told: string, ...more: Node[]): HTMLElement {
     const choose = (): void => this.write(toggled(this.#text.value, name, this.#state().models.map((one) => one.name)));
-    const attributes = { type: "button", class: "model", "data-name": name, title: told, "aria-label": told, onclick: choose };
+    const attributes = { type: "button", class: "model", "data-name": name, title: told, onclick: choose };
     return element("button", attributes, element("span", {}, `@${name}`), ...more);
   }
 

@@ -77,7 +77,7 @@ class Chat implements Place {
 
   async mount(root: HTMLElement): Promise<void> {
     const bar = element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions());
-    const talk = element("section", { class: "talk", "aria-label": "Conversation" }, bar, this.#timeline.node, this.#composer.node);
+    const talk = element("div", { class: "talk" }, bar, this.#timeline.node, this.#composer.node);
     root.append(this.#sidebar.node, talk);
     this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
     this.#composer.files.listen(root, this.#composer.node);

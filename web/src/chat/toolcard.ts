@@ -21,7 +21,7 @@ export class ToolCard {
       "details",
       { class: "tool", "data-tool": name },
       element("summary", {}, element("b", {}, name), element("span", { class: "given" }, short), this.#state),
-      element("pre", { "aria-label": "Arguments", tabindex: 0, role: "region" }, whole),
+      element("pre", { "aria-label": "Arguments", tabindex: 0, role: "group" }, whole),
       this.#output,
     );
     if (running) this.#tick();
@@ -58,7 +58,7 @@ export class ToolCard {
     this.#settle(told.is_error ? "error" : "done");
     this.node.classList.toggle("failed", Boolean(told.is_error));
     const label = told.is_error ? "Error" : "Result";
-    const shown = element("pre", { "aria-label": label, tabindex: 0, role: "region" }, text);
+    const shown = element("pre", { "aria-label": label, tabindex: 0, role: "group" }, text);
     this.#output.replaceChildren(shown, ...(told.media ?? []).flatMap(picture));
   }
 

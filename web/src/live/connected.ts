@@ -51,7 +51,7 @@ export class Connections {
     const simulated = told.connections.length > 0 && told.connections.every((one) => one.is_simulated);
     const note = simulated ? element("span", { class: "soft" }, "simulated: no keys of any provider were found") : null;
     const details = button("Details", () => void this.#details(), { class: "small" });
-    this.element.replaceChildren(element("span", { class: "chips" }, none, ...chips), element("span", { class: "row" }, note, details));
+    this.element.replaceChildren(element("span", { class: "chips", tabindex: 0, role: "group", "aria-label": "Providers" }, none, ...chips), element("span", { class: "row" }, note, details));
   }
 
   async #details(): Promise<void> {

@@ -428,9 +428,9 @@ var Composer = class {
 				value: share,
 				"aria-hidden": "true"
 			});
-			return this.#chip(name, `@${name}, ${told}`, meter, element("span", {}, `${Math.round(share * 100)}%`));
+			return this.#chip(name, told, meter, element("span", {}, `${Math.round(share * 100)}%`));
 		});
-		this.#models.replaceChildren(...models.length > 1 ? [this.#chip("all", "@all of them")] : [], ...chips);
+		this.#models.replaceChildren(...models.length > 1 ? [this.#chip("all", "Ask all of them")] : [], ...chips);
 		this.showTarget();
 	}
 	#chip(name, told, ...more) {
@@ -440,7 +440,6 @@ var Composer = class {
 			class: "model",
 			"data-name": name,
 			title: told,
-			"aria-label": told,
 			onclick: choose
 		}, element("span", {}, `@${name}`), ...more);
 	}
@@ -874,7 +873,7 @@ function table$1(lines, at) {
 	return [element("div", {
 		class: "table",
 		tabindex: 0,
-		role: "region",
+		role: "group",
 		"aria-label": "Table"
 	}, element("table", {}, element("thead", {}, element("tr", {}, ...cells(first, "th"))), element("tbody", {}, ...rows))), at];
 }
@@ -960,7 +959,7 @@ var ToolCard = class {
 		}, element("summary", {}, element("b", {}, name), element("span", { class: "given" }, short), this.#state), element("pre", {
 			"aria-label": "Arguments",
 			tabindex: 0,
-			role: "region"
+			role: "group"
 		}, whole), this.#output);
 		if (running) this.#tick();
 	}
@@ -994,7 +993,7 @@ var ToolCard = class {
 		const shown = element("pre", {
 			"aria-label": told.is_error ? "Error" : "Result",
 			tabindex: 0,
-			role: "region"
+			role: "group"
 		}, text);
 		this.#output.replaceChildren(shown, ...(told.media ?? []).flatMap(picture));
 	}
@@ -1497,10 +1496,7 @@ var Chat = class {
 	#title = element("h1", { id: "title" }, "New conversation");
 	#ofConversation = [];
 	async mount(root) {
-		const talk = element("section", {
-			class: "talk",
-			"aria-label": "Conversation"
-		}, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions()), this.#timeline.node, this.#composer.node);
+		const talk = element("div", { class: "talk" }, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions()), this.#timeline.node, this.#composer.node);
 		root.append(this.#sidebar.node, talk);
 		this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
 		this.#composer.files.listen(root, this.#composer.node);
@@ -1741,7 +1737,12 @@ var Connections = class {
 		const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: set a key, such as ANTHROPIC_API_KEY") : null;
 		const note = told.connections.length > 0 && told.connections.every((one) => one.is_simulated) ? element("span", { class: "soft" }, "simulated: no keys of any provider were found") : null;
 		const details = button("Details", () => void this.#details(), { class: "small" });
-		this.element.replaceChildren(element("span", { class: "chips" }, none, ...chips), element("span", { class: "row" }, note, details));
+		this.element.replaceChildren(element("span", {
+			class: "chips",
+			tabindex: 0,
+			role: "group",
+			"aria-label": "Providers"
+		}, none, ...chips), element("span", { class: "row" }, note, details));
 	}
 	async #details() {
 		const told = this.#known;
