@@ -45,10 +45,11 @@ _METERS = (
       SELECT arrivals INTO place FROM gateway_meters WHERE key = who FOR UPDATE;
       moment := extract(epoch FROM clock_timestamp());
       IF tokens_a_minute IS NOT NULL THEN
-        DELETE FROM gateway_tokens WHERE key = who AND second <= moment - minute;
+        -- A second counts until its end is old enough.
+        DELETE FROM gateway_tokens WHERE key = who AND second <= moment - minute - 1;
         SELECT coalesce(sum(tokens), 0), min(second) INTO total, oldest FROM gateway_tokens WHERE key = who;
         IF total >= tokens_a_minute THEN
-          refused := 'tokens'; wait := coalesce(oldest, moment) + minute - moment; RETURN;
+          refused := 'tokens'; wait := coalesce(oldest, moment) + minute + 1 - moment; RETURN;
         END IF;
       END IF;
       IF at_a_time IS NOT NULL THEN

@@ -27,14 +27,14 @@ if tokens >= 0 then
   local counted = redis.call('HGETALL', KEYS[3])
   for place = 1, #counted, 2 do
     local second = tonumber(counted[place])
-    if second <= now - minute then
+    if second <= now - minute - 1 then -- a second counts until its end is old enough
       redis.call('HDEL', KEYS[3], counted[place])
     else
       total = total + tonumber(counted[place + 1])
       oldest = math.min(oldest, second)
     end
   end
-  if total >= tokens then return {1, tostring(oldest + minute - now)} end
+  if total >= tokens then return {1, tostring(oldest + minute + 1 - now)} end
 end
 if working >= 0 then
   redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.6f', now))
@@ -109,7 +109,7 @@ class RedisMeters:
         counted = tokens if ticket.counts_tokens else 0
         if ticket.lease or counted:
             keys = [_named(kind, ticket.key) for kind in ("leases", "tokens")]
-            await self._ask(self._leave(keys, [ticket.lease, counted, math.ceil(self._timing.window) + 1]))
+            await self._ask(self._leave(keys, [ticket.lease, counted, math.ceil(self._timing.window) + 2]))
 
     async def beat(self) -> None:
         for key, leases in list(self._held.items()):

@@ -166,13 +166,13 @@ class SqliteMeters:
     def _check_tokens(self, writer: sqlite3.Connection, grant: Grant, now: float) -> None:
         if grant.tokens_per_minute is None:
             return
-        values = (grant.name, now - self._timing.window)
-        writer.execute("DELETE FROM gateway_tokens WHERE key = ? AND second <= ?", values)
+        minute = self._timing.window + 1  # a second counts until its end is old enough
+        writer.execute("DELETE FROM gateway_tokens WHERE key = ? AND second <= ?", (grant.name, now - minute))
         tokens, oldest = writer.execute(
             "SELECT coalesce(sum(tokens), 0), min(second) FROM gateway_tokens WHERE key = ?", (grant.name,)
         ).fetchone()
         if tokens >= grant.tokens_per_minute:
-            raise Exceeded("tokens", (now if oldest is None else oldest) + self._timing.window - now)
+            raise Exceeded("tokens", (now if oldest is None else oldest) + minute - now)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
         self._held.discard(ticket.lease)
