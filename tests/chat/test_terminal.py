@@ -100,7 +100,35 @@ def test_errors_are_always_visible_and_decide_the_exit_code(environment: dict[st
     assert done.returncode == 4
 
 
+@promise("chat:permissions", "chat:terminal")
+def test_nobody_is_asked_who_is_not_there(environment: dict[str, str]) -> None:
+    done = piped("@claude please save a note: milk\n", environment, "--demo")
+    assert "claude wants to run save_note" in done.stdout
+    assert "nobody is there to allow it" in done.stdout
+    assert "!! save_note" in done.stdout
+
+
+@promise("chat:terminal-commands")
+def test_a_file_that_was_exported_is_loaded_and_options_are_held_to_what_there_is(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    target = tmp_path / "out.json"
+    done = piped(f"@claude weather in Oslo?\n/export anthropic-messages {target}\n/quit\n", environment, "--demo")
+    assert f"written to {target}" in done.stdout
+    done = piped("/system\n/quit\n", environment, "--demo", "--load", str(target), "--system", "Be brief.")
+    assert "claude -> get_weather" in done.stdout
+    assert "claude <- get_weather Oslo: 7 °C" in done.stdout
+    assert "Be brief." in done.stdout
+    refused = piped("", environment, "-m", "claude", "--default", "nobody")
+    assert (refused.returncode, "--default names a model of this chat" in refused.stderr) == (2, True)
+
+
 MISTAKES = {
+    "@clade hello": "there is no @clade here",
+    "/model default nobody": "no model called nobody",
+    "/share maybe": "on or off?",
+    "/history rename x": "is not saved",
+    "/history load": "which one?",
     "/nonsense": "no command",
     "/history load nothing": "no conversation called",
     "/history nonsense": "one of list",

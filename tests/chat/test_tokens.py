@@ -140,6 +140,8 @@ def test_the_window_comes_from_the_environment_then_from_the_table() -> None:
     assert window_of("my-model", "x/y", {"CHAT_CONTEXT_MY_MODEL": "1000", "CHAT_CONTEXT": "5"}) == 1000
     assert window_of("my-model", "x/y", {"CHAT_CONTEXT": "5000"}) == 5000
     assert window_of("my-model", "x/y", {"CHAT_CONTEXT": "nonsense"}) == 32_768
+    assert window_of("local", "local/smollm2", {}) == 8_192
+    assert window_of("local", "local/smollm2", {"DRAGOMAN_LOCAL_CONTEXT": "2048"}) == 2_048
 
 
 def history(turns: int) -> tuple[Entry, ...]:

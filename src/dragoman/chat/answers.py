@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Protocol, Unpack
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import structs
@@ -21,7 +21,7 @@ from dragoman.chat.entries import Entry, Part, Status, new_id, now, stored_entry
 from dragoman.chat.participants import Participant
 from dragoman.chat.tokens import ESTIMATED, count_entry, counter_of, estimate
 from dragoman.chat.views import content_of
-from dragoman.drivers.base import Choice, Driver, Prompt, QueryResult, Settings, StreamResult, Tool
+from dragoman.drivers.base import Driver, QueryResult, StreamResult
 from dragoman.ir import Message, Usage
 
 NO_ANSWER = "the model gave no answer"
@@ -182,29 +182,13 @@ class WatchedDriver:
     def name(self) -> str:
         return self._driver.name
 
-    async def query(
-        self,
-        prompt: Prompt = None,
-        *,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Choice = None,
-        messages: Sequence[Message] = (),
-        **settings: Unpack[Settings],
-    ) -> QueryResult:
-        return await self._driver.query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
+    # Both take what the driver itself takes.
 
-    def stream_query(
-        self,
-        prompt: Prompt = None,
-        *,
-        tools: Sequence[Tool] | None = None,
-        tool_choice: Choice = None,
-        messages: Sequence[Message] = (),
-        **settings: Unpack[Settings],
-    ) -> StreamResult:
-        self._stream = self._driver.stream_query(
-            prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings
-        )
+    async def query(self, *asked: Any, **settings: Any) -> QueryResult:
+        return await self._driver.query(*asked, **settings)
+
+    def stream_query(self, *asked: Any, **settings: Any) -> StreamResult:
+        self._stream = self._driver.stream_query(*asked, **settings)
         return self._stream
 
     async def close(self) -> None:

@@ -211,13 +211,18 @@ _WINDOWS: tuple[tuple[str, int], ...] = (
     ("*gpt-3.5*", 16_385),
     ("*/o[134]*", 200_000),
     ("ollama/*", 32_768),
+    ("local/*", 8_192),
 )
+_LOCAL = "local/"
+_LOCAL_VARIABLE = "DRAGOMAN_LOCAL_CONTEXT"
+"""What a model on this machine is started with."""
 
 
 def window_of(name: str, model: str, environment: Mapping[str, str] | None = None) -> int:
     """Tokens a model takes: by `CHAT_CONTEXT_<NAME>`, by `CHAT_CONTEXT`, by the table, or the default."""
     known = os.environ if environment is None else environment
-    for variable in (f"CHAT_CONTEXT_{re.sub(r'[^A-Z0-9]', '_', name.upper())}", "CHAT_CONTEXT"):
+    own = f"CHAT_CONTEXT_{re.sub(r'[^A-Z0-9]', '_', name.upper())}"
+    for variable in (own, "CHAT_CONTEXT", *((_LOCAL_VARIABLE,) if model.startswith(_LOCAL) else ())):
         value = known.get(variable, "")
         if value.isdecimal() and int(value) > 0:
             return int(value)
