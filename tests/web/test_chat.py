@@ -18,6 +18,7 @@ from msgspec import structs
 
 from dragoman.chat.drafts import Draft
 from dragoman.chat.entries import Conversation, read_entries
+from dragoman.chat.mentions import addressed
 from dragoman.chat.participants import Participant
 from dragoman.chat.stores import FileStore
 from dragoman.drivers import Scripted
@@ -361,3 +362,11 @@ def test_beyond_this_machine_a_password_is_needed(tmp_path: Path) -> None:
         assert (await web.ask("GET", "/_/api/chat/state"))[0] == 200
 
     with_page(work, tmp_path, model("gemini", []), password="open sesame")
+
+
+@promise("chat:mention")
+def test_the_page_and_the_server_agree_on_who_is_meant() -> None:
+    """The same table is put to the page's own reader (web/tests/chat.test.ts)."""
+    table = json.loads((Path(__file__).parents[2] / "web" / "tests" / "mentions.json").read_text(encoding="utf-8"))
+    for text, expected in table["cases"]:
+        assert list(addressed(text, table["models"]).models) == expected, text

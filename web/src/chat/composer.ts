@@ -2,7 +2,7 @@
 
 import { button, element } from "../dom.ts";
 import { Files } from "./files.ts";
-import { addressed, completions, toggled } from "./mentions.ts";
+import { addressed, completions, stranger, toggled } from "./mentions.ts";
 import type { Attachment, Gauge, State } from "./types.ts";
 
 const COUNTED_AFTER = 500; // milliseconds without a key
@@ -114,13 +114,18 @@ export class Composer {
   showTarget(): void {
     const text = this.#text.value;
     const models = addressed(text, this.#state());
-    const told = models.length ? `Goes to ${models.join(", ")}.` : "A memo: stored, sent to nobody.";
-    this.#target.textContent = text.trim() ? told : "";
+    this.#target.textContent = text.trim() ? this.#destination(text, models) : "";
     for (const chip of this.#models.querySelectorAll<HTMLElement>("button")) {
       const name = chip.dataset["name"] ?? "";
       const pressed = name === "all" ? models.length > 1 && models.length === this.#state().models.length : models.includes(name);
       chip.setAttribute("aria-pressed", String(pressed));
     }
+  }
+
+  #destination(text: string, models: readonly string[]): string {
+    if (models.length) return `Goes to ${models.join(", ")}.`;
+    const unknown = stranger(text, this.#state().models.map((one) => one.name));
+    return unknown === null ? "A memo: stored, sent to nobody." : `Nobody is called @${unknown}: a memo, sent to nobody.`;
   }
 
   /** A button for each model: it says how full its window is, and pressing it asks that model. */

@@ -18,6 +18,14 @@ export function addressed(text: string, known: Known): string[] {
   return names.filter((name) => wanted.has(name) || wanted.has(ALL));
 }
 
+/** A name at the start that nobody has: most likely a slip. */
+export function stranger(text: string, names: readonly string[]): string | null {
+  MENTION.lastIndex = 0;
+  const word = MENTION.exec(text)?.[1]?.replace(/[.-]+$/, "") ?? null;
+  const isKnown = word === null || [ALL, ...names].some((name) => name.toLowerCase() === word.toLowerCase());
+  return isKnown ? null : word;
+}
+
 function named(text: string, names: readonly string[]): { words: string[]; end: number } {
   const words: string[] = [];
   let end = 0;

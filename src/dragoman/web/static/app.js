@@ -262,6 +262,12 @@ function addressed(text, known) {
 	const wanted = chosen.size ? chosen : new Set(known.default);
 	return names.filter((name) => wanted.has(name) || wanted.has(ALL));
 }
+/** A name at the start that nobody has: most likely a slip. */
+function stranger(text, names) {
+	MENTION.lastIndex = 0;
+	const word = MENTION.exec(text)?.[1]?.replace(/[.-]+$/, "") ?? null;
+	return word === null || [ALL, ...names].some((name) => name.toLowerCase() === word.toLowerCase()) ? null : word;
+}
 function named(text, names) {
 	const words = [];
 	let end = 0;
@@ -401,13 +407,17 @@ var Composer = class {
 	showTarget() {
 		const text = this.#text.value;
 		const models = addressed(text, this.#state());
-		const told = models.length ? `Goes to ${models.join(", ")}.` : "A memo: stored, sent to nobody.";
-		this.#target.textContent = text.trim() ? told : "";
+		this.#target.textContent = text.trim() ? this.#destination(text, models) : "";
 		for (const chip of this.#models.querySelectorAll("button")) {
 			const name = chip.dataset["name"] ?? "";
 			const pressed = name === "all" ? models.length > 1 && models.length === this.#state().models.length : models.includes(name);
 			chip.setAttribute("aria-pressed", String(pressed));
 		}
+	}
+	#destination(text, models) {
+		if (models.length) return `Goes to ${models.join(", ")}.`;
+		const unknown = stranger(text, this.#state().models.map((one) => one.name));
+		return unknown === null ? "A memo: stored, sent to nobody." : `Nobody is called @${unknown}: a memo, sent to nobody.`;
 	}
 	/** A button for each model: it says how full its window is, and pressing it asks that model. */
 	showModels(gauges = this.#gauges) {
@@ -793,8 +803,8 @@ var Sidebar = class {
 // src/markdown.ts
 var INLINE = new RegExp([
 	"(?<ticks>`+)(?<code>[^`]|[^`][\\s\\S]*?[^`])\\k<ticks>(?!`)",
-	"\\*\\*(?<bold>[^*\\n]+(?:\\*[^*\\n]+)*)\\*\\*",
-	"(?<![\\w*])[*_](?<italic>[^*_\\n]+)[*_](?![\\w*])",
+	"\\*\\*(?<bold>[^*\\n]+(?:\\*[^*\\n]+\\*?)*)\\*\\*(?!\\*)",
+	"(?<![\\w*])[*_](?<italic>[^*_\\s](?:[^*_\\n]*[^*_\\s])?)[*_](?![\\w*])",
 	"~~(?<struck>[^~\\n]+)~~",
 	"\\[(?<label>[^\\]\\n]+)\\]\\((?<address>[^()\\s]+)\\)",
 	"(?<bare>https?:\\/\\/[^\\s<>()]+[^\\s<>().,;:!?'\"])"

@@ -1,0 +1,60 @@
+import "./document.ts";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { markdown } from "../src/markdown.ts";
+
+const html = (text: string): string => markdown(text).map((one) => one.outerHTML).join("");
+
+test("inline marks become elements", () => {
+  assert.equal(html("a **b *c*** `d*e*` ~~f~~"), "<p>a <strong>b <em>c</em></strong> <code>d*e*</code> <del>f</del></p>");
+  assert.equal(html("2 * 3 * 4 and snake_case_name"), "<p>2 * 3 * 4 and snake_case_name</p>");
+  assert.equal(html("one\ntwo"), "<p>one<br>two</p>");
+});
+
+test("headings begin below those of the page", () => {
+  assert.equal(html("# a\n###### b"), "<h3>a</h3><h6>b</h6>");
+});
+
+test("code stays as it is, also where the stream has not closed it yet", () => {
+  const [block] = markdown("```py\nx = '<b>'\n");
+  assert.equal(block?.querySelector("code")?.textContent, "x = '<b>'\n");
+  assert.equal(block?.querySelector("code")?.getAttribute("data-language"), "py");
+  const [longer] = markdown("````\n```\n````");
+  assert.equal(longer?.querySelector("code")?.textContent, "```");
+});
+
+test("lists nest, and are numbered where they are", () => {
+  assert.equal(html("- a\n  - b\n- c"), "<ul><li><p>a</p><ul><li>b</li></ul></li><li>c</li></ul>");
+  assert.equal(html("1. a\n2. b"), "<ol><li>a</li><li>b</li></ol>");
+});
+
+test("tables, quotes and rules", () => {
+  const [table] = markdown("| a | b |\n|---|---|\n| 1 | **2** |");
+  assert.equal(table?.querySelectorAll("td strong").length, 1);
+  assert.equal(html("> a\n> b"), "<blockquote><p>a<br>b</p></blockquote>");
+  assert.equal(html("a\n\n---\n\nb"), "<p>a</p><hr><p>b</p>");
+});
+
+test("only addresses of the web are links", () => {
+  assert.equal(html("[x](javascript:alert(1))").includes("<a"), false);
+  assert.equal(html("[x](data:text/html,y)"), "<p>x</p>");
+  const [made] = markdown("see https://a.example/b.");
+  const link = made?.querySelector("a");
+  assert.equal(link?.getAttribute("href"), "https://a.example/b");
+  assert.equal(link?.getAttribute("rel"), "noopener noreferrer nofollow");
+});
+
+test("nothing that is said becomes markup", () => {
+  const text = "<script>x</script> <img src=x onerror=y> **<b onclick=z>**\n\n| <i> |\n|---|\n| <iframe> |\n\n- <svg>";
+  const tags = markdown(text).flatMap((one) => [one, ...one.querySelectorAll("*")]).map((one) => one.localName);
+  const ours = new Set(["p", "strong", "div", "table", "thead", "tbody", "tr", "th", "td", "ul", "li"]);
+  assert.deepEqual(tags.filter((tag) => !ours.has(tag)), []);
+});
+
+test("odd input ends", () => {
+  const begun = performance.now();
+  for (const text of ["*".repeat(5000), "[".repeat(5000), "`".repeat(4999), "> ".repeat(500), "- ".repeat(1000), "|".repeat(3000), "**a*".repeat(800), "*a".repeat(2000)]) {
+    markdown(text);
+  }
+  assert.ok(performance.now() - begun < 3000);
+});
