@@ -4,12 +4,15 @@ import json
 import os
 import re
 import signal
+import socket
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -45,8 +48,8 @@ def two(dragoman_simulator: Simulator) -> Iterator[list[RunningGateway]]:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         workers = []
         for place in range(2):
-            front, among = page_before if place == 0 else None, Siblings(Path(folder), place, 2).among
-            worker = RunningGateway(simulated(dragoman_simulator.url), front=front, among=among)
+            among = Siblings(Path(folder), place, 2).among
+            worker = RunningGateway(simulated(dragoman_simulator.url), front=page_before, among=among)
             workers.append(stack.enter_context(worker))
         yield workers
 
@@ -86,20 +89,46 @@ def test_the_page_is_the_first_ones(two: list[RunningGateway]) -> None:
         assert (ours.status == 403) == (status == 403)
 
 
+def events(sock: socket.socket, url: str) -> Iterator[list[dict[str, Any]]]:
+    """What the live page hears, through whichever worker."""
+    sock.sendall(f"GET /_/api/live/feed HTTP/1.1\r\nhost: {urlsplit(url).netloc}\r\n\r\n".encode())
+    received = b""
+    while data := sock.recv(65536):
+        received += data
+        while (found := re.search(rb"data: (.*)\n\n", received)) is not None:
+            received = received[found.end() :]
+            yield json.loads(found[1])
+
+
 @promise("gateway:workers")
-def test_what_the_first_streams_passes_as_it_comes(two: list[RunningGateway]) -> None:
-    with connected(two[1].url) as sock:
-        sock.sendall(b"GET /_/api/live/feed HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-        received = b""
-        while b"event: snapshot" not in received:
-            received += sock.recv(65536)
-        assert b" 200 OK" in received
-        send(two[0].url, "/v1/chat/completions", chat(MODEL))
-        while b"event: changes" not in received:
-            received += sock.recv(65536)
-    running = two[0].running
-    assert running is not None
-    until(lambda: not running.gateway.capture or not running.gateway.capture.feeds, "nobody noticed who left")
+@pytest.mark.parametrize("looking", [0, 1])
+def test_the_page_shows_requests_of_all(two: list[RunningGateway], looking: int) -> None:
+    asked = [send(worker.url, "/v1/chat/completions", chat(MODEL)).headers["x-request-id"] for worker in two]
+    with connected(two[looking].url) as sock:
+        told = events(sock, two[looking].url)
+        assert [one["id"] for one in next(told)] == asked[::-1], "the newest first, whoever served it"
+        for worker in two:
+            new = send(worker.url, "/v1/chat/completions", chat(MODEL)).headers["x-request-id"]
+            while not any(one["id"] == new and one["phase"] == "ended" for one in next(told)):
+                pass
+            asked.append(new)
+    for id in asked:
+        got = send(two[looking].url, f"/_/api/live/requests/{id}", method="GET")
+        assert (got.status, got.json["summary"]["id"]) == (200, id)
+    assert send(two[looking].url, "/_/api/live/requests/none", method="GET").status == 404
+    for worker in two:
+        running = worker.running
+        assert running is not None
+        capture = running.gateway.capture
+        assert capture is not None
+        until(lambda feeds=capture.feeds: not feeds, "nobody noticed who left")  # type: ignore[misc]
+
+
+@promise("gateway:workers", "gateway:no-secrets")
+def test_what_workers_tell_each_other_nobody_else_hears(two: list[RunningGateway]) -> None:
+    for worker in two:
+        for path in ("/_/own/feed", "/_/own/snapshot", "/_/own/request"):
+            assert send(worker.url, f"{path}?key=&all=1&id=x", headers=BROWSER, method="GET").status == 404
 
 
 @promise("gateway:workers")

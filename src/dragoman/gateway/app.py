@@ -21,13 +21,13 @@ from dragoman.gateway.catalogue import ONE, SHAPES, Catalogue, Listed
 from dragoman.gateway.config import Config
 from dragoman.gateway.counting import COUNTERS, estimate
 from dragoman.gateway.doors import Door, Operation, find_door
-from dragoman.gateway.gathering import health_of_all, metrics_of_all
+from dragoman.gateway.gathering import Others, health_of_all, metrics_of_all
 from dragoman.gateway.questions import Question, count_call, peek, with_model_inside
 from dragoman.gateway.records import Log, Metrics, Record, cost_of
 from dragoman.gateway.relay import Failed, Flowing, Relay, Whole, loss_headers, refuse
 from dragoman.gateway.responses import Background, Keeping, Noted, Responses, UnknownResponse, input_items, not_found
 from dragoman.gateway.routing import NoSuchModel, Plan, Router
-from dragoman.gateway.server import Exchange, Gone
+from dragoman.gateway.server import Application, Exchange, Gone
 from dragoman.gateway.state.base import Kept, Unavailable
 from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.wires import WIRES
@@ -61,8 +61,10 @@ class Gateway:
         self.catalogue = Catalogue(router)
         self.metrics = Metrics()
         self.relay = Relay()
-        self.siblings: Callable[[str], Awaitable[list[bytes]]] | None = None
-        """Asks the other workers, where there are any."""
+        self.siblings: Others | None = None
+        """The other workers, where there are any."""
+        self.private: dict[str, Application] = {"/health": self._own_health, "/metrics": self._own_metrics}
+        """What workers tell each other about themselves alone, by path; nobody else can ask."""
         self._retiring: set[asyncio.Future[None]] = set()
 
     @property
@@ -396,21 +398,22 @@ class Gateway:
 
     async def health(self, door: Door, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
         own = self._health(asking=1)
-        others = [] if self.siblings is None else await self.siblings("/health")
+        others = [] if self.siblings is None else await self.siblings.ask("/health")
         self._put(exchange, record, health_of_all([own, *others]) if others else Raw(own))
 
     async def tell_metrics(self, door: Door, exchange: Exchange, record: Record) -> None:
         await self.admitted(door, exchange, record)
         text = self._metrics().decode()
-        others = [] if self.siblings is None else await self.siblings("/metrics")
+        others = [] if self.siblings is None else await self.siblings.ask("/metrics")
         record.status = 200
         whole = metrics_of_all([text, *(other.decode() for other in others)]) if others else text
         exchange.send(200, _TEXT, whole.encode())
 
-    @property
-    def told_here(self) -> Mapping[str, Callable[[], bytes]]:
-        """What workers tell each other about themselves alone."""
-        return {"/health": self._health, "/metrics": self._metrics}
+    async def _own_health(self, exchange: Exchange) -> None:
+        exchange.send(200, _JSON, self._health())
+
+    async def _own_metrics(self, exchange: Exchange) -> None:
+        exchange.send(200, _TEXT, self._metrics())
 
     def _health(self, asking: int = 0) -> bytes:
         working = self.metrics.in_flight - asking

@@ -43,7 +43,7 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
     simulate: bool = False
     quiet: bool = False
     front: Front | None = None
-    """Stands before the first worker alone: what it shows is kept in one process."""
+    """Stands before the first worker; the others show it what they have to show."""
     page_key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
 
     def config(self) -> Config:
@@ -127,9 +127,8 @@ async def _work(
                 sys.stderr.write("".join(f"{line}\n" for line in _greeting(running, setting, offline=offline)))
                 sys.stderr.flush()
 
-        front = options.front if siblings is None or siblings.is_first else None
         among = None if siblings is None else siblings.among
-        await run(setting, file=options.file, listening=listening, ready=ready, front=front, among=among)
+        await run(setting, file=options.file, listening=listening, ready=ready, front=options.front, among=among)
 
 
 def _greeting(running: Running, setting: Setting, *, offline: bool) -> Iterable[str]:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
 _NOT_ADDED = frozenset({"dragoman_breaker_open"})
 """One worker that has seen an upstream fail is enough, and two are no more."""
 _WORSE = ("closed", "half-open", "open")
+
+
+class Others(Protocol):
+    """The other workers of a gateway, as one of them sees them."""
+
+    async def ask(self, target: str) -> list[bytes]:
+        """What each answers; who does not answer is left out."""
+        ...
+
+    def follow(self, target: str) -> AsyncGenerator[bytes, None]:
+        """Data of the events that they stream, as they come, for ever."""
+        ...
 
 
 def metrics_of_all(texts: Sequence[str]) -> str:

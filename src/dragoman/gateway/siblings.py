@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from dragoman.gateway.app import Gateway
@@ -18,7 +18,11 @@ from dragoman.gateway.server import Application, Exchange, Server, ServerLimits
 _FIRST = 0
 _PATIENCE = 2.0
 """Seconds for a sibling to tell its counts; one that is just starting anew has none."""
+_AGAIN = 1.0
 _PIECE = 1 << 16
+_LONGEST_LINE = 64 << 20
+_BEHIND = 1_000
+_DATA = b"data: "
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 # Of a request that is handed over: its body was read, and its connection is another.
 _NOT_HANDED_OVER = frozenset({"connection", "content-length", "transfer-encoding", "expect", "keep-alive"})
@@ -44,25 +48,21 @@ class Siblings:
     def _socket(self, place: int) -> str:
         return str(self._folder / f"worker-{place}.sock")
 
-    def listening(self) -> socket.socket:
-        own = self._socket(self._place)
-        Path(own).unlink(missing_ok=True)  # of the one whose place this was
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listening.bind(own)
-        return listening
+    @property
+    def _page(self) -> str:
+        """Apart: what clients ask for must never be taken for what a sibling asks."""
+        return str(self._folder / "page.sock")
 
-    async def ask(self, path: str) -> list[bytes]:
-        """What each of the others answers; who does not answer is left out."""
-        found = await asyncio.gather(*(self._ask(place, path) for place in self._others))
+    async def ask(self, target: str) -> list[bytes]:
+        found = await asyncio.gather(*(self._ask(place, target) for place in self._others))
         return [body for body in found if body is not None]
 
-    async def _ask(self, place: int, path: str) -> bytes | None:
-        request = f"GET {path} HTTP/1.1\r\nhost: sibling\r\nconnection: close\r\n\r\n".encode()
+    async def _ask(self, place: int, target: str) -> bytes | None:
         try:
             async with asyncio.timeout(_PATIENCE):
                 reader, writer = await asyncio.open_unix_connection(self._socket(place))
                 try:
-                    writer.write(request)
+                    writer.write(_question(target))
                     head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
                 finally:
                     writer.close()
@@ -70,10 +70,34 @@ class Siblings:
             return None
         return body if head.startswith(b"HTTP/1.1 200 ") else None
 
+    async def follow(self, target: str) -> AsyncGenerator[bytes, None]:
+        heard: asyncio.Queue[bytes] = asyncio.Queue(_BEHIND)
+        following = [asyncio.ensure_future(self._follow(place, target, heard)) for place in self._others]
+        try:
+            while True:
+                yield await heard.get()
+        finally:
+            for task in following:
+                task.cancel()
+
+    async def _follow(self, place: int, target: str, heard: asyncio.Queue[bytes]) -> None:
+        """One that starts anew is followed anew."""
+        while True:
+            with suppress(OSError, ValueError):  # nobody is there, or says more in a line than anybody should
+                reader, writer = await asyncio.open_unix_connection(self._socket(place), limit=_LONGEST_LINE)
+                try:
+                    writer.write(_question(target))
+                    while line := await reader.readline():
+                        if line.startswith(_DATA):
+                            await heard.put(line[len(_DATA) :].rstrip())
+                finally:
+                    writer.close()
+            await asyncio.sleep(_AGAIN)
+
     async def hand_over(self, exchange: Exchange) -> None:
         """The first worker answers; its bytes pass as they come, and whoever leaves ends it for both."""
         try:
-            reader, writer = await asyncio.open_unix_connection(self._socket(_FIRST))
+            reader, writer = await asyncio.open_unix_connection(self._page)
         except OSError:
             exchange.send(503, {**_TEXT, "retry-after": "1"}, b"The page is just starting anew; try again.\n")
             return
@@ -93,25 +117,41 @@ class Siblings:
         """Reachable for the others, who are reachable for us."""
 
         async def for_siblings(exchange: Exchange) -> None:
-            own = gateway.told_here.get(exchange.head.path)
-            if own is not None:
-                exchange.send(200, _TEXT, own())
-            else:
-                await application(exchange)
+            await gateway.private.get(exchange.head.path, _nothing)(exchange)
 
         def for_clients(exchange: Exchange) -> Awaitable[None]:
             handed = is_for_the_page(exchange.head) and exchange.problem is None
             return self.hand_over(exchange) if handed else application(exchange)
 
-        server = Server(for_siblings, limits)
-        await server.listen(self.listening())
-        gateway.siblings = self.ask
+        servers = [await _listening(self._socket(self._place), for_siblings, limits)]
+        if self.is_first:
+            servers.append(await _listening(self._page, application, limits))
+        gateway.siblings = self
         shows_the_page = self.is_first or not gateway.config.server.page
         try:
             yield application if shows_the_page else for_clients
         finally:
             gateway.siblings = None
-            await server.close(0.0)
+            for server in servers:
+                await server.close(0.0)
+
+
+async def _listening(path: str, application: Application, limits: ServerLimits) -> Server:
+    Path(path).unlink(missing_ok=True)  # noqa: ASYNC240 - of the one whose place this was
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path)
+    server = Server(application, limits)
+    await server.listen(listening)
+    return server
+
+
+async def _nothing(exchange: Exchange) -> None:
+    exchange.send(404, _TEXT)
+
+
+def _question(target: str) -> bytes:
+    """In the older HTTP, whose answers need no unpacking: they end with their connection."""
+    return f"GET {target} HTTP/1.0\r\nhost: sibling\r\n\r\n".encode()
 
 
 def _request(exchange: Exchange) -> bytes:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+from urllib.parse import urlencode
+
+from msgspec import Raw
+from msgspec.json import decode, encode
 
 from dragoman.drivers.connecting import Environment
 from dragoman.gateway.app import Gateway
@@ -11,16 +16,22 @@ from dragoman.gateway.capture import Capture, Feed, Held
 from dragoman.gateway.server import Exchange
 from dragoman.web.connected import connected
 from dragoman.web.guard import Guard, Person
-from dragoman.web.opened import opened, summary
+from dragoman.web.opened import Summary, opened, summary
 from dragoman.web.site import API, Place, Route, send_json
 from dragoman.web.streams import Stream, Streams
 
 _TOGETHER = 0.1
 """Seconds for which changes are gathered: people see no difference, and a busy gateway has less to tell."""
+# What one worker shows to another, for whoever is named in the query.
+_SNAPSHOT, _FEED, _REQUEST = "/_/own/snapshot", "/_/own/feed", "/_/own/request"
+
+Allowed: TypeAlias = Callable[[], Awaitable[bool]]
+"""Whether whoever looks may still see it."""
 
 
 def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environment) -> Place:
     shown = _Live(gateway, guard, streams, environment)
+    gateway.private |= {_SNAPSHOT: shown.own_snapshot, _FEED: shown.own_feed, _REQUEST: shown.own_request}
     routes = (
         Route("GET", f"{API}/live/connected", shown.connected),
         Route("GET", f"{API}/live/feed", shown.feed),
@@ -56,29 +67,98 @@ class _Live:
         send_json(exchange, connected(self._gateway, self._environment, await self._person(exchange)))
 
     async def request(self, exchange: Exchange, names: Mapping[str, str]) -> None:
-        held = self._capture.find(names["id"])
-        if held is None or not _may_see(await self._person(exchange), held):
+        person = await self._person(exchange)
+        if await self._show(exchange, names["id"], person):
+            return
+        others = await self._ask(_REQUEST, person, id=names["id"])
+        if not others:
             raise LookupError("this request is no longer held: only the last ones are")
+        send_json(exchange, Raw(others[0]))
+
+    async def _show(self, exchange: Exchange, id: str, person: Person) -> bool:
+        held = self._capture.find(id)
+        if held is None or not _may_see(person, held):
+            return False
         # Decoding what may be megabytes is no reason for others to wait.
         send_json(exchange, await asyncio.to_thread(opened, held))
+        return True
 
     async def feed(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         person = await self._person(exchange)
-        feed = Feed(lambda held: _may_see(person, held))
+        snapshots = [encode(self._snapshot(person)), *await self._ask(_SNAPSHOT, person)]
+        told = [one for snapshot in snapshots for one in decode(snapshot, type=list[Summary])]
+        told.sort(key=lambda one: one.at, reverse=True)
+
+        async def allowed() -> bool:  # a key may have been revoked since
+            return await self._guard.person(exchange.head) is not None
+
         stream = self._streams.stream()
-        stream.put("snapshot", [summary(held) for held in self._capture if _may_see(person, held)])
+        following = asyncio.ensure_future(self._follow(person, stream, allowed))
+        try:
+            await self._feed(exchange, person, stream, told, allowed)
+        finally:
+            following.cancel()
+
+    def _snapshot(self, person: Person) -> list[Summary]:
+        return [summary(held) for held in self._capture if _may_see(person, held)]
+
+    async def _feed(
+        self, exchange: Exchange, person: Person, stream: Stream, told: list[Summary], allowed: Allowed
+    ) -> None:
+        feed = Feed(lambda held: _may_see(person, held))
+        stream.put("snapshot", told)
         self._capture.feeds.add(feed)
-        telling = asyncio.ensure_future(self._tell(feed, stream, exchange))
+        telling = asyncio.ensure_future(self._tell(feed, stream, allowed))
         try:
             await stream.run(exchange)
         finally:
             telling.cancel()
             self._capture.feeds.discard(feed)
 
-    async def _tell(self, feed: Feed, stream: Stream, exchange: Exchange) -> None:
+    async def _tell(self, feed: Feed, stream: Stream, allowed: Allowed) -> None:
         while changed := await feed.changes():
-            if await self._guard.person(exchange.head) is None:  # the key has been revoked since
+            if not await allowed():
                 break
             stream.put("changes", [summary(held) for held in changed])
             await asyncio.sleep(_TOGETHER)
         stream.end()
+
+    # ── several workers ──
+
+    async def _ask(self, path: str, person: Person, **more: str) -> list[bytes]:
+        siblings = self._gateway.siblings
+        return [] if siblings is None else await siblings.ask(_for(path, person, **more))
+
+    async def _follow(self, person: Person, stream: Stream, allowed: Allowed) -> None:
+        """What others hold was in the snapshot already, or is new: either way it is a change."""
+        if self._gateway.siblings is None:
+            return
+        async for told in self._gateway.siblings.follow(_for(_FEED, person)):
+            if not await allowed():
+                break
+            stream.put("changes", Raw(told))
+        stream.end()
+
+    async def own_snapshot(self, exchange: Exchange) -> None:
+        send_json(exchange, self._snapshot(_named(exchange)))
+
+    async def own_request(self, exchange: Exchange) -> None:
+        if not await self._show(exchange, exchange.head.parameters["id"], _named(exchange)):
+            send_json(exchange, {}, 404)
+
+    async def own_feed(self, exchange: Exchange) -> None:
+        person = _named(exchange)
+        await self._feed(exchange, person, self._streams.stream(), self._snapshot(person), _always)
+
+
+async def _always() -> bool:
+    return True
+
+
+def _for(path: str, person: Person, **more: str) -> str:
+    return f"{path}?{urlencode({'key': person.name, 'all': '1' if person.sees_all else '', **more})}"
+
+
+def _named(exchange: Exchange) -> Person:
+    asked = exchange.head.parameters
+    return Person(asked["key"], sees_all=bool(asked["all"]))
