@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from wcwidth import wcswidth
 
+from dragoman.chat.stores import FileStore
+from dragoman.chat.terminal.panels import recent
 from dragoman.sim.server import Simulator
 from tests.support.promises import promise
 from tests.support.terminals import ROOT, Program, terminal
@@ -310,6 +313,67 @@ def test_killed_in_mid_answer_everything_that_was_shown_is_offered_again(
     with terminal(TWO, environment) as program:
         ready(program)
         assert "left unsaved" not in program.screen
+
+
+@promise("chat:two-writers", "chat:terminal-commands")
+def test_what_was_saved_elsewhere_is_not_overwritten_unasked(environment: dict[str, str], simulator: Simulator) -> None:
+    simulator.play({"text": "Yes.", "times": 0})
+    store = FileStore(environment["CHAT_HISTORY_DIR"], "me")
+    with terminal(ONE, environment) as program:
+        ready(program)
+        program.type("@ann one\n")
+        program.see("Yes.")
+        program.type("/history save shared\n")
+        program.see("saved as 'shared'")
+        store.save(structs.replace(store.load("shared"), system_prompt="theirs"))
+        program.type("@ann two\n")
+        program.wait("tokens ─╯")
+        program.type("/history save\n")
+        program.see("changed elsewhere", "save a [c]opy")
+        program.type("c\n")
+        program.see("saved as 'shared (2)'")
+        program.type("/exit\n")
+        assert program.ended() == 0
+    assert (store.load("shared").system_prompt, len(store.load("shared").entries)) == ("theirs", 2)
+    assert len(store.load("shared (2)").entries) == 4
+
+
+@promise("chat:legacy", "chat:terminal-tools")
+def test_an_old_history_is_shown_with_its_tools_in_panels_in_their_place(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    call = {"type": "tool_call", "name": "weather", "arguments": {"city": "東京"}}
+    result = {"type": "tool_result", "name": "weather", "content": "晴れ"}
+    turns = [
+        {"role": "user", "content": "@gemini 天気は"},
+        {"role": "gemini", "content": [{"type": "text", "content": "Before."}, call, "After."]},
+        {
+            "role": "tool",
+            "content": [{"type": "tool_result", "name": "weather", "content": "晴れ", "tool_call_id": "weather"}],
+        },
+        {"role": "gemini", "content": "It is **sunny**."},
+    ]
+    (tmp_path / "old.json").write_text(json.dumps({"display_name": "Old", "turns": turns}))
+    with terminal([*ONE, "--load", str(tmp_path / "old.json")], environment) as program:
+        lines = program.see(
+            "天気は", "Before.", "─ -> weather", "東京", "After.", "─ <- weather", "晴れ", "It is sunny."
+        )
+        words = ("天気は", "Before.", "-> weather", '{"city":"東京"}', "After.", "<- weather", "│ 晴れ", "It is sunny.")
+        places = [next(number for number, line in enumerate(lines) if word in line) for word in words]
+        assert places == sorted(places)
+
+
+@promise("chat:terminal-markdown")
+def test_a_long_answer_is_drawn_from_a_paragraph_on_and_code_stays_code() -> None:
+    assert recent("short") == "short"
+    paragraphs = "\n\n".join(f"Paragraph {number} of many." for number in range(1000))
+    kept = recent(paragraphs)
+    assert len(kept) < 7_000
+    assert kept.startswith("Paragraph ")
+    assert kept.endswith("Paragraph 999 of many.")
+    code = "```python\n" + "\n".join(f"x = {number}" for number in range(2000))
+    assert recent(code).startswith("```\n")
+    assert not recent(f"{code}\n```\n\n{paragraphs}").startswith("```")
 
 
 @promise("chat:terminal-commands")

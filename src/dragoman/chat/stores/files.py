@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from dragoman.chat.entries import Conversation, read_conversation, stored
@@ -154,7 +155,7 @@ def _newest_first(rows: Iterable[StoredInfo]) -> list[StoredInfo]:
 
 def write_json(path: Path, document: Any) -> None:
     """All or nothing: written beside, forced to disk, and put in place."""
-    body = json.dumps(document, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")
+    body = _json(document)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:40]}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -166,3 +167,11 @@ def write_json(path: Path, document: Any) -> None:
         with suppress(OSError):
             Path(temporary).unlink()
         raise
+
+
+def _json(document: Any) -> bytes:
+    """For people to read. Half a surrogate, which models sometimes send, is kept as it is."""
+    try:
+        return msgspec.json.format(msgspec.json.encode(document), indent=1)
+    except UnicodeEncodeError:
+        return json.dumps(document, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass")

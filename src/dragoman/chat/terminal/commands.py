@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -162,14 +163,31 @@ def _save(desk: Desk, name: str) -> None:
         raise ValueError("under which name?")
     if named.name != here.name and here.name:  # another name: another conversation
         named = structs.replace(named, id=Conversation().id, revision=0)
+    saved = _saved(desk, named)
+    if saved is not None:
+        desk.open(saved)
+        desk.screen.line(f"saved as {saved.name!r}", "dim")
+
+
+def _saved(desk: Desk, named: Conversation) -> Conversation | None:
+    """None: it was thought better of. What somebody else saved meanwhile is never overwritten unasked."""
     try:
-        saved = desk.store.save(named)
-    except (AlreadyThere, Changed) as error:
-        if not desk.confirm(f"{error}. Overwrite it?"):
-            return
-        saved = desk.store.save(named, replace=True)
-    desk.open(saved)
-    desk.screen.line(f"saved as {saved.name!r}", "dim")
+        return desk.store.save(named)
+    except AlreadyThere as error:
+        return desk.store.save(named, replace=True) if desk.confirm(f"{error}. Overwrite it?") else None
+    except Changed as error:
+        question = f"{error}. [o]verwrite it, save a [c]opy, or [n]either? "
+        word = desk.choose(question, frozenset({"o", "c", "n"}), unasked="c")
+        if word == "o":
+            return desk.store.save(named, replace=True)
+        return desk.store.save(_copy_of(desk, named)) if word == "c" else None
+
+
+def _copy_of(desk: Desk, conversation: Conversation) -> Conversation:
+    taken = {row.name for row in desk.store.list()}
+    names = (f"{conversation.name} ({number})" for number in count(2))
+    name = next(name for name in names if name not in taken)
+    return structs.replace(conversation, name=name, id=Conversation().id, revision=0)
 
 
 def _load(desk: Desk, name: str) -> None:

@@ -48,10 +48,12 @@ class Desk:
 
     def confirm(self, question: str) -> bool:
         """Nobody is asked who is not there: piped input says what it means."""
-        return not is_typed() or self._choice(f"{question} [y/N] ", _YES | _NO) in _YES
+        return self.choose(f"{question} [y/N] ", _YES | _NO, unasked="y") in _YES
 
-    def _choice(self, question: str, words: frozenset[str]) -> str:
+    def choose(self, question: str, words: frozenset[str], *, unasked: str) -> str:
         """One of the words; whatever else is typed, perhaps ahead of the question, decides nothing."""
+        if not is_typed():
+            return unasked
         while True:
             try:
                 word = input(question).strip().lower()
@@ -89,7 +91,7 @@ class Desk:
     def _offer(self, left: LeftDraft) -> bool:
         found = left.conversation
         self.screen.line(f"A conversation was left unsaved: {found.title!r}, {len(found.entries)} entries.", "yellow")
-        word = self._choice("Go on with it? [y]es, [n]ot now, [t]hrow away: ", _YES | _NO | _THROW)
+        word = self.choose("Go on with it? [y]es, [n]ot now, [t]hrow away: ", _YES | _NO | _THROW, unasked="")
         if word in _YES:
             self.service.replace(found)
             self.service.change()
