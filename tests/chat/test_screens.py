@@ -347,10 +347,7 @@ def test_an_old_history_is_shown_with_its_tools_in_panels_in_their_place(
     turns = [
         {"role": "user", "content": "@gemini 天気は"},
         {"role": "gemini", "content": [{"type": "text", "content": "Before."}, call, "After."]},
-        {
-            "role": "tool",
-            "content": [{"type": "tool_result", "name": "weather", "content": "晴れ", "tool_call_id": "weather"}],
-        },
+        {"role": "tool", "content": [{**result, "tool_call_id": "weather"}]},
         {"role": "gemini", "content": "It is **sunny**."},
     ]
     (tmp_path / "old.json").write_text(json.dumps({"display_name": "Old", "turns": turns}))
