@@ -108,6 +108,19 @@ def test_nobody_is_asked_who_is_not_there(environment: dict[str, str]) -> None:
     assert "!! save_note" in done.stdout
 
 
+@promise("chat:prune", "chat:does-not-fit", "chat:terminal-errors")
+def test_what_does_not_fit_is_told(environment: dict[str, str]) -> None:
+    small = {**environment, "CHAT_CONTEXT": "400"}
+    talk = "".join(f"@claude {'word ' * 60}{number}\n" for number in range(4))
+    done = piped(talk, small, "--demo")
+    assert "claude: no room for the oldest turn, left out" in done.stdout
+    assert done.returncode == 0
+    done = piped(f"@claude {'word ' * 600}\n@all {'word ' * 600}\n", small, "--demo")
+    assert done.returncode == 4
+    assert done.stdout.count("claude takes 400 tokens, 360 of them for what is sent; this message needs") == 2
+    assert done.stdout.count("[ollama: error] ollama takes 400 tokens") == 1
+
+
 @promise("chat:terminal-commands")
 def test_a_file_that_was_exported_is_loaded_and_options_are_held_to_what_there_is(
     environment: dict[str, str], tmp_path: Path

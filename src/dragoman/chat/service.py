@@ -40,6 +40,7 @@ from dragoman.chat.tokens import (
     calibrated,
     counter_of,
     estimate,
+    oldest,
 )
 from dragoman.chat.views import messages_of, visible
 from dragoman.drivers.base import Driver, Settings
@@ -260,9 +261,7 @@ class ChatService:
     async def _run(self, live: LiveAnswer, snapshot: tuple[Entry, ...]) -> tuple[Status, str]:
         told = self.fit(live.participant, snapshot)
         if told.dropped_turns:
-            self.notice(
-                f"{live.name}: the {told.dropped_turns} oldest turns did not fit and were left out", model=live.name
-            )
+            self.notice(f"{live.name}: no room for {oldest(told.dropped_turns)}, left out", model=live.name)
         live.counted = told.counted
         driver = WatchedDriver(self._driver(live.participant))
         live.messages = messages_of(told.entries)

@@ -261,6 +261,10 @@ class Fitted(Struct, frozen=True):
     """Tokens before they were scaled."""
 
 
+def oldest(turns: int) -> str:
+    return "the oldest turn" if turns == 1 else f"the {turns} oldest turns"
+
+
 def room_in(window: int) -> int:
     return window - min(round(window * SHARE_FOR_ANSWER), MOST_FOR_ANSWER)
 

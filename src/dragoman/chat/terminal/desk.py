@@ -10,7 +10,7 @@ from dragoman.chat.service import ChatService
 from dragoman.chat.stores import ConversationStore
 from dragoman.chat.terminal.inputs import is_typed
 from dragoman.chat.terminal.screens import Screen
-from dragoman.chat.tokens import Gauge
+from dragoman.chat.tokens import Gauge, oldest
 
 _YES = frozenset({"y", "yes", "はい"})
 _NO = frozenset({"", "n", "no", "いいえ"})
@@ -110,5 +110,5 @@ class Desk:
 
 def gauge_words(gauge: Gauge) -> str:
     """Such as `~1,204 of 200,000 tokens`; without the sign it was counted by the model's own tokenizer."""
-    dropped = f", {gauge.dropped_turns} oldest turns left out" if gauge.dropped_turns else ""
+    dropped = f", without {oldest(gauge.dropped_turns)}" if gauge.dropped_turns else ""
     return f"{'' if gauge.exact else '~'}{gauge.used:,} of {gauge.window:,} tokens{dropped}"
