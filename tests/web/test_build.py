@@ -1,7 +1,14 @@
 """The built page belongs to its sources."""
 
 import hashlib
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 from tests.support.promises import promise
 
@@ -28,3 +35,19 @@ def test_the_page_that_ships_was_built_from_the_sources_here() -> None:
 def test_the_lock_names_no_registry() -> None:
     text = (ROOT / "web/package-lock.json").read_text(encoding="utf-8")
     assert '"resolved"' not in text
+
+
+@promise("web:built")
+@pytest.mark.skipif(find_spec("hatchling") is None, reason="hatchling is not installed: packages were not built")
+def test_the_wheel_ships_the_built_page_and_the_sources_ship_without_their_tools(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)  # noqa: S603
+    (wheel,), (source,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    shipped = set(zipfile.ZipFile(wheel).namelist())
+    static = {f"dragoman/web/static/{file.name}" for file in (ROOT / "src/dragoman/web/static").iterdir()}
+    assert static <= shipped
+    assert not any(name.startswith("web/") for name in shipped)
+    with tarfile.open(source) as archive:
+        names = archive.getnames()
+    assert any(name.endswith("/web/src/main.ts") for name in names)
+    assert not any("node_modules" in name or "/web/build/" in name for name in names)

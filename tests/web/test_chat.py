@@ -149,6 +149,11 @@ def test_options_models_and_state(tmp_path: Path) -> None:
         assert [tool["name"] for tool in told["tools"]] == ["weather", "note"]
         _, told = await web.ask("PATCH", "/_/api/chat/models/gemini", {"model": "gemini/gemini-3.8-pro"})
         assert told["models"][0]["model"] == "gemini/gemini-3.8-pro"
+        _, told = await web.ask("PATCH", "/_/api/chat/models/GEMINI", {"model": "gemini/other"})
+        assert [(one["name"], one["model"]) for one in told["models"]] == [("gemini", "gemini/other")]
+        status, told = await web.ask("PATCH", "/_/api/chat/models/all", {"model": "gemini/other"})
+        assert (status, "no name for a model" in told["error"]) == (400, True)
+        assert (await web.ask("GET", "/_/api/chat/models"))[1] == ["gemini/other"]
 
     with_page(work, tmp_path, model("gemini", []))
 
@@ -168,6 +173,11 @@ def test_an_old_file_is_imported_with_its_tool_calls(tmp_path: Path) -> None:
         assert found["entries"][1]["content"][0]["content"]["name"] == "weather"
         assert found["entries"][2]["owner"] == "gemini"
         assert (await web.ask("POST", "/_/api/chat/conversations", {"document": 3}))[0] == 422
+        body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "From an API"}]}
+        status, told = await web.ask("POST", "/_/api/chat/conversations", {"document": body, "name": "Body"})
+        assert status == 201
+        _, found = await web.ask("GET", f"/_/api/chat/conversations/{told['id']}")
+        assert found["entries"][0]["content"][0]["content"] == "From an API"
 
     with_page(work, tmp_path, model("gemini", []))
 

@@ -12,8 +12,9 @@ from msgspec import Struct, structs
 from dragoman.agent import Tool
 from dragoman.agent.permissions import Hook
 from dragoman.chat.drafts import Draft, discard, left_drafts
-from dragoman.chat.entries import Conversation, new_id, now, read_conversation, stored_entry
+from dragoman.chat.entries import Conversation, new_id, now, stored_entry
 from dragoman.chat.events import AnyChatEvent, Changed, Said, TurnEnded
+from dragoman.chat.importing import imported
 from dragoman.chat.participants import Participant, participant
 from dragoman.chat.service import Busy, ChatService, Options
 from dragoman.chat.stores import AlreadyThere, ConversationStore, UnknownConversation
@@ -169,7 +170,7 @@ class Rooms:
         return self._opened(Conversation(created=now(), system_prompt=system_prompt))
 
     def imported(self, document: Any, name: str = "") -> Room:
-        found = read_conversation(document, name=name)
+        found = imported(document, name=name)
         kept = structs.replace(found, id=new_id(), revision=0, name=free_name(self.store, found.title))
         room = self._opened(kept)
         room.save()
@@ -209,6 +210,8 @@ class Rooms:
         room.service.change(name=name)
 
     def set_model(self, name: str, model: str) -> None:
+        """Another model under a name, or one more. Case tells no names apart."""
+        name = next((one for one in self.participants if one.casefold() == name.casefold()), name)
         chosen = self._make(name, model)
         self.participants[name] = chosen
         self._everywhere(lambda service: service.set_participant(chosen))
