@@ -5,30 +5,29 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Raw
 
-from dragoman.drivers.transport import HttpRequest, read_whole
-from dragoman.errors import DecodeError, ProviderError
+from dragoman.errors import DecodeError
 from dragoman.gateway.access import Access, Denied, Visitor
+from dragoman.gateway.asides import ASIDES, JSON, Handler, told_to_siblings
 from dragoman.gateway.bodies import BadBody, plain_body
 from dragoman.gateway.bodylog import bodies_of
 from dragoman.gateway.capture import Capture
-from dragoman.gateway.catalogue import ONE, SHAPES, Catalogue, Listed
+from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.config import Config
 from dragoman.gateway.counting import COUNTERS, estimate
 from dragoman.gateway.doors import Door, Operation, find_door
-from dragoman.gateway.gathering import Others, health_of_all, metrics_of_all
+from dragoman.gateway.gathering import Others
 from dragoman.gateway.questions import Question, count_call, peek, with_model_inside
 from dragoman.gateway.records import Log, Metrics, Record, cost_of
 from dragoman.gateway.relay import Failed, Flowing, Relay, Whole, loss_headers, refuse
-from dragoman.gateway.responses import Background, Keeping, Noted, Responses, UnknownResponse, input_items, not_found
+from dragoman.gateway.responses import Background, Keeping, Responses, UnknownResponse
 from dragoman.gateway.routing import NoSuchModel, Plan, Router
 from dragoman.gateway.server import Application, Exchange, Gone
-from dragoman.gateway.state.base import Kept, Unavailable
+from dragoman.gateway.state.base import Unavailable
 from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.wires import WIRES
 from dragoman.gateway.wording import bad_request, no_model, no_path, not_read
@@ -37,10 +36,7 @@ from dragoman.ir import Failure
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Tracing
 
-_JSON = {"content-type": "application/json"}
-_TEXT = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
 _CANCELLED = 499
-_OLLAMA_VERSION = "0.12.0"
 _AWAY = Failure("overloaded", "The gateway cannot reach its database of keys and limits.", 503, retry_after=2.0)
 _encode = msgspec.json.encode
 
@@ -63,7 +59,7 @@ class Gateway:
         self.relay = Relay()
         self.siblings: Others | None = None
         """The other workers, where there are any."""
-        self.private: dict[str, Application] = {"/health": self._own_health, "/metrics": self._own_metrics}
+        self.private: dict[str, Application] = told_to_siblings(self)
         """What workers tell each other about themselves alone, by path; nobody else can ask."""
         self._retiring: set[asyncio.Future[None]] = set()
 
@@ -176,7 +172,7 @@ class Gateway:
             self.refused(exchange, record, failed.failure)
             return
         record.failure, record.error, record.status = failed.failure.kind, failed.failure.message, raw.status
-        exchange.send(raw.status, {**_JSON, **raw.headers, **_marks(record)}, raw.body)
+        exchange.send(raw.status, {**JSON, **raw.headers, **_marks(record)}, raw.body)
 
     # ── generating ──
 
@@ -273,7 +269,7 @@ class Gateway:
             await self._note(whole, whole.completion.id, record, keeping)
         if visitor.grant is not None:
             await self._settle(visitor, record)
-        exchange.send(whole.status, {**_JSON, **whole.headers, **_marks(record)}, content)
+        exchange.send(whole.status, {**JSON, **whole.headers, **_marks(record)}, content)
 
     async def _put_stream(
         self, visitor: Visitor, flowing: Flowing, exchange: Exchange, record: Record, keeping: Keeping | None
@@ -347,7 +343,7 @@ class Gateway:
         self.responses.start(background, work())
         record.operation = "response"
         record.status = 200
-        exchange.send(200, {**_JSON, **_marks(record)}, promise)
+        exchange.send(200, {**JSON, **_marks(record)}, promise)
 
     # ── counting ──
 
@@ -359,131 +355,13 @@ class Gateway:
         counter = COUNTERS[door.format]
         record.status = 200
         if candidate.upstream.channel.provider.format != door.format:
-            headers = {**_JSON, "x-dragoman-estimated": "true", "x-request-id": record.id}
+            headers = {**JSON, "x-dragoman-estimated": "true", "x-request-id": record.id}
             exchange.send(200, headers, _encode(counter.told(estimate(question.body))))
             return
         prepared = count_call(question, candidate, counter.path)
         whole = await self.relay.forward(prepared, candidate.upstream)
         record.status = whole.status
-        exchange.send(whole.status, {**_JSON, **whole.headers, "x-request-id": record.id}, whole.body)
-
-    # ── what there is ──
-
-    async def models(self, door: Door, exchange: Exchange, record: Record) -> None:
-        await self.admitted(door, exchange, record)
-        self._put(exchange, record, SHAPES[door.format](await self.catalogue.models()))
-
-    async def model(self, door: Door, exchange: Exchange, record: Record) -> None:
-        await self.admitted(door, exchange, record)
-        self.router.plan(door.model, door.format)
-        self._put(exchange, record, ONE[door.format](Listed(door.model, "dragoman")))
-
-    async def show(self, door: Door, exchange: Exchange, record: Record) -> None:
-        await self.admitted(door, exchange, record)
-        asked = msgspec.json.decode(exchange.body or b"{}")
-        name = asked.get("model") or asked.get("name") if isinstance(asked, dict) else None
-        if not isinstance(name, str):
-            raise BadBody(Failure("invalid_request", "model is required", 400))
-        self.router.plan(name, door.format)
-        body = ONE[door.format](Listed(name, "dragoman"))
-        abilities = ["completion", "tools", "thinking", "vision"]
-        self._put(exchange, record, {**body, "capabilities": abilities, "model_info": {}, "template": ""})
-
-    async def version(self, door: Door, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
-        self._put(exchange, record, {"version": _OLLAMA_VERSION})
-
-    async def front(self, door: Door, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
-        record.status = 200
-        exchange.send(200, _TEXT, b"dragoman is running\n")
-
-    async def health(self, door: Door, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
-        own = self._health(asking=1)
-        others = [] if self.siblings is None else await self.siblings.ask("/health")
-        self._put(exchange, record, health_of_all([own, *others]) if others else Raw(own))
-
-    async def tell_metrics(self, door: Door, exchange: Exchange, record: Record) -> None:
-        await self.admitted(door, exchange, record)
-        text = self._metrics().decode()
-        others = [] if self.siblings is None else await self.siblings.ask("/metrics")
-        record.status = 200
-        whole = metrics_of_all([text, *(other.decode() for other in others)]) if others else text
-        exchange.send(200, _TEXT, whole.encode())
-
-    async def _own_health(self, exchange: Exchange) -> None:
-        exchange.send(200, _JSON, self._health())
-
-    async def _own_metrics(self, exchange: Exchange) -> None:
-        exchange.send(200, _TEXT, self._metrics())
-
-    def _health(self, asking: int = 0) -> bytes:
-        working = self.metrics.in_flight - asking
-        return _encode({"status": "ok", "in_flight": working, "upstreams": self._breakers()})
-
-    def _metrics(self) -> bytes:
-        return self.metrics.text(self._breakers()).encode()
-
-    def _breakers(self) -> dict[str, str]:
-        return {upstream.name: upstream.breaker.state for upstream in self.router.opened()}
-
-    def _put(self, exchange: Exchange, record: Record, body: object) -> None:
-        record.status = 200
-        exchange.send(200, {**_JSON, "x-request-id": record.id}, _encode(body))
-
-    # ── responses that are kept ──
-
-    async def response(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = await self.admitted(door, exchange, record)
-        found = await self.responses.find(door.id, visitor.name)
-        if isinstance(found, Noted):
-            await self._elsewhere(found, exchange, record)
-            return
-        record.status = 200
-        exchange.send(200, {**_JSON, "x-request-id": record.id}, found.response)
-
-    async def delete_response(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = await self.admitted(door, exchange, record)
-        found = await self.responses.find(door.id, visitor.name)
-        if isinstance(found, Noted):
-            await self._elsewhere(found, exchange, record)
-            return
-        await self.responses.store.forget(door.id, visitor.name)
-        self._put(exchange, record, {"id": door.id, "object": "response", "deleted": True})
-
-    async def input_items(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = await self.admitted(door, exchange, record)
-        found = await self.responses.find(door.id, visitor.name)
-        if isinstance(found, Noted):
-            await self._elsewhere(found, exchange, record)
-            return
-        self._put(exchange, record, input_items(await self.responses.store.chain(door.id, visitor.name)))
-
-    async def cancel_response(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = await self.admitted(door, exchange, record)
-        found = await self.responses.find(door.id, visitor.name)
-        if isinstance(found, Noted):
-            await self._elsewhere(found, exchange, record)
-            return
-        kept: Kept = await self.responses.cancel(found)
-        record.status = 200
-        exchange.send(200, {**_JSON, "x-request-id": record.id}, kept.response)
-
-    async def _elsewhere(self, noted: Noted, exchange: Exchange, record: Record) -> None:
-        """The upstream that made the response keeps it."""
-        upstream = self.router.upstream(noted.upstream, Responses.format)
-        path = exchange.head.path.partition("/responses/")[2]
-        if upstream is None:  # it is configured no more
-            raise not_found(path)
-        channel = upstream.channel
-        query = f"?{exchange.head.query}" if exchange.head.query else ""
-        url = f"{channel.base_url}/responses/{path}{query}"
-        signed = await channel.credential.sign(HttpRequest(method=exchange.head.method, url=url, body=exchange.body))
-        try:
-            answer = await channel.transport.send(signed, timeouts=channel.timeouts)
-            body = await read_whole(answer, channel.limits.response)
-        except ProviderError as error:
-            raise Failed(error.failure) from error
-        record.status = answer.status
-        exchange.send(answer.status, {**_JSON, "x-request-id": record.id}, body)
+        exchange.send(whole.status, {**JSON, **whole.headers, "x-request-id": record.id}, whole.body)
 
     # ── nothing ──
 
@@ -491,22 +369,10 @@ class Gateway:
         self.refused(exchange, record, no_path(door.format, exchange.head, other_method=door.operation == "method"))
 
 
-Handler: TypeAlias = Callable[[Gateway, Door, Exchange, Record], Awaitable[None]]
 _HANDLERS: Mapping[Operation, Handler] = {
+    **ASIDES,
     "generate": Gateway.generate,
     "count": Gateway.count,
-    "models": Gateway.models,
-    "tags": Gateway.models,
-    "model": Gateway.model,
-    "show": Gateway.show,
-    "version": Gateway.version,
-    "response": Gateway.response,
-    "delete_response": Gateway.delete_response,
-    "input_items": Gateway.input_items,
-    "cancel_response": Gateway.cancel_response,
-    "health": Gateway.health,
-    "metrics": Gateway.tell_metrics,
-    "front": Gateway.front,
     "preflight": Gateway.preflight,
     "none": Gateway.none,
     "method": Gateway.none,

@@ -1,0 +1,183 @@
+"""What clients ask for besides answers: which models there are, how the gateway is, and responses that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.drivers.transport import HttpRequest, read_whole
+from dragoman.errors import ProviderError
+from dragoman.gateway.bodies import BadBody
+from dragoman.gateway.catalogue import ONE, SHAPES, Listed
+from dragoman.gateway.doors import Door, Operation
+from dragoman.gateway.gathering import health_of_all, metrics_of_all
+from dragoman.gateway.records import Record
+from dragoman.gateway.relay import Failed
+from dragoman.gateway.responses import Noted, Responses, input_items, not_found
+from dragoman.gateway.server import Application, Exchange
+from dragoman.gateway.state.base import Kept
+from dragoman.ir import Failure
+
+if TYPE_CHECKING:
+    from dragoman.gateway.app import Gateway
+
+JSON = {"content-type": "application/json"}
+_TEXT = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
+_OLLAMA_VERSION = "0.12.0"
+_ABILITIES = ("completion", "tools", "thinking", "vision")
+_encode = msgspec.json.encode
+
+Handler: TypeAlias = Callable[["Gateway", Door, Exchange, Record], Awaitable[None]]
+
+
+def _put(exchange: Exchange, record: Record, body: object) -> None:
+    record.status = 200
+    exchange.send(200, {**JSON, "x-request-id": record.id}, _encode(body))
+
+
+# ── models ──
+
+
+async def _models(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
+    await gateway.admitted(door, exchange, record)
+    _put(exchange, record, SHAPES[door.format](await gateway.catalogue.models()))
+
+
+async def _model(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
+    await gateway.admitted(door, exchange, record)
+    gateway.router.plan(door.model, door.format)
+    _put(exchange, record, ONE[door.format](Listed(door.model, "dragoman")))
+
+
+async def _show(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
+    await gateway.admitted(door, exchange, record)
+    asked = msgspec.json.decode(exchange.body or b"{}")
+    name = asked.get("model") or asked.get("name") if isinstance(asked, dict) else None
+    if not isinstance(name, str):
+        raise BadBody(Failure("invalid_request", "model is required", 400))
+    gateway.router.plan(name, door.format)
+    body = ONE[door.format](Listed(name, "dragoman"))
+    _put(exchange, record, {**body, "capabilities": _ABILITIES, "model_info": {}, "template": ""})
+
+
+async def _version(_gateway: Gateway, _door: Door, exchange: Exchange, record: Record) -> None:
+    _put(exchange, record, {"version": _OLLAMA_VERSION})
+
+
+# ── how it is ──
+
+
+async def _front(_gateway: Gateway, _door: Door, exchange: Exchange, record: Record) -> None:
+    record.status = 200
+    exchange.send(200, _TEXT, b"dragoman is running\n")
+
+
+async def _health(gateway: Gateway, _door: Door, exchange: Exchange, record: Record) -> None:
+    own = _own_health(gateway, asking=1)
+    others = [] if gateway.siblings is None else await gateway.siblings.ask("/health")
+    _put(exchange, record, health_of_all([own, *others]) if others else Raw(own))
+
+
+async def _metrics(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
+    await gateway.admitted(door, exchange, record)
+    own = _own_metrics(gateway)
+    others = [] if gateway.siblings is None else await gateway.siblings.ask("/metrics")
+    record.status = 200
+    whole = metrics_of_all([text.decode() for text in (own, *others)]).encode() if others else own
+    exchange.send(200, _TEXT, whole)
+
+
+def _own_health(gateway: Gateway, asking: int = 0) -> bytes:
+    working = gateway.metrics.in_flight - asking
+    return _encode({"status": "ok", "in_flight": working, "upstreams": _breakers(gateway)})
+
+
+def _own_metrics(gateway: Gateway) -> bytes:
+    return gateway.metrics.text(_breakers(gateway)).encode()
+
+
+def _breakers(gateway: Gateway) -> dict[str, str]:
+    return {upstream.name: upstream.breaker.state for upstream in gateway.router.opened()}
+
+
+def told_to_siblings(gateway: Gateway) -> dict[str, Application]:
+    """By path: each worker tells the others about itself alone."""
+
+    async def health(exchange: Exchange) -> None:
+        exchange.send(200, JSON, _own_health(gateway))
+
+    async def metrics(exchange: Exchange) -> None:
+        exchange.send(200, _TEXT, _own_metrics(gateway))
+
+    return {"/health": health, "/metrics": metrics}
+
+
+# ── responses that are kept ──
+
+
+async def _found(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> Kept | None:
+    """None: the upstream that made the response keeps it, and has answered."""
+    visitor = await gateway.admitted(door, exchange, record)
+    found = await gateway.responses.find(door.id, visitor.name)
+    if isinstance(found, Noted):
+        await _elsewhere(gateway, found, exchange, record)
+        return None
+    return found
+
+
+async def _response(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
+    if found := await _found(gateway, door, exchange, record):
+        _put(exchange, record, Raw(found.response))
+
+
+async def _delete_response(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
+    if found := await _found(gateway, door, exchange, record):
+        await gateway.responses.store.forget(found.id, found.owner)
+        _put(exchange, record, {"id": found.id, "object": "response", "deleted": True})
+
+
+async def _input_items(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
+    if found := await _found(gateway, door, exchange, record):
+        _put(exchange, record, input_items(await gateway.responses.store.chain(found.id, found.owner)))
+
+
+async def _cancel_response(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
+    if found := await _found(gateway, door, exchange, record):
+        _put(exchange, record, Raw((await gateway.responses.cancel(found)).response))
+
+
+async def _elsewhere(gateway: Gateway, noted: Noted, exchange: Exchange, record: Record) -> None:
+    upstream = gateway.router.upstream(noted.upstream, Responses.format)
+    path = exchange.head.path.partition("/responses/")[2]
+    if upstream is None:  # it is configured no more
+        raise not_found(path)
+    channel = upstream.channel
+    query = f"?{exchange.head.query}" if exchange.head.query else ""
+    url = f"{channel.base_url}/responses/{path}{query}"
+    signed = await channel.credential.sign(HttpRequest(method=exchange.head.method, url=url, body=exchange.body))
+    try:
+        answer = await channel.transport.send(signed, timeouts=channel.timeouts)
+        body = await read_whole(answer, channel.limits.response)
+    except ProviderError as error:
+        raise Failed(error.failure) from error
+    record.status = answer.status
+    exchange.send(answer.status, {**JSON, "x-request-id": record.id}, body)
+
+
+ASIDES: Mapping[Operation, Handler] = {
+    "models": _models,
+    "tags": _models,
+    "model": _model,
+    "show": _show,
+    "version": _version,
+    "front": _front,
+    "health": _health,
+    "metrics": _metrics,
+    "response": _response,
+    "delete_response": _delete_response,
+    "input_items": _input_items,
+    "cancel_response": _cancel_response,
+}
