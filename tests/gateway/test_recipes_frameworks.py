@@ -30,9 +30,9 @@ CASES = [
 ]
 
 
-def _python(script: str) -> Callable[[], list[str]]:
+def _python(name: str, script: str) -> Callable[[], list[str]]:
     def command() -> list[str]:
-        return [str(installed(script, python_packages, "python")), str(HERE / script)]
+        return [str(installed(name, python_packages, "python")), str(HERE / script)]
 
     return command
 
@@ -45,8 +45,8 @@ def _node() -> list[str]:
 
 FRAMEWORKS: dict[str, Callable[[], list[str]]] = {
     "vercel-ai-sdk": _node,
-    "langchain": _python("langchain_loop.py"),
-    "pydantic-ai": _python("pydantic_ai_loop.py"),
+    "langchain": _python("langchain", "langchain_loop.py"),
+    "pydantic-ai": _python("pydantic-ai", "pydantic_ai_loop.py"),
 }
 
 
