@@ -54,6 +54,35 @@ def test_a_response_is_kept_listed_followed_and_deleted(client: OpenAI, dragoman
 
 @promise("gateway:responses-state")
 @pytest.mark.usefixtures("gateway")
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_items_may_be_referred_to(client: OpenAI, dragoman_sim: Simulator, *, streamed: bool) -> None:
+    """As the Vercel AI SDK does with everything that a model has said."""
+    dragoman_sim.play({"reasoning": "I see.", "text": "Hello, Ada."})
+    first: Any
+    if streamed:
+        with client.responses.stream(model=MODEL, input="I am Ada.") as stream:
+            first = stream.get_final_response()
+    else:
+        first = client.responses.create(model=MODEL, input="I am Ada.")
+    references = [{"type": "item_reference", "id": item.id} for item in first.output]
+    history: Any = [{"role": "user", "content": "I am Ada."}, *references, {"role": "user", "content": "Who am I?"}]
+    second = client.responses.create(model=MODEL, input=history)
+    sent: Any = dragoman_sim.requests[-1].json
+    assert [block["type"] for block in sent["messages"][1]["content"]] == ["thinking", "text"]
+    assert sent["messages"][1]["content"][1]["text"] == "Hello, Ada."
+    listed = client.responses.input_items.list(second.id).data
+    assert [item.type for item in listed] == ["message", "message", "reasoning", "message"]
+
+    client.responses.delete(first.id)
+    with pytest.raises(openai.NotFoundError) as caught:
+        client.responses.create(model=MODEL, input=history)
+    assert f"Item with id '{references[-1]['id']}' not found." in str(caught.value)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(str(references[0]["id"]).removeprefix("rs_")[: len("dgm_") + 12])
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
 def test_what_should_not_be_stored_is_not(client: OpenAI) -> None:
     response = client.responses.create(model=MODEL, input="Hello", store=False)
     with pytest.raises(openai.NotFoundError):

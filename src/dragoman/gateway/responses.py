@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
 from collections import OrderedDict
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, structs
 
+from dragoman.codecs.ids import INVENTED_PREFIX
 from dragoman.gateway.questions import Question
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.state.base import Kept, Store, Unavailable
@@ -42,6 +44,11 @@ _REPEATED = (
     "background",
 )
 _COMPLETED = (b"event: response.completed\ndata: ", b"event: response.incomplete\ndata: ")
+# Ids of the items of an answer that we have translated: all of one answer have this in the middle.
+_ITEM_IDS = re.compile(rf"[a-z]+_({INVENTED_PREFIX}[0-9a-f]+)_[0-9]+")
+_ANY_ITEM_ID = re.compile(rb'"id":\s*"' + _ITEM_IDS.pattern.encode() + b'"')
+_REFERENCE = "item_reference"
+_THOUGHT = "rs_"
 _MOST_NOTED = 10_000
 _LOOKED_AFTER = 1.0
 """Seconds between two looks at whether another gateway was asked to cancel what we work on."""
@@ -56,6 +63,12 @@ class UnknownResponse(Exception):
 def not_found(id: str) -> UnknownResponse:
     message = f"Response with id '{id}' not found."
     return UnknownResponse(Failure("not_found", message, 404, raw_type="invalid_request_error"))
+
+
+def _no_item(id: str, place: int) -> UnknownResponse:
+    message = f"Item with id '{id}' not found."
+    parameter = f"input[{place}].id"
+    return UnknownResponse(Failure("not_found", message, 404, parameter=parameter, raw_type="invalid_request_error"))
 
 
 def _no_previous(id: str) -> UnknownResponse:
@@ -114,6 +127,9 @@ class Keeping:
             previous = self.question.known.previous_response_id
             try:
                 await self._responses.store.keep(Kept(id, self._owner, previous, _encode(self._own_input), whole))
+                if items := _ANY_ITEM_ID.search(whole):
+                    # Who refers to one of its items finds the response behind this.
+                    await self._responses.store.keep(Kept(items[1].decode(), self._owner, id, b"", b""))
             except Unavailable:
                 if surely:
                     raise
@@ -234,6 +250,9 @@ class Responses:
             raise _no_previous(previous)
         fields = _object(question.body)
         own = _items(fields.get("input"))
+        if _REFERENCE.encode() in question.body:
+            own = [await self._referred(item, place, owner) for place, item in enumerate(own)]
+            fields["input"] = Raw(_encode(own))
         sent: dict[str, Any] = {name: value for name, value in fields.items() if name not in _OURS}
         if chain:
             sent["input"] = [*_context(chain), *own]
@@ -244,7 +263,22 @@ class Responses:
 
     async def _chain(self, id: str, owner: str) -> list[Kept]:
         """Those that are here; what an upstream keeps, it follows by itself."""
-        return [kept for kept in await self.store.chain(id, owner) if not kept.upstream]
+        return [kept for kept in await self.store.chain(id, owner) if kept.response]
+
+    async def _referred(self, item: Raw, place: int, owner: str) -> Raw:
+        """What an item refers to, as we kept it. A thought may be lost, and is told as such; nothing else may."""
+        fields = _object(item)
+        if fields.get("type") != Raw(_encode(_REFERENCE)):
+            return item
+        id = str(msgspec.json.decode(fields.get("id", b'""')))
+        known = _ITEM_IDS.fullmatch(id)
+        for kept in await self._chain(known[1], owner) if known else ():
+            for made in _array(bytes(_object(kept.response)["output"])):
+                if _object(made).get("id") == fields["id"]:
+                    return made
+        if id.startswith(_THOUGHT):
+            return item
+        raise _no_item(id, place)
 
     async def note(self, id: str | None, upstream: str, owner: str) -> None:
         if not id or id in self._noted:
@@ -258,7 +292,7 @@ class Responses:
 
     async def find(self, id: str, owner: str) -> Kept | Noted:
         kept = await self.store.kept(id, owner)
-        if kept is not None:
+        if kept is not None and (kept.upstream or kept.response):
             return Noted(kept.upstream, owner) if kept.upstream else kept
         noted = self._noted.get(id)
         if noted is None or noted.owner != owner:
