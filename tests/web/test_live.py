@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
@@ -182,6 +183,11 @@ def test_what_is_connected_is_told_by_name() -> None:
         assert connections["stub"]["models"] == ["large"]
         assert told["routes"] == [{"name": "smart", "to": ["broken/large"], "fallback": ["stub/large"]}]
         assert KEY not in json.dumps(told)
+        clients = {one["name"]: one["lines"] for one in told["clients"]}
+        assert clients["claude-code"].startswith(f"export ANTHROPIC_BASE_URL={url}\n")
+        _, address, _, header, _, body = shlex.split(clients["curl"])
+        async with client.post(address, data=body, headers=[tuple(header.split(": "))]) as answer:
+            assert (await answer.json())["choices"][0]["message"]["content"] == "Hello from the upstream."
 
     with_gateway(work)
 

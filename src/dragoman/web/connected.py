@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
 from dragoman.drivers.connecting import Environment
+from dragoman.drivers.providers import PROVIDERS
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.config import ProviderTable, RouteTable
+from dragoman.gateway.recipes import RECIPES, recipe
 from dragoman.gateway.routing import Place
 from dragoman.web.guard import Person
 
 _ENVIRONMENT = "env:"
+_WELL_KNOWN = "anthropic"
 
 
 class UpstreamState(Struct, frozen=True, kw_only=True):
@@ -41,13 +46,24 @@ class RouteShown(Struct, frozen=True, kw_only=True, omit_defaults=True):
     settings: dict[str, object] = {}
 
 
+class ClientLines(Struct, frozen=True, kw_only=True):
+    """What to say to a shell so that a client asks here."""
+
+    name: str
+    lines: str
+
+
 class Connected(Struct, frozen=True, kw_only=True):
     connections: list[Connection]
     routes: list[RouteShown]
+    clients: list[ClientLines]
 
 
-def connected(gateway: Gateway, environment: Environment, person: Person) -> Connected:
-    """As far as it concerns the person: an ordinary key does not see which keys the gateway has."""
+def connected(gateway: Gateway, environment: Environment, person: Person, url: str) -> Connected:
+    """As far as it concerns the person: an ordinary key does not see which keys the gateway has.
+
+    `url` is where the person has found us.
+    """
     states = _states(gateway)
     tables = gateway.config.providers
     connections = [
@@ -63,7 +79,9 @@ def connected(gateway: Gateway, environment: Environment, person: Person) -> Con
         for place in gateway.router.available()
     ]
     return Connected(
-        connections=connections, routes=[_route(name, route) for name, route in gateway.config.routes.items()]
+        connections=connections,
+        routes=[_route(name, route) for name, route in gateway.config.routes.items()],
+        clients=list(_clients(gateway, url)),
     )
 
 
@@ -103,3 +121,27 @@ def _route(name: str, route: RouteTable) -> RouteShown:
         fallback=route.fallback,
         settings=settings,
     )
+
+
+# ── clients ──
+
+
+def _clients(gateway: Gateway, url: str) -> Iterator[ClientLines]:
+    model, key = _some_model(gateway), "YOUR_KEY" if gateway.access.required else "any"
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
+    shown = f" -H 'authorization: Bearer {key}'" if gateway.access.required else ""
+    address = shlex.quote(f"{url}/v1/chat/completions")
+    yield ClientLines(
+        name="curl", lines=f"curl {address}{shown} -H 'content-type: application/json' -d {shlex.quote(body)}"
+    )
+    for name in RECIPES:
+        yield ClientLines(name=name, lines="\n".join(recipe(name, url=url, key=key, model=model)))
+
+
+def _some_model(gateway: Gateway) -> str:
+    """One that may be asked: of Anthropic, who answers every first run, or of whoever is there."""
+    places = {place.name: place for place in gateway.router.available()}
+    place = places.get(_WELL_KNOWN) or next(iter(places.values()), None)
+    if place is None:
+        return f"{_WELL_KNOWN}/{PROVIDERS[_WELL_KNOWN].example}"
+    return f"{place.name}/{next(iter(place.models), place.provider.example)}"

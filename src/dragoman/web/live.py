@@ -8,7 +8,7 @@ from typing import TypeAlias
 from urllib.parse import urlencode
 
 from msgspec import Raw
-from msgspec.json import decode, encode
+from msgspec.json import decode
 
 from dragoman.drivers.connecting import Environment
 from dragoman.gateway.app import Gateway
@@ -64,7 +64,9 @@ class _Live:
         return person
 
     async def connected(self, exchange: Exchange, _: Mapping[str, str]) -> None:
-        send_json(exchange, connected(self._gateway, self._environment, await self._person(exchange)))
+        headers = exchange.head.headers
+        url = f"{headers.get('x-forwarded-proto', 'http')}://{headers.get('host', 'localhost')}"
+        send_json(exchange, connected(self._gateway, self._environment, await self._person(exchange), url))
 
     async def request(self, exchange: Exchange, names: Mapping[str, str]) -> None:
         person = await self._person(exchange)
@@ -85,9 +87,9 @@ class _Live:
 
     async def feed(self, exchange: Exchange, _: Mapping[str, str]) -> None:
         person = await self._person(exchange)
-        snapshots = [encode(self._snapshot(person)), *await self._ask(_SNAPSHOT, person)]
-        told = [one for snapshot in snapshots for one in decode(snapshot, type=list[Summary])]
-        told.sort(key=lambda one: one.at, reverse=True)
+        others = [one for told in await self._ask(_SNAPSHOT, person) for one in decode(told, type=list[Summary])]
+        # Our own after those we had to wait for: between them and the first change nothing may be missed.
+        told = sorted([*self._snapshot(person), *others], key=lambda one: one.at, reverse=True)
 
         async def allowed() -> bool:  # a key may have been revoked since
             return await self._guard.person(exchange.head) is not None

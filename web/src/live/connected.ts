@@ -4,7 +4,7 @@ import { call } from "../api.ts";
 import { copy } from "../copying.ts";
 import { show } from "../dialogs.ts";
 import { button, element } from "../dom.ts";
-import type { Connected, Connection } from "./types.ts";
+import type { Client, Connected, Connection } from "./types.ts";
 import { formatChip, formatName } from "./words.ts";
 
 const EVERY = 5000; // milliseconds
@@ -13,8 +13,13 @@ const SOON = 400;
 export class Connections {
   readonly element = element("div", { class: "connected", role: "group", "aria-label": "What is connected" });
   #known: Connected | null = null;
+  readonly #changed: (told: Connected) => void;
   #timer: ReturnType<typeof setInterval> | undefined;
   #waiting: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(changed: (told: Connected) => void) {
+    this.#changed = changed;
+  }
 
   start(): void {
     clearInterval(this.#timer);
@@ -40,6 +45,7 @@ export class Connections {
       if (JSON.stringify(told) === JSON.stringify(this.#known)) return;
       this.#known = told;
       this.#draw(told);
+      this.#changed(told);
     } catch {
       // The feed tells when the gateway is away.
     }
@@ -57,7 +63,7 @@ export class Connections {
   async #details(): Promise<void> {
     const told = this.#known;
     if (told === null) return;
-    await show("What is connected", table(told.connections), ...routes(told), clients());
+    await show("What is connected", table(told.connections), ...routes(told), clients(told.clients));
   }
 }
 
@@ -103,15 +109,23 @@ function routes(told: Connected): HTMLElement[] {
   return [element("h3", {}, "Routes"), element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))];
 }
 
+const FIRST = ["curl", "claude-code", "codex", "openai"]; // the rest are behind a choice of their own
+
 /** How clients find the gateway. */
-export function clients(): HTMLElement {
-  const here = location.origin;
-  const lines: [string, string][] = [
-    ["curl", `curl ${here}/v1/chat/completions -H 'content-type: application/json' -d '{"model": "anthropic/claude-sonnet-5", "messages": [{"role": "user", "content": "Hello"}]}'`],
-    ["OpenAI SDK", `export OPENAI_BASE_URL=${here}/v1 OPENAI_API_KEY=any`],
-    ["Claude Code", `export ANTHROPIC_BASE_URL=${here} ANTHROPIC_API_KEY=any`],
-    ["Gemini CLI", `export GOOGLE_GEMINI_BASE_URL=${here} GEMINI_API_KEY=any`],
-  ];
-  return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), ...lines.map(([name, line]) =>
-    element("div", { class: "client" }, element("b", {}, name), element("code", {}, line), button("Copy", () => void copy(line, name), { class: "small", "aria-label": `Copy: ${name}` }))));
+export function clients(told: readonly Client[]): HTMLElement {
+  const first = FIRST.flatMap((name) => told.find((one) => one.name === name) ?? []);
+  const others = told.filter((one) => !FIRST.includes(one.name));
+  const shown = element("div", {});
+  const choice = element("select", { "aria-label": "Another client" }, element("option", { value: "" }, "Another client …"),
+    ...others.map((one) => element("option", { value: one.name }, one.name)));
+  choice.addEventListener("change", () => {
+    const one = others.find(({ name }) => name === choice.value);
+    shown.replaceChildren(...(one === undefined ? [] : [client(one)]));
+  });
+  return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), ...first.map(client), choice, shown);
+}
+
+function client({ name, lines }: Client): HTMLElement {
+  return element("div", { class: "client" }, element("b", {}, name), element("code", {}, lines),
+    button("Copy", () => void copy(lines, name), { class: "small", "aria-label": `Copy: ${name}` }));
 }

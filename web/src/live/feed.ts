@@ -52,7 +52,8 @@ export class Feed {
   }
 
   get rows(): readonly Summary[] {
-    this.#rows ??= [...this.#known.values()].filter((one) => fits(one, this.#words)).reverse();
+    // Several workers tell of theirs one after the other.
+    this.#rows ??= [...this.#known.values()].filter((one) => fits(one, this.#words)).reverse().sort((one, other) => other.at - one.at);
     return this.#rows;
   }
 

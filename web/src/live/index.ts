@@ -5,6 +5,7 @@ import "./live.css";
 import { Problem, call, listen } from "../api.ts";
 import { isOpen } from "../dialogs.ts";
 import { button, element, isTyping } from "../dom.ts";
+import { counted } from "../json/view.ts";
 import { type Place, type Route, address } from "../router.ts";
 import { Connections, clients } from "./connected.ts";
 import { Feed } from "./feed.ts";
@@ -12,6 +13,7 @@ import { List } from "./list.ts";
 import { Detail } from "./request.ts";
 import type { Opened, Summary } from "./types.ts";
 
+const AGAIN = 1000; // milliseconds
 const CHORD = 1200; // milliseconds after g in which a letter is the name of a place
 
 class Live implements Place {
@@ -30,7 +32,8 @@ class Live implements Place {
   readonly #feed = new Feed();
   readonly #list = new List((id) => this.#go(id));
   readonly #detail = new Detail(() => this.#go(null));
-  readonly #connections = new Connections();
+  readonly #connections = new Connections((told) => this.#clients.replaceChildren(clients(told.clients)));
+  readonly #clients = element("div", {});
   readonly #filter = element("input", {
     type: "search", class: "filter", placeholder: "Filter: model, format, status, error, loss …", "aria-label": "Filter requests", "aria-keyshortcuts": "/",
   });
@@ -41,6 +44,7 @@ class Live implements Place {
   #source: EventSource | null = null;
   #opened: string | null = null;
   #isShown = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #chord = -Infinity;
 
   mount(root: HTMLElement): void {
@@ -91,7 +95,7 @@ class Live implements Place {
     const { rows, waiting } = this.#feed;
     const { all, underWay, failed } = this.#feed.counts;
     this.#list.show(rows);
-    const words = [`${rows.length === all ? all : `${rows.length} of ${all}`} requests`, underWay ? `${underWay} under way` : "", failed ? `${failed} failed` : ""];
+    const words = [rows.length === all ? counted(all, "request") : `${rows.length} of ${counted(all, "request")}`, underWay ? `${underWay} under way` : "", failed ? `${failed} failed` : ""];
     this.#counts.textContent = words.filter((word) => word).join(" · ");
     this.#pause.textContent = this.#feed.isPaused ? `Go on${waiting ? ` (${waiting} new)` : ""}` : "Pause";
     this.#pause.setAttribute("aria-pressed", String(this.#feed.isPaused));
@@ -108,7 +112,7 @@ class Live implements Place {
     else this.#empty.replaceChildren(
       element("h2", {}, "Nothing has been asked yet"),
       element("p", { class: "soft" }, "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, and the name of the model tells who answers. Each request appears on this page as it happens."),
-      clients());
+      this.#clients);
   }
 
   #hold(): void {
@@ -137,9 +141,18 @@ class Live implements Place {
     try {
       const told = await call<Opened>("GET", `/live/requests/${encodeURIComponent(id)}`);
       if (this.#opened === id) this.#detail.show(told);
+      if (told.summary.phase !== "ended") this.#again();
     } catch (problem) {
       if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is away");
     }
+  }
+
+  /** A stream that goes on is looked at anew now and then: only its beginning and end are told. */
+  #again(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      if (this.#isShown) void this.#load();
+    }, AGAIN);
   }
 
   // ── keys ──

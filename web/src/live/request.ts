@@ -26,11 +26,22 @@ export class Detail {
   }
 
   show(opened: Opened): void {
-    if (opened.summary.id !== this.#opened?.summary.id) this.#attempt = opened.attempts.length - 1;
+    const before = this.#opened;
+    const isSame = opened.summary.id === before?.summary.id;
     this.#opened = opened;
-    this.#attempt = Math.max(0, Math.min(this.#attempt, opened.attempts.length - 1));
+    if (!isSame || opened.attempts.length !== before?.attempts.length) this.#attempt = Math.max(0, opened.attempts.length - 1);
     if (this.#tab === "stream" && opened.timeline.length === 0) this.#tab = "answer";
-    this.#draw();
+    // Whoever reads while it goes on shall not lose the place.
+    if (isSame && looksSame(before, opened, this.#tab)) this.#refresh(opened);
+    else this.#draw(isSame ? this.#timeline?.chosen : undefined);
+  }
+
+  #refresh(opened: Opened): void {
+    const parts = [[".detail-head", this.#head(opened)], [".tabs", this.#tabs(opened)]] as const;
+    for (const [name, part] of parts) {
+      const old = this.element.querySelector(name);
+      if (!old?.contains(document.activeElement)) old?.replaceWith(part);
+    }
   }
 
   /** There is none, and why. */
@@ -62,10 +73,10 @@ export class Detail {
     openInPlayground({ text: received.text, format, kind });
   }
 
-  #draw(): void {
+  #draw(chosen = 0): void {
     const opened = this.#opened;
     if (opened === null) return;
-    this.#timeline = this.#tab === "stream" ? new Timeline(opened) : null;
+    this.#timeline = this.#tab === "stream" ? new Timeline(opened, chosen) : null;
     const draw: Record<Tab, () => HTMLElement> = {
       request: () => this.#there(opened),
       answer: () => back(opened),
@@ -145,6 +156,16 @@ export class Detail {
     });
     return element("ol", { class: "attempts", "aria-label": "Attempts" }, ...rows);
   }
+}
+
+/** Whether a view would show nothing else than before. */
+function looksSame(before: Opened, now: Opened, tab: Tab): boolean {
+  const sum: Record<Tab, (opened: Opened) => unknown[]> = {
+    request: ({ attempts, losses, client }) => [client.body?.size, losses.length, ...attempts.map((one) => one.status)],
+    answer: ({ answer, losses_back, summary }) => [answer.received?.size, answer.sent?.size, losses_back.length, summary.phase],
+    stream: ({ timeline, unheld, summary }) => [timeline.length, unheld, summary.phase],
+  };
+  return JSON.stringify(sum[tab](before)) === JSON.stringify(sum[tab](now));
 }
 
 function upstreamPane(attempt: Attempt | undefined): HTMLElement {

@@ -28,13 +28,13 @@ export class Timeline {
   readonly #sides = element("div", { class: "sides" });
   #chosen = 0;
 
-  constructor(opened: Opened) {
+  constructor(opened: Opened, chosen: number) {
     this.#steps = opened.timeline;
     this.#end = Math.max(opened.summary.duration ?? 0, this.#steps.at(-1)?.at ?? 0, 1);
     this.#most = Math.max(...this.#steps.map((step) => Math.max(step.received_size ?? 0, step.sent_size ?? 0)), 1);
     this.#chart = this.#drawChart();
     this.element = element("div", { class: "timeline" }, this.#legend(opened), this.#chart, this.#scale(), this.#about, this.#sides);
-    this.choose(0);
+    this.choose(chosen);
   }
 
   choose(place: number): void {
@@ -49,8 +49,8 @@ export class Timeline {
     this.#sides.replaceChildren(side("From the upstream", step.received ?? ""), side("To the client", step.sent ?? ""));
   }
 
-  move(steps: number): void {
-    this.choose(this.#chosen + steps);
+  get chosen(): number {
+    return this.#chosen;
   }
 
   #x(step: Step): number {

@@ -107,7 +107,14 @@ export interface Route {
   readonly settings?: Record<string, unknown>;
 }
 
+/** What to say to a shell so that a client asks here. */
+export interface Client {
+  readonly name: string;
+  readonly lines: string;
+}
+
 export interface Connected {
   readonly connections: readonly Connection[];
   readonly routes: readonly Route[];
+  readonly clients: readonly Client[];
 }

@@ -623,7 +623,7 @@ var Router = class {
 	}
 };
 // src/chat/session.ts
-var AGAIN = 1e3;
+var AGAIN$1 = 1e3;
 var UNSEEN = 6e4;
 var NOTHING = {
 	id: null,
@@ -704,7 +704,7 @@ var Session = class {
 	async #lost(source) {
 		try {
 			await this.call("GET");
-			if (this.#source === source) setTimeout(() => this.#source === source && void this.resume(), AGAIN);
+			if (this.#source === source) setTimeout(() => this.#source === source && void this.resume(), AGAIN$1);
 		} catch (problem) {
 			if (this.#source !== source) return;
 			this.#failed(problem);
@@ -1672,404 +1672,6 @@ function base64(text) {
 	return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
 }
 var chat = new Chat();
-// src/live/words.ts
-var FORMATS = {
-	"openai-chat": "OpenAI Chat",
-	"openai-responses": "OpenAI Responses",
-	"anthropic-messages": "Anthropic Messages",
-	gemini: "Gemini",
-	vertex: "Vertex AI",
-	"ollama-chat": "Ollama",
-	"bedrock-converse": "Bedrock Converse"
-};
-var formatName = (format) => FORMATS[format] ?? format;
-/** The name of a format behind a dot in the colour of its family. */
-function formatChip(format) {
-	return element("span", {
-		class: "format",
-		"data-format": format
-	}, formatName(format));
-}
-function duration(milliseconds) {
-	if (milliseconds === void 0) return "";
-	if (milliseconds < 10) return `${milliseconds.toFixed(1)} ms`;
-	if (milliseconds < 1e3) return `${Math.round(milliseconds)} ms`;
-	return milliseconds < 6e4 ? `${(milliseconds / 1e3).toFixed(2)} s` : `${(milliseconds / 6e4).toFixed(1)} min`;
-}
-function bytes(size) {
-	if (size < 1e3) return `${size} B`;
-	return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`;
-}
-function clock(at) {
-	return new Date(at).toLocaleTimeString("en-GB", {
-		hour: "2-digit",
-		minute: "2-digit",
-		second: "2-digit"
-	});
-}
-// src/live/connected.ts
-var EVERY$1 = 5e3;
-var SOON = 400;
-var Connections = class {
-	element = element("div", {
-		class: "connected",
-		role: "group",
-		"aria-label": "What is connected"
-	});
-	#known = null;
-	#timer;
-	#waiting;
-	start() {
-		clearInterval(this.#timer);
-		this.#ask();
-		this.#timer = setInterval(() => void this.#ask(), EVERY$1);
-	}
-	stop() {
-		clearInterval(this.#timer);
-	}
-	/** Something has happened, so something may have changed. */
-	soon() {
-		this.#waiting ??= setTimeout(() => {
-			this.#waiting = void 0;
-			this.#ask();
-		}, SOON);
-	}
-	async #ask() {
-		try {
-			const told = await call("GET", "/live/connected");
-			if (JSON.stringify(told) === JSON.stringify(this.#known)) return;
-			this.#known = told;
-			this.#draw(told);
-		} catch {}
-	}
-	#draw(told) {
-		const chips = told.connections.map(chip);
-		const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: set a key, such as ANTHROPIC_API_KEY") : null;
-		const note = told.connections.length > 0 && told.connections.every((one) => one.is_simulated) ? element("span", { class: "soft" }, "simulated: no keys of any provider were found") : null;
-		const details = button("Details", () => void this.#details(), { class: "small" });
-		this.element.replaceChildren(element("span", {
-			class: "chips",
-			tabindex: 0,
-			role: "group",
-			"aria-label": "Providers"
-		}, none, ...chips), element("span", { class: "row" }, note, details));
-	}
-	async #details() {
-		const told = this.#known;
-		if (told === null) return;
-		await show("What is connected", table(told.connections), ...routes(told), clients());
-	}
-};
-/** The worst of all its keys. */
-function state(connection) {
-	const states = (connection.upstreams ?? []).map((one) => one.breaker);
-	return [
-		"open",
-		"half-open",
-		"closed"
-	].find((one) => states.includes(one)) ?? "unused";
-}
-var STATES = {
-	open: "resting after failures",
-	"half-open": "being tried again",
-	closed: "well",
-	unused: "not asked yet"
-};
-function chip(connection) {
-	const found = state(connection);
-	const busy = (connection.upstreams ?? []).reduce((sum, one) => sum + one.in_flight, 0);
-	return element("span", {
-		class: "upstream",
-		"data-state": found,
-		title: `${connection.name}: ${formatName(connection.format)}, ${STATES[found]}${connection.is_simulated ? ", simulated" : ""}`
-	}, element("span", { class: "sr" }, `${STATES[found]}: `), connection.name, busy ? element("span", { class: "busy" }, String(busy)) : null);
-}
-function table(connections) {
-	const rows = connections.map((one) => element("tr", {}, element("th", { scope: "row" }, one.name), element("td", {}, formatChip(one.format)), element("td", {}, one.is_simulated ? "simulated" : (one.keys ?? []).join(", ") || "none"), element("td", {}, STATES[state(one)] ?? ""), element("td", {}, (one.models ?? []).join(", "))));
-	return element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...[
-		"Provider",
-		"Speaks",
-		"Key",
-		"Health",
-		"Models listed"
-	].map((name) => element("th", { scope: "col" }, name)))), element("tbody", {}, ...rows)));
-}
-function routes(told) {
-	if (told.routes.length === 0) return [];
-	const rows = told.routes.map((one) => element("tr", {}, element("th", { scope: "row" }, one.name), element("td", {}, one.to.join(", ")), element("td", {}, (one.fallback ?? []).join(", ")), element("td", {}, Object.entries(one.settings ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", "))));
-	const head = [
-		"Route",
-		"To",
-		"Else",
-		"Settings"
-	].map((name) => element("th", { scope: "col" }, name));
-	return [element("h3", {}, "Routes"), element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))];
-}
-/** How clients find the gateway. */
-function clients() {
-	const here = location.origin;
-	const lines = [
-		["curl", `curl ${here}/v1/chat/completions -H 'content-type: application/json' -d '{"model": "anthropic/claude-sonnet-5", "messages": [{"role": "user", "content": "Hello"}]}'`],
-		["OpenAI SDK", `export OPENAI_BASE_URL=${here}/v1 OPENAI_API_KEY=any`],
-		["Claude Code", `export ANTHROPIC_BASE_URL=${here} ANTHROPIC_API_KEY=any`],
-		["Gemini CLI", `export GOOGLE_GEMINI_BASE_URL=${here} GEMINI_API_KEY=any`]
-	];
-	return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), ...lines.map(([name, line]) => element("div", { class: "client" }, element("b", {}, name), element("code", {}, line), button("Copy", () => void copy(line, name), {
-		class: "small",
-		"aria-label": `Copy: ${name}`
-	}))));
-}
-// src/live/feed.ts
-var MOST = 1e3;
-var Feed = class {
-	#known = /* @__PURE__ */ new Map();
-	#waiting = /* @__PURE__ */ new Map();
-	#words = [];
-	#isPaused = false;
-	#rows = null;
-	/** Everything there is, from the server's side: after a break in the connection too. */
-	replace(summaries) {
-		this.#waiting.clear();
-		this.#known = new Map(summaries.toReversed().map((one) => [one.id, one]));
-		this.#rows = null;
-	}
-	change(summaries) {
-		for (const one of summaries) (this.#isPaused && !this.#known.has(one.id) ? this.#waiting : this.#known).set(one.id, one);
-		trim(this.#known);
-		trim(this.#waiting);
-		this.#rows = null;
-	}
-	get isPaused() {
-		return this.#isPaused;
-	}
-	pause(isPaused) {
-		this.#isPaused = isPaused;
-		if (isPaused) return;
-		for (const [id, one] of this.#waiting) this.#known.set(id, one);
-		this.#waiting.clear();
-		trim(this.#known);
-		this.#rows = null;
-	}
-	get waiting() {
-		return this.#waiting.size;
-	}
-	filter(text) {
-		this.#words = text.toLowerCase().split(/\s+/).filter((word) => word !== "");
-		this.#rows = null;
-	}
-	get rows() {
-		this.#rows ??= [...this.#known.values()].filter((one) => fits(one, this.#words)).reverse();
-		return this.#rows;
-	}
-	get size() {
-		return this.#known.size;
-	}
-	find(id) {
-		return this.#known.get(id);
-	}
-	get counts() {
-		let underWay = 0;
-		let failed = 0;
-		for (const one of this.#known.values()) {
-			if (one.phase !== "ended") underWay += 1;
-			if (hasFailed(one)) failed += 1;
-		}
-		return {
-			all: this.#known.size,
-			underWay,
-			failed
-		};
-	}
-};
-var hasFailed = (one) => one.failure !== void 0 && one.failure !== "";
-function trim(known) {
-	for (const id of known.keys()) {
-		if (known.size <= MOST) break;
-		known.delete(id);
-	}
-}
-/** All words have to be in it somewhere; `error`, `loss` and `stream` are found where there is one. */
-function fits(one, words) {
-	if (words.length === 0) return true;
-	const text = [
-		one.id,
-		one.client,
-		one.format,
-		formatName(one.client),
-		formatName(one.format ?? ""),
-		one.model,
-		one.target,
-		one.upstream,
-		one.key,
-		one.status,
-		one.failure,
-		one.error,
-		one.operation,
-		hasFailed(one) ? "error failed" : "",
-		one.losses ? "loss losses" : "",
-		one.stream ? "stream" : "",
-		one.phase
-	].join(" ").toLowerCase();
-	return words.every((word) => text.includes(word));
-}
-// src/live/list.ts
-var ROW = 38;
-var AROUND = 8;
-var List = class {
-	element;
-	#inner = element("div", {
-		class: "inner",
-		role: "presentation"
-	});
-	#open;
-	#rows = [];
-	#shown = /* @__PURE__ */ new Map();
-	#cursor = null;
-	#isDue = false;
-	constructor(open) {
-		this.#open = open;
-		this.element = element("div", {
-			class: "rows",
-			role: "listbox",
-			tabindex: 0,
-			"aria-label": "Requests, newest first"
-		}, this.#inner);
-		this.element.addEventListener("scroll", () => this.#soon());
-		this.element.addEventListener("click", (event) => this.#clicked(event));
-		new ResizeObserver(() => this.#soon()).observe(this.element);
-	}
-	show(rows) {
-		const before = this.#rows;
-		this.#rows = rows;
-		const first = before[Math.floor(this.element.scrollTop / ROW)];
-		if (this.element.scrollTop >= ROW && first !== void 0) {
-			const moved = rows.findIndex((one) => one.id === first.id) - before.indexOf(first);
-			if (moved > 0) this.element.scrollTop += moved * ROW;
-		}
-		this.#soon();
-	}
-	get cursor() {
-		return this.#cursor;
-	}
-	point(id) {
-		this.#cursor = id;
-		const place = this.#rows.findIndex((one) => one.id === id);
-		if (place >= 0) {
-			const top = place * ROW;
-			if (top < this.element.scrollTop) this.element.scrollTop = top;
-			else if (top + ROW > this.element.scrollTop + this.element.clientHeight) this.element.scrollTop = top + ROW - this.element.clientHeight;
-		}
-		this.#soon();
-	}
-	/** The id so many rows further, or the end of the list. */
-	neighbour(steps) {
-		const place = this.#rows.findIndex((one) => one.id === this.#cursor);
-		const next = place < 0 ? 0 : Math.max(0, Math.min(this.#rows.length - 1, place + steps));
-		return this.#rows[next]?.id ?? null;
-	}
-	#clicked(event) {
-		const id = (event.target instanceof Element ? event.target.closest(".request") : null)?.dataset["id"];
-		if (id !== void 0) this.#open(id);
-	}
-	#soon() {
-		if (this.#isDue) return;
-		this.#isDue = true;
-		requestAnimationFrame(() => {
-			this.#isDue = false;
-			this.#draw();
-		});
-	}
-	#draw() {
-		const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - AROUND);
-		const last = Math.min(this.#rows.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / ROW) + AROUND);
-		const shown = /* @__PURE__ */ new Map();
-		for (let place = first; place < last; place += 1) {
-			const summary = this.#rows[place];
-			if (summary === void 0) continue;
-			const known = this.#shown.get(summary.id);
-			const row = known?.summary === summary ? known : {
-				summary,
-				element: drawn$1(summary, known?.element)
-			};
-			row.element.style.transform = `translateY(${place * ROW}px)`;
-			row.element.setAttribute("aria-selected", String(summary.id === this.#cursor));
-			row.element.setAttribute("aria-posinset", String(place + 1));
-			row.element.setAttribute("aria-setsize", String(this.#rows.length));
-			if (row.element.parentNode === null) this.#inner.append(row.element);
-			shown.set(summary.id, row);
-		}
-		for (const [id, row] of this.#shown) if (!shown.has(id)) row.element.remove();
-		this.#shown = shown;
-		this.#inner.style.height = `${this.#rows.length * ROW}px`;
-		if (this.#cursor !== null && shown.has(this.#cursor)) this.element.setAttribute("aria-activedescendant", `row-${this.#cursor}`);
-		else this.element.removeAttribute("aria-activedescendant");
-	}
-};
-/** The row, in the element that it had before: a click that has begun on it shall find it. */
-function drawn$1(summary, known) {
-	const row = known ?? element("div", {
-		class: "request",
-		role: "option",
-		id: `row-${summary.id}`,
-		"data-id": summary.id
-	});
-	const { tokens } = summary;
-	row.dataset["phase"] = summary.phase;
-	row.dataset["new"] = String(Date.now() - summary.at < 2e3);
-	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, formatChip(summary.client), summary.format ? arrow() : null, summary.format ? formatChip(summary.format) : null), element("span", { class: "model" }, summary.model ?? "", summary.stream ? element("span", {
-		class: "streams",
-		title: "streamed"
-	}, "≋") : null), cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
-	return row;
-}
-/** What the head of its column tells those who see it stands in the row itself for those who hear it. */
-function cell(name, shown, meaning) {
-	return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
-}
-var arrow = () => element("span", { class: "arrow" }, "→");
-function badge(summary) {
-	if (summary.phase !== "ended") return element("span", { class: "status busy" }, summary.phase === "begun" ? "asking" : "answering");
-	return element("span", {
-		class: `status ${hasFailed(summary) ? "bad" : "good"}`,
-		title: summary.failure ?? ""
-	}, String(summary.status ?? ""));
-}
-// src/playground/handing.ts
-var handed = null;
-function open(given) {
-	handed = given;
-	location.hash = address("playground");
-}
-/** Once. */
-function taken() {
-	const given = handed;
-	handed = null;
-	return given;
-}
-// src/live/curl.ts
-var HIDDEN = "[hidden]";
-var LEFT_OUT = /* @__PURE__ */ new Set([
-	"host",
-	"content-length",
-	"connection",
-	"accept-encoding",
-	"transfer-encoding",
-	"user-agent",
-	"accept",
-	"content-encoding"
-]);
-var quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
-function curl(opened, origin) {
-	const { method, path, headers, body } = opened.client;
-	const lines = [`curl -N -X ${method} ${quoted(origin + path.replaceAll(HIDDEN, "YOUR_KEY"))}`];
-	for (const [name, value] of Object.entries(headers)) {
-		if (LEFT_OUT.has(name) || name.startsWith("x-stainless-")) continue;
-		const key = name === "authorization" ? "Bearer YOUR_KEY" : "YOUR_KEY";
-		lines.push(`-H ${quoted(`${name}: ${value === HIDDEN ? key : value}`)}`);
-	}
-	if (body !== null) lines.push(`--data-binary ${quoted(body.text)}`);
-	return lines.join(" \\\n  ");
-}
 // src/json/parse.ts
 /** Why a text is no JSON, and where. */
 var NotJson = class extends Error {
@@ -2437,6 +2039,419 @@ function inline(text) {
 	pieces.push(text.slice(place));
 	return pieces;
 }
+// src/live/words.ts
+var FORMATS = {
+	"openai-chat": "OpenAI Chat",
+	"openai-responses": "OpenAI Responses",
+	"anthropic-messages": "Anthropic Messages",
+	gemini: "Gemini",
+	vertex: "Vertex AI",
+	"ollama-chat": "Ollama",
+	"bedrock-converse": "Bedrock Converse"
+};
+var formatName = (format) => FORMATS[format] ?? format;
+/** The name of a format behind a dot in the colour of its family. */
+function formatChip(format) {
+	return element("span", {
+		class: "format",
+		"data-format": format
+	}, formatName(format));
+}
+function duration(milliseconds) {
+	if (milliseconds === void 0) return "";
+	if (milliseconds < 10) return `${milliseconds.toFixed(1)} ms`;
+	if (milliseconds < 1e3) return `${Math.round(milliseconds)} ms`;
+	return milliseconds < 6e4 ? `${(milliseconds / 1e3).toFixed(2)} s` : `${(milliseconds / 6e4).toFixed(1)} min`;
+}
+function bytes(size) {
+	if (size < 1e3) return `${size} B`;
+	return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`;
+}
+function clock(at) {
+	return new Date(at).toLocaleTimeString("en-GB", {
+		hour: "2-digit",
+		minute: "2-digit",
+		second: "2-digit"
+	});
+}
+// src/live/connected.ts
+var EVERY$1 = 5e3;
+var SOON = 400;
+var Connections = class {
+	element = element("div", {
+		class: "connected",
+		role: "group",
+		"aria-label": "What is connected"
+	});
+	#known = null;
+	#changed;
+	#timer;
+	#waiting;
+	constructor(changed) {
+		this.#changed = changed;
+	}
+	start() {
+		clearInterval(this.#timer);
+		this.#ask();
+		this.#timer = setInterval(() => void this.#ask(), EVERY$1);
+	}
+	stop() {
+		clearInterval(this.#timer);
+	}
+	/** Something has happened, so something may have changed. */
+	soon() {
+		this.#waiting ??= setTimeout(() => {
+			this.#waiting = void 0;
+			this.#ask();
+		}, SOON);
+	}
+	async #ask() {
+		try {
+			const told = await call("GET", "/live/connected");
+			if (JSON.stringify(told) === JSON.stringify(this.#known)) return;
+			this.#known = told;
+			this.#draw(told);
+			this.#changed(told);
+		} catch {}
+	}
+	#draw(told) {
+		const chips = told.connections.map(chip);
+		const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: set a key, such as ANTHROPIC_API_KEY") : null;
+		const note = told.connections.length > 0 && told.connections.every((one) => one.is_simulated) ? element("span", { class: "soft" }, "simulated: no keys of any provider were found") : null;
+		const details = button("Details", () => void this.#details(), { class: "small" });
+		this.element.replaceChildren(element("span", {
+			class: "chips",
+			tabindex: 0,
+			role: "group",
+			"aria-label": "Providers"
+		}, none, ...chips), element("span", { class: "row" }, note, details));
+	}
+	async #details() {
+		const told = this.#known;
+		if (told === null) return;
+		await show("What is connected", table(told.connections), ...routes(told), clients(told.clients));
+	}
+};
+/** The worst of all its keys. */
+function state(connection) {
+	const states = (connection.upstreams ?? []).map((one) => one.breaker);
+	return [
+		"open",
+		"half-open",
+		"closed"
+	].find((one) => states.includes(one)) ?? "unused";
+}
+var STATES = {
+	open: "resting after failures",
+	"half-open": "being tried again",
+	closed: "well",
+	unused: "not asked yet"
+};
+function chip(connection) {
+	const found = state(connection);
+	const busy = (connection.upstreams ?? []).reduce((sum, one) => sum + one.in_flight, 0);
+	return element("span", {
+		class: "upstream",
+		"data-state": found,
+		title: `${connection.name}: ${formatName(connection.format)}, ${STATES[found]}${connection.is_simulated ? ", simulated" : ""}`
+	}, element("span", { class: "sr" }, `${STATES[found]}: `), connection.name, busy ? element("span", { class: "busy" }, String(busy)) : null);
+}
+function table(connections) {
+	const rows = connections.map((one) => element("tr", {}, element("th", { scope: "row" }, one.name), element("td", {}, formatChip(one.format)), element("td", {}, one.is_simulated ? "simulated" : (one.keys ?? []).join(", ") || "none"), element("td", {}, STATES[state(one)] ?? ""), element("td", {}, (one.models ?? []).join(", "))));
+	return element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...[
+		"Provider",
+		"Speaks",
+		"Key",
+		"Health",
+		"Models listed"
+	].map((name) => element("th", { scope: "col" }, name)))), element("tbody", {}, ...rows)));
+}
+function routes(told) {
+	if (told.routes.length === 0) return [];
+	const rows = told.routes.map((one) => element("tr", {}, element("th", { scope: "row" }, one.name), element("td", {}, one.to.join(", ")), element("td", {}, (one.fallback ?? []).join(", ")), element("td", {}, Object.entries(one.settings ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", "))));
+	const head = [
+		"Route",
+		"To",
+		"Else",
+		"Settings"
+	].map((name) => element("th", { scope: "col" }, name));
+	return [element("h3", {}, "Routes"), element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))];
+}
+var FIRST = [
+	"curl",
+	"claude-code",
+	"codex",
+	"openai"
+];
+/** How clients find the gateway. */
+function clients(told) {
+	const first = FIRST.flatMap((name) => told.find((one) => one.name === name) ?? []);
+	const others = told.filter((one) => !FIRST.includes(one.name));
+	const shown = element("div", {});
+	const choice = element("select", { "aria-label": "Another client" }, element("option", { value: "" }, "Another client …"), ...others.map((one) => element("option", { value: one.name }, one.name)));
+	choice.addEventListener("change", () => {
+		const one = others.find(({ name }) => name === choice.value);
+		shown.replaceChildren(...one === void 0 ? [] : [client(one)]);
+	});
+	return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), ...first.map(client), choice, shown);
+}
+function client({ name, lines }) {
+	return element("div", { class: "client" }, element("b", {}, name), element("code", {}, lines), button("Copy", () => void copy(lines, name), {
+		class: "small",
+		"aria-label": `Copy: ${name}`
+	}));
+}
+// src/live/feed.ts
+var MOST = 1e3;
+var Feed = class {
+	#known = /* @__PURE__ */ new Map();
+	#waiting = /* @__PURE__ */ new Map();
+	#words = [];
+	#isPaused = false;
+	#rows = null;
+	/** Everything there is, from the server's side: after a break in the connection too. */
+	replace(summaries) {
+		this.#waiting.clear();
+		this.#known = new Map(summaries.toReversed().map((one) => [one.id, one]));
+		this.#rows = null;
+	}
+	change(summaries) {
+		for (const one of summaries) (this.#isPaused && !this.#known.has(one.id) ? this.#waiting : this.#known).set(one.id, one);
+		trim(this.#known);
+		trim(this.#waiting);
+		this.#rows = null;
+	}
+	get isPaused() {
+		return this.#isPaused;
+	}
+	pause(isPaused) {
+		this.#isPaused = isPaused;
+		if (isPaused) return;
+		for (const [id, one] of this.#waiting) this.#known.set(id, one);
+		this.#waiting.clear();
+		trim(this.#known);
+		this.#rows = null;
+	}
+	get waiting() {
+		return this.#waiting.size;
+	}
+	filter(text) {
+		this.#words = text.toLowerCase().split(/\s+/).filter((word) => word !== "");
+		this.#rows = null;
+	}
+	get rows() {
+		this.#rows ??= [...this.#known.values()].filter((one) => fits(one, this.#words)).reverse().sort((one, other) => other.at - one.at);
+		return this.#rows;
+	}
+	get size() {
+		return this.#known.size;
+	}
+	find(id) {
+		return this.#known.get(id);
+	}
+	get counts() {
+		let underWay = 0;
+		let failed = 0;
+		for (const one of this.#known.values()) {
+			if (one.phase !== "ended") underWay += 1;
+			if (hasFailed(one)) failed += 1;
+		}
+		return {
+			all: this.#known.size,
+			underWay,
+			failed
+		};
+	}
+};
+var hasFailed = (one) => one.failure !== void 0 && one.failure !== "";
+function trim(known) {
+	for (const id of known.keys()) {
+		if (known.size <= MOST) break;
+		known.delete(id);
+	}
+}
+/** All words have to be in it somewhere; `error`, `loss` and `stream` are found where there is one. */
+function fits(one, words) {
+	if (words.length === 0) return true;
+	const text = [
+		one.id,
+		one.client,
+		one.format,
+		formatName(one.client),
+		formatName(one.format ?? ""),
+		one.model,
+		one.target,
+		one.upstream,
+		one.key,
+		one.status,
+		one.failure,
+		one.error,
+		one.operation,
+		hasFailed(one) ? "error failed" : "",
+		one.losses ? "loss losses" : "",
+		one.stream ? "stream" : "",
+		one.phase
+	].join(" ").toLowerCase();
+	return words.every((word) => text.includes(word));
+}
+// src/live/list.ts
+var ROW = 38;
+var AROUND = 8;
+var List = class {
+	element;
+	#inner = element("div", {
+		class: "inner",
+		role: "presentation"
+	});
+	#open;
+	#rows = [];
+	#shown = /* @__PURE__ */ new Map();
+	#cursor = null;
+	#isDue = false;
+	constructor(open) {
+		this.#open = open;
+		this.element = element("div", {
+			class: "rows",
+			role: "listbox",
+			tabindex: 0,
+			"aria-label": "Requests, newest first"
+		}, this.#inner);
+		this.element.addEventListener("scroll", () => this.#soon());
+		this.element.addEventListener("click", (event) => this.#clicked(event));
+		new ResizeObserver(() => this.#soon()).observe(this.element);
+	}
+	show(rows) {
+		const before = this.#rows;
+		this.#rows = rows;
+		const first = before[Math.floor(this.element.scrollTop / ROW)];
+		if (this.element.scrollTop >= ROW && first !== void 0) {
+			const moved = rows.findIndex((one) => one.id === first.id) - before.indexOf(first);
+			if (moved > 0) this.element.scrollTop += moved * ROW;
+		}
+		this.#soon();
+	}
+	get cursor() {
+		return this.#cursor;
+	}
+	point(id) {
+		this.#cursor = id;
+		const place = this.#rows.findIndex((one) => one.id === id);
+		if (place >= 0) {
+			const top = place * ROW;
+			if (top < this.element.scrollTop) this.element.scrollTop = top;
+			else if (top + ROW > this.element.scrollTop + this.element.clientHeight) this.element.scrollTop = top + ROW - this.element.clientHeight;
+		}
+		this.#soon();
+	}
+	/** The id so many rows further, or the end of the list. */
+	neighbour(steps) {
+		const place = this.#rows.findIndex((one) => one.id === this.#cursor);
+		const next = place < 0 ? 0 : Math.max(0, Math.min(this.#rows.length - 1, place + steps));
+		return this.#rows[next]?.id ?? null;
+	}
+	#clicked(event) {
+		const id = (event.target instanceof Element ? event.target.closest(".request") : null)?.dataset["id"];
+		if (id !== void 0) this.#open(id);
+	}
+	#soon() {
+		if (this.#isDue) return;
+		this.#isDue = true;
+		requestAnimationFrame(() => {
+			this.#isDue = false;
+			this.#draw();
+		});
+	}
+	#draw() {
+		const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - AROUND);
+		const last = Math.min(this.#rows.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / ROW) + AROUND);
+		const shown = /* @__PURE__ */ new Map();
+		for (let place = first; place < last; place += 1) {
+			const summary = this.#rows[place];
+			if (summary === void 0) continue;
+			const known = this.#shown.get(summary.id);
+			const row = known?.summary === summary ? known : {
+				summary,
+				element: drawn$1(summary, known?.element)
+			};
+			row.element.style.transform = `translateY(${place * ROW}px)`;
+			row.element.setAttribute("aria-selected", String(summary.id === this.#cursor));
+			row.element.setAttribute("aria-posinset", String(place + 1));
+			row.element.setAttribute("aria-setsize", String(this.#rows.length));
+			if (row.element.parentNode === null) this.#inner.append(row.element);
+			shown.set(summary.id, row);
+		}
+		for (const [id, row] of this.#shown) if (!shown.has(id)) row.element.remove();
+		this.#shown = shown;
+		this.#inner.style.height = `${this.#rows.length * ROW}px`;
+		if (this.#cursor !== null && shown.has(this.#cursor)) this.element.setAttribute("aria-activedescendant", `row-${this.#cursor}`);
+		else this.element.removeAttribute("aria-activedescendant");
+	}
+};
+/** The row, in the element that it had before: a click that has begun on it shall find it. */
+function drawn$1(summary, known) {
+	const row = known ?? element("div", {
+		class: "request",
+		role: "option",
+		id: `row-${summary.id}`,
+		"data-id": summary.id
+	});
+	const { tokens } = summary;
+	row.dataset["phase"] = summary.phase;
+	row.dataset["new"] = String(Date.now() - summary.at < 2e3);
+	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, formatChip(summary.client), summary.format ? arrow() : null, summary.format ? formatChip(summary.format) : null), element("span", { class: "model" }, summary.model ?? "", summary.stream ? element("span", {
+		class: "streams",
+		title: "streamed"
+	}, "≋") : null), cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
+	return row;
+}
+/** What the head of its column tells those who see it stands in the row itself for those who hear it. */
+function cell(name, shown, meaning) {
+	return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
+}
+var arrow = () => element("span", { class: "arrow" }, "→");
+function badge(summary) {
+	if (summary.phase !== "ended") return element("span", { class: "status busy" }, summary.phase === "begun" ? "asking" : "answering");
+	return element("span", {
+		class: `status ${hasFailed(summary) ? "bad" : "good"}`,
+		title: summary.failure ?? ""
+	}, String(summary.status ?? ""));
+}
+// src/playground/handing.ts
+var handed = null;
+function open(given) {
+	handed = given;
+	location.hash = address("playground");
+}
+/** Once. */
+function taken() {
+	const given = handed;
+	handed = null;
+	return given;
+}
+// src/live/curl.ts
+var HIDDEN = "[hidden]";
+var LEFT_OUT = /* @__PURE__ */ new Set([
+	"host",
+	"content-length",
+	"connection",
+	"accept-encoding",
+	"transfer-encoding",
+	"user-agent",
+	"accept",
+	"content-encoding"
+]);
+var quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
+function curl(opened, origin) {
+	const { method, path, headers, body } = opened.client;
+	const lines = [`curl -N -X ${method} ${quoted(origin + path.replaceAll(HIDDEN, "YOUR_KEY"))}`];
+	for (const [name, value] of Object.entries(headers)) {
+		if (LEFT_OUT.has(name) || name.startsWith("x-stainless-")) continue;
+		const key = name === "authorization" ? "Bearer YOUR_KEY" : "YOUR_KEY";
+		lines.push(`-H ${quoted(`${name}: ${value === HIDDEN ? key : value}`)}`);
+	}
+	if (body !== null) lines.push(`--data-binary ${quoted(body.text)}`);
+	return lines.join(" \\\n  ");
+}
 // src/losses.ts
 var WORDS$1 = {
 	dropped: "the other side never sees it",
@@ -2549,13 +2564,13 @@ var Timeline = class {
 	});
 	#sides = element("div", { class: "sides" });
 	#chosen = 0;
-	constructor(opened) {
+	constructor(opened, chosen) {
 		this.#steps = opened.timeline;
 		this.#end = Math.max(opened.summary.duration ?? 0, this.#steps.at(-1)?.at ?? 0, 1);
 		this.#most = Math.max(...this.#steps.map((step) => Math.max(step.received_size ?? 0, step.sent_size ?? 0)), 1);
 		this.#chart = this.#drawChart();
 		this.element = element("div", { class: "timeline" }, this.#legend(opened), this.#chart, this.#scale(), this.#about, this.#sides);
-		this.choose(0);
+		this.choose(chosen);
 	}
 	choose(place) {
 		this.#chosen = Math.max(0, Math.min(this.#steps.length - 1, place));
@@ -2568,8 +2583,8 @@ var Timeline = class {
 		this.#about.textContent = said;
 		this.#sides.replaceChildren(side("From the upstream", step.received ?? ""), side("To the client", step.sent ?? ""));
 	}
-	move(steps) {
-		this.choose(this.#chosen + steps);
+	get chosen() {
+		return this.#chosen;
 	}
 	#x(step) {
 		return step.at / this.#end * 996;
@@ -2694,11 +2709,20 @@ var Detail = class {
 		this.#close = close;
 	}
 	show(opened) {
-		if (opened.summary.id !== this.#opened?.summary.id) this.#attempt = opened.attempts.length - 1;
+		const before = this.#opened;
+		const isSame = opened.summary.id === before?.summary.id;
 		this.#opened = opened;
-		this.#attempt = Math.max(0, Math.min(this.#attempt, opened.attempts.length - 1));
+		if (!isSame || opened.attempts.length !== before?.attempts.length) this.#attempt = Math.max(0, opened.attempts.length - 1);
 		if (this.#tab === "stream" && opened.timeline.length === 0) this.#tab = "answer";
-		this.#draw();
+		if (isSame && looksSame(before, opened, this.#tab)) this.#refresh(opened);
+		else this.#draw(isSame ? this.#timeline?.chosen : void 0);
+	}
+	#refresh(opened) {
+		const parts = [[".detail-head", this.#head(opened)], [".tabs", this.#tabs(opened)]];
+		for (const [name, part] of parts) {
+			const old = this.element.querySelector(name);
+			if (!old?.contains(document.activeElement)) old?.replaceWith(part);
+		}
 	}
 	/** There is none, and why. */
 	miss(words) {
@@ -2733,10 +2757,10 @@ var Detail = class {
 			kind
 		});
 	}
-	#draw() {
+	#draw(chosen = 0) {
 		const opened = this.#opened;
 		if (opened === null) return;
-		this.#timeline = this.#tab === "stream" ? new Timeline(opened) : null;
+		this.#timeline = this.#tab === "stream" ? new Timeline(opened, chosen) : null;
 		const panel = element("div", {
 			class: "panel",
 			role: "tabpanel",
@@ -2827,6 +2851,28 @@ var Detail = class {
 		}));
 	}
 };
+/** Whether a view would show nothing else than before. */
+function looksSame(before, now, tab) {
+	const sum = {
+		request: ({ attempts, losses, client }) => [
+			client.body?.size,
+			losses.length,
+			...attempts.map((one) => one.status)
+		],
+		answer: ({ answer, losses_back, summary }) => [
+			answer.received?.size,
+			answer.sent?.size,
+			losses_back.length,
+			summary.phase
+		],
+		stream: ({ timeline, unheld, summary }) => [
+			timeline.length,
+			unheld,
+			summary.phase
+		]
+	};
+	return JSON.stringify(sum[tab](before)) === JSON.stringify(sum[tab](now));
+}
 function upstreamPane(attempt) {
 	if (attempt === void 0) return bodyPane({
 		title: "Upstream was told",
@@ -2863,6 +2909,7 @@ function back(opened) {
 	return element("div", { class: "way" }, element("div", { class: "panes" }, received.element, meant.element, sent.element, losses));
 }
 // src/live/index.ts
+var AGAIN = 1e3;
 var CHORD$1 = 1200;
 var Live = class {
 	name = "live";
@@ -2880,7 +2927,8 @@ var Live = class {
 	#feed = new Feed();
 	#list = new List((id) => this.#go(id));
 	#detail = new Detail(() => this.#go(null));
-	#connections = new Connections();
+	#connections = new Connections((told) => this.#clients.replaceChildren(clients(told.clients)));
+	#clients = element("div", {});
 	#filter = element("input", {
 		type: "search",
 		class: "filter",
@@ -2899,6 +2947,7 @@ var Live = class {
 	#source = null;
 	#opened = null;
 	#isShown = false;
+	#timer;
 	#chord = -Infinity;
 	mount(root) {
 		this.#root = root;
@@ -2947,7 +2996,7 @@ var Live = class {
 		const { all, underWay, failed } = this.#feed.counts;
 		this.#list.show(rows);
 		const words = [
-			`${rows.length === all ? all : `${rows.length} of ${all}`} requests`,
+			rows.length === all ? counted(all, "request") : `${rows.length} of ${counted(all, "request")}`,
 			underWay ? `${underWay} under way` : "",
 			failed ? `${failed} failed` : ""
 		];
@@ -2963,7 +3012,7 @@ var Live = class {
 		if (this.#empty.dataset["shown"] === shown) return;
 		this.#empty.dataset["shown"] = shown;
 		if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter."));
-		else this.#empty.replaceChildren(element("h2", {}, "Nothing has been asked yet"), element("p", { class: "soft" }, "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, and the name of the model tells who answers. Each request appears on this page as it happens."), clients());
+		else this.#empty.replaceChildren(element("h2", {}, "Nothing has been asked yet"), element("p", { class: "soft" }, "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, and the name of the model tells who answers. Each request appears on this page as it happens."), this.#clients);
 	}
 	#hold() {
 		this.#feed.pause(!this.#feed.isPaused);
@@ -2986,9 +3035,17 @@ var Live = class {
 		try {
 			const told = await call("GET", `/live/requests/${encodeURIComponent(id)}`);
 			if (this.#opened === id) this.#detail.show(told);
+			if (told.summary.phase !== "ended") this.#again();
 		} catch (problem) {
 			if (this.#opened === id) this.#detail.miss(problem instanceof Problem ? problem.message : "the gateway is away");
 		}
+	}
+	/** A stream that goes on is looked at anew now and then: only its beginning and end are told. */
+	#again() {
+		clearTimeout(this.#timer);
+		this.#timer = setTimeout(() => {
+			if (this.#isShown) this.#load();
+		}, AGAIN);
 	}
 	#pressed(event) {
 		if (!this.#isShown || isOpen() || event.ctrlKey || event.metaKey || event.altKey) return;
