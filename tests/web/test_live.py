@@ -186,7 +186,7 @@ def test_what_is_connected_is_told_by_name() -> None:
         clients = {one["name"]: one["lines"] for one in told["clients"]}
         assert clients["claude-code"].startswith(f"export ANTHROPIC_BASE_URL={url}\n")
         _, address, _, header, _, body = shlex.split(clients["curl"])
-        async with client.post(address, data=body, headers=[tuple(header.split(": "))]) as answer:
+        async with client.post(address, data=body, headers=dict([header.split(": ", 1)])) as answer:
             assert (await answer.json())["choices"][0]["message"]["content"] == "Hello from the upstream."
 
     with_gateway(work)
