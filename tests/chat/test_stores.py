@@ -327,7 +327,13 @@ def test_a_legacy_history_goes_on_without_leaks() -> None:
 
 @promise("chat:legacy")
 def test_what_is_no_conversation_is_refused_with_words(tmp_path: Path) -> None:
-    for content, words in (("{", "no JSON"), ("3", "expected a conversation"), ('{"a": 1}', "list of entries")):
+    broken = '{"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "tool_use"}]}]}'
+    for content, words in (
+        ("{", "no JSON"),
+        ("3", "expected a conversation"),
+        ('{"a": 1}', "list of entries"),
+        (broken, "looks like anthropic-messages, and is not"),
+    ):
         (tmp_path / "x.json").write_text(content)
         with pytest.raises(Unreadable, match=words):
             read_file(tmp_path / "x.json")

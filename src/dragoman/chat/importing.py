@@ -41,7 +41,10 @@ def imported(document: Any, *, name: str = "") -> Conversation:
     form = _format_of(document)
     if form is None:
         return read_conversation(document, name=name)
-    messages = decode_request(document, form).messages
+    try:
+        messages = decode_request(document, form).messages
+    except DragomanError as error:
+        raise Unreadable(f"it looks like {form}, and is not: {error}") from None
     speaker = _SPEAKERS.get(form, _NOBODY)
     system = "\n\n".join(message.text for message in messages if message.role == "system")
     entries = read_entries(_raw_entries(messages, speaker))
