@@ -49,6 +49,9 @@ FRAMEWORKS: dict[str, Callable[[], list[str]]] = {
     "pydantic-ai": _python("pydantic-ai", "pydantic_ai_loop.py"),
 }
 
+# It gives thoughts of the Responses API back only to models whose names it knows.
+FORGETFUL = {"pydantic-ai"}
+
 
 @promise("gateway:recipe-frameworks")
 @pytest.mark.parametrize("name", FRAMEWORKS)
@@ -65,7 +68,7 @@ def test_a_tool_loop_in_every_format(gateway: RunningGateway, tmp_path: Path, na
     asked = [(line["client"], line["model"], line["stream"], line["status"]) for line in records]
     assert asked == [(case["client"], case["model"], case["streamed"], 200) for case in CASES for _ in range(2)]
     unsigned = [loss for line in records for loss in line.get("losses", ()) if "signature" in loss]
-    assert not unsigned, "what the vendor signed did not come back to it"
+    assert not unsigned or name in FORGETFUL, "what the vendor signed did not come back to it"
 
 
 FUNCTION = f"""
