@@ -112,7 +112,6 @@ class Access:
         self._grants: Mapping[str, Grant] = {grant.digest: grant for grant in grants}
         self._ledger = ledger
         self._house = Grant(name="page", digest=digest_of(house)) if house else None
-        self._keeps_all = ledger is not None and ledger.store.shared
         self._leaving: set[asyncio.Task[None]] = set()
 
     @property
@@ -177,7 +176,7 @@ class Access:
 
     def account(self, record: Record) -> None:
         """What was not settled: whoever has no key, and what did not end well."""
-        if self._ledger is not None and not record.settled and (self._keeps_all or record.key):
+        if self._ledger is not None and not record.settled and (self._ledger.keeps_all or record.key):
             record.settled = True
             self._ledger.add(_entry(record))
 

@@ -94,7 +94,7 @@ async def _check(config: Config) -> None:
 
 def _with_workers(options: ServeOptions, config: Config, listening: socket.socket, folder: Path) -> int:
     if not config.server.database:  # what one process keeps, the others have to find
-        shared = structs.replace(config.server, database=str(folder / "gateway.db"))
+        shared = structs.replace(config.server, database=str(folder / "gateway.db"), usage=False)
         config = structs.replace(config, server=shared)
 
     async def work(place: int, is_new: bool) -> None:  # noqa: FBT001 - as a crew calls it

@@ -36,6 +36,8 @@ class Server(_Table, frozen=True, kw_only=True):
     drain_seconds: float = 30.0
     database: str = ""
     """Keys, usage and stored responses: a SQLite file, `postgresql://…` or `env:NAME`; empty keeps them in memory."""
+    usage: bool = True
+    """Whether requests without a key are written to the database, too."""
     limits: str = ""
     """Rates and concurrency: `redis://…`, `env:NAME`, or `memory` of each process; empty is where the keys are."""
     lease_seconds: float = 15.0

@@ -23,8 +23,10 @@ _WRITING = 3.0
 class Ledger:
     """One for each process."""
 
-    def __init__(self, store: Store, meters: Meters, timing: Timing | None = None) -> None:
+    def __init__(self, store: Store, meters: Meters, timing: Timing | None = None, *, keeps_all: bool = True) -> None:
         self.store = store
+        self.keeps_all = keeps_all and store.shared
+        """Whether also requests without a key are written."""
         self._meters = meters
         self._timing = timing or Timing()
         self._grants: dict[str, tuple[float, Grant | None]] = {}
@@ -41,6 +43,8 @@ class Ledger:
     async def close(self) -> None:
         with suppress(Unavailable):
             await self.flush()
+        if self._waiting:
+            self.problem(f"the usage of {len(self._waiting)} requests was never written")
         await self._meters.close()
         await self.store.close()
 
@@ -61,6 +65,8 @@ class Ledger:
                 await self.look()
             except Unavailable as error:
                 self.problem(str(error))
+            except Exception as error:  # noqa: BLE001 - whatever it was, leases have to be kept up
+                self.problem(f"{type(error).__name__}: {error}")
 
     # ── keys ──
 
@@ -83,7 +89,8 @@ class Ledger:
 
     async def spent(self, name: str) -> float:
         """All that has ended, here and elsewhere; what requests under way cost is known when they end."""
-        await self.flush()
+        if self._waiting:
+            await self.flush()
         return await self.store.spent(name)
 
     async def enter(self, grant: Grant) -> Ticket:

@@ -48,13 +48,14 @@ async def open_ledger(server: Server, environment: Environment, timing: Timing |
     told = timing or Timing(lease=server.lease_seconds)
     store, database = await open_store(address)
     try:
-        ledger = Ledger(store, _meters(limits, database, told), told)
+        meters = _meters(limits, database, told)
+        if isinstance(meters, RedisMeters):
+            await meters.prepare()
+        ledger = Ledger(store, meters, told, keeps_all=server.usage)
         await ledger.look()
-    except Unavailable as error:
-        raise ConfigError(f"the database: {error}") from None
-    except ConfigError:
+    except (Unavailable, ConfigError) as error:
         await store.close()
-        raise
+        raise ConfigError(str(error)) from None
     return ledger
 
 
@@ -62,7 +63,7 @@ def _meters(limits: str, database: SqliteDatabase | PostgresDatabase, timing: Ti
     if limits.startswith(_REDIS):
         try:
             return RedisMeters(limits, timing)
-        except NotConfigured as error:
+        except (NotConfigured, ValueError) as error:
             raise ConfigError(f"server.limits: {error}") from None
     if limits not in {"", "memory"}:
         raise ConfigError('server.limits: "memory" or redis://…; left out, limits are where the keys are')

@@ -88,6 +88,10 @@ class RedisMeters:
         )
         self._held: dict[str, set[str]] = {}
 
+    async def prepare(self) -> None:
+        """Somebody is there: better to know before the first client asks."""
+        await self._ask(self._client.ping())
+
     async def enter(self, grant: Grant) -> Ticket:
         lease = secrets.token_hex(8)
         limits = (grant.requests_per_minute, grant.tokens_per_minute, grant.concurrent)
@@ -124,7 +128,7 @@ class RedisMeters:
         try:
             yield
         except (self._problem, OSError, TimeoutError) as error:
-            raise Unavailable(f"Redis: {type(error).__name__}") from error
+            raise Unavailable(f"Redis: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from error
 
     async def close(self) -> None:
         await self._client.aclose()
