@@ -144,6 +144,23 @@ WRONG: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 
 
+@promise("chat:terminal-resize")
+def test_the_size_counts_at_once_also_while_a_model_is_silent(
+    environment: dict[str, str], simulator: Simulator
+) -> None:
+    simulator.play({"text": "one two three", "chunk": 4, "stall": 5})
+    with terminal(ONE, environment, columns=100) as program:
+        ready(program)
+        program.type("@ann talk\n")
+        program.see("ann …", "one two")
+        program.resize(50, 20)
+        program.see("─ ann … " + "─" * 40 + "╮", "one two")
+        program.type("\x03")
+        program.see("[stopped]")
+        program.type("/exit\n")
+        assert program.ended() == 0
+
+
 @promise("chat:terminal-errors", "chat:failures-stored")
 @pytest.mark.parametrize("kind", ["xterm-256color", "dumb"])
 def test_whatever_goes_wrong_is_on_the_screen(kind: str, environment: dict[str, str], simulator: Simulator) -> None:

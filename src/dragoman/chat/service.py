@@ -366,9 +366,9 @@ class ChatService:
     def gauges(self, text: str = "") -> list[Gauge]:
         """How full each model's window is, with what is about to be said."""
         more = (Entry(role="user", content=[text_part(text)]),) if text else ()
-        return [self._gauge(one, more) for one in self.participants.values()]
+        return [self.gauge(one, more) for one in self.participants.values()]
 
-    def _gauge(self, participant: Participant, more: tuple[Entry, ...]) -> Gauge:
+    def gauge(self, participant: Participant, more: tuple[Entry, ...] = ()) -> Gauge:
         entries = (*self.conversation.entries, *more)
         return self._measure(participant).gauge(visible(entries, participant.name, share=self.options.share))
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dragoman.chat.events import AnswerEnded, AnyChatEvent, PermissionAsked
@@ -77,7 +80,8 @@ class TerminalChat:
             return
         asker = asyncio.create_task(self._ask_questions())
         try:
-            await self._service.wait(turn)
+            with _when_resized(self._screen.redraw):
+                await self._service.wait(turn)
         finally:
             asker.cancel()
 
@@ -123,6 +127,20 @@ class TerminalChat:
                 return _ALLOWED[word]
             if word in _REFUSED:
                 return False, False
+
+
+@contextmanager
+def _when_resized(then: Callable[[], None]) -> Iterator[None]:
+    """Where the system tells: Windows does not, and there the next words of a model do."""
+    loop, change = asyncio.get_running_loop(), getattr(signal, "SIGWINCH", None)
+    if change is None:
+        yield
+        return
+    loop.add_signal_handler(change, then)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(change)
 
 
 async def _typed_line() -> str:

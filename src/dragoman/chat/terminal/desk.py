@@ -42,7 +42,8 @@ class Desk:
         self.screen.line(text, "red")
 
     def _gauge_of(self, name: str) -> str:
-        return next((gauge_words(gauge) for gauge in self.service.gauges() if gauge.model == name), "")
+        known = self.service.participants.get(name)
+        return "" if known is None else gauge_words(self.service.gauge(known))
 
     # ── questions ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -52,6 +52,7 @@ class PanelScreen:
         self._running: Sequence[LiveAnswer] = ()
         self._ended: dict[str, Sequence[Entry]] = {}
         self._order: list[str] = []
+        self._gauges: dict[str, str] = {}
         self._retries: dict[str, str] = {}
 
     def show(self, event: AnyChatEvent, running: Sequence[LiveAnswer]) -> None:
@@ -62,6 +63,7 @@ class PanelScreen:
             self._order.append(event.answer)
         elif isinstance(event, AnswerEnded):
             self._ended[event.answer] = event.entries
+            self._gauges[event.answer] = self.gauge(event.model)
         elif isinstance(event, Activity):
             self._note_retry(event)
         else:
@@ -116,7 +118,9 @@ class PanelScreen:
         self._stop_live()
         if self._ended:
             self._console.print(self._together(self._ended))
-        self._ended, self._order, self._retries = {}, [], {}
+        self._order.clear()
+        for held in (self._ended, self._gauges, self._retries):
+            held.clear()
 
     # ── panels ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -148,7 +152,7 @@ class PanelScreen:
             body if height is None else _Tail(body, max(3, height)),
             title=Text(speaker if ended else f"{speaker} …", style="bold"),
             title_align="left",
-            subtitle=Text(self.gauge(speaker), style="dim") if ended else None,
+            subtitle=Text(self._gauges[answer], style="dim") if ended else None,
             subtitle_align="right",
             border_style="red" if failed else "cyan" if ended else "blue",
         )
@@ -184,6 +188,10 @@ class PanelScreen:
     def resume(self) -> None:
         self._paused = False
         if self._running or self._ended:
+            self._soon()
+
+    def redraw(self) -> None:
+        if self._live is not None and not self._paused:
             self._soon()
 
     def _stop_live(self) -> None:

@@ -124,6 +124,9 @@ class PlainScreen:
         for event in waiting:
             self.show(event, ())
 
+    def redraw(self) -> None:
+        """Lines stay where they are."""
+
     def _break(self) -> None:
         if self._streaming:
             self._write("\n")

@@ -34,6 +34,9 @@ class Screen(Protocol):
         ...
 
     def resume(self) -> None: ...
+    def redraw(self) -> None:
+        """The terminal has another size."""
+        ...
 
 
 def screen_of(stream: TextIO) -> Screen:
