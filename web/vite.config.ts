@@ -1,10 +1,16 @@
 // Into the Python package, unminified: what ships is what can be read. Names without hashes, because the server tells
 // browsers by the digest whether what they have is still good.
 
-import { defineConfig } from "vite";
+import { defineConfig, rolldownVersion, version } from "vite";
 import { digest } from "./digest.ts";
+import wanted from "./package.json" with { type: "json" };
 
 const root = import.meta.dirname;
+
+// Another version of the tools says the same in other words, and what is committed would change with who builds it.
+if (version !== wanted.devDependencies.vite || rolldownVersion !== wanted.overrides.rolldown) {
+  throw new Error(`built with vite ${version} and rolldown ${rolldownVersion}, which are not those of package.json: run npm ci`);
+}
 
 export default defineConfig({
   root,

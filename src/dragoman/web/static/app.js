@@ -1,4 +1,4 @@
-// src/api.ts
+//#region src/api.ts
 var HEADERS = {
 	"x-dragoman-page": "1",
 	"content-type": "application/json"
@@ -35,7 +35,8 @@ function listen(path, handlers) {
 	for (const [kind, handle] of Object.entries(handlers)) source.addEventListener(kind, (event) => handle(JSON.parse(event.data)));
 	return source;
 }
-// src/dom.ts
+//#endregion
+//#region src/dom.ts
 /** `on…` listens, `true` is an attribute without a value, `false`, `null` and `undefined` leave it out. */
 function element(tag, attributes = {}, ...children) {
 	const made = document.createElement(tag);
@@ -63,7 +64,8 @@ function byId(id) {
 function isTyping(target) {
 	return target instanceof HTMLElement && (target.isContentEditable || target.matches("input, textarea, select"));
 }
-// src/notices.ts
+//#endregion
+//#region src/notices.ts
 var SHOWN_FOR = 6e3;
 function notice(text, kind = "info") {
 	const line = element("div", { class: kind }, element("span", {}, text));
@@ -87,7 +89,8 @@ function attempt(work) {
 		}
 	};
 }
-// src/copying.ts
+//#endregion
+//#region src/copying.ts
 async function copy(text, what) {
 	try {
 		await navigator.clipboard.writeText(text);
@@ -96,7 +99,8 @@ async function copy(text, what) {
 		notice("the browser does not let pages copy here", "problem");
 	}
 }
-// src/dialogs.ts
+//#endregion
+//#region src/dialogs.ts
 function opened(title, body, choices) {
 	const dialog = byId("dialog");
 	return new Promise((done) => {
@@ -175,7 +179,8 @@ function askText(title, about, value) {
 		() => area.value
 	]]);
 }
-// src/chat/files.ts
+//#endregion
+//#region src/chat/files.ts
 var Files = class {
 	node = element("div", { id: "files" });
 	input;
@@ -252,7 +257,8 @@ function base64$1(file) {
 		reader.readAsDataURL(file);
 	});
 }
-// src/chat/mentions.ts
+//#endregion
+//#region src/chat/mentions.ts
 var MENTION = /\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)/y;
 var ALL = "all";
 /** Names at the start, as whole words; `@allies` is text. Without any, whoever answers by default. */
@@ -303,7 +309,8 @@ function completions(before, models) {
 		about: "everyone"
 	}].filter((one) => one.name.toLowerCase().startsWith(begun.toLowerCase()) && one.name !== begun);
 }
-// src/chat/composer.ts
+//#endregion
+//#region src/chat/composer.ts
 var COUNTED_AFTER = 500;
 var KEPT$1 = "unsent";
 var Composer = class {
@@ -519,7 +526,8 @@ var Composer = class {
 		this.#showMentions();
 	}
 };
-// src/chat/groups.ts
+//#endregion
+//#region src/chat/groups.ts
 var NO_MODELS = /* @__PURE__ */ new Set(["user", "system"]);
 /** Those of old files have no ids of answers: they are told apart by who speaks. */
 function grouped(entries) {
@@ -541,7 +549,8 @@ function grouped(entries) {
 function textOf(entry) {
 	return (entry.content ?? []).flatMap((part) => part.type === "text" ? [part.content] : []).join("\n");
 }
-// src/router.ts
+//#endregion
+//#region src/router.ts
 function parse$1(hash) {
 	const [path = "", query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s, 2);
 	const [place = "", ...rest] = path.split("/").map(decoded);
@@ -622,7 +631,8 @@ var Router = class {
 		return found;
 	}
 };
-// src/chat/session.ts
+//#endregion
+//#region src/chat/session.ts
 var AGAIN$1 = 1e3;
 var UNSEEN = 6e4;
 var NOTHING = {
@@ -717,7 +727,8 @@ var Session = class {
 		else if (!visible) this.#hiding = window.setTimeout(() => this.#source?.close(), UNSEEN);
 	}
 };
-// src/chat/sidebar.ts
+//#endregion
+//#region src/chat/sidebar.ts
 var Sidebar = class {
 	node;
 	/** For small screens, where the list is out of sight. */
@@ -800,7 +811,8 @@ var Sidebar = class {
 		this.#actions.open(id);
 	}
 };
-// src/markdown.ts
+//#endregion
+//#region src/markdown.ts
 var INLINE = new RegExp([
 	"(?<ticks>`+)(?<code>[^`]|[^`][\\s\\S]*?[^`])\\k<ticks>(?!`)",
 	"\\*\\*(?<bold>[^*\\n]+(?:\\*[^*\\n]+\\*?)*)\\*\\*(?!\\*)",
@@ -950,7 +962,8 @@ function blocks(lines) {
 function markdown(text) {
 	return blocks(text.split("\n"));
 }
-// src/chat/toolcard.ts
+//#endregion
+//#region src/chat/toolcard.ts
 var SHORT = 60;
 var ToolCard = class {
 	node;
@@ -1025,7 +1038,8 @@ function picture(one) {
 		src: source
 	})];
 }
-// src/chat/card.ts
+//#endregion
+//#region src/chat/card.ts
 var HUES = 6;
 var WORDS$2 = {
 	error: "Failed",
@@ -1232,7 +1246,8 @@ function usageOf({ model = "", usage }) {
 	if (usage?.input === void 0) return model;
 	return `${model} · ${usage.input.toLocaleString()} + ${(usage.output ?? 0).toLocaleString()} tokens`;
 }
-// src/chat/timeline.ts
+//#endregion
+//#region src/chat/timeline.ts
 var NEAR = 120;
 var Timeline$1 = class {
 	node = element("section", {
@@ -1350,7 +1365,8 @@ function userPart(part) {
 	const title = "title" in part ? part.title ?? "" : "";
 	return [element("span", { class: "chip" }, `${part.type} ${title}`)];
 }
-// src/chat/windows.ts
+//#endregion
+//#region src/chat/windows.ts
 var OWN = /* @__PURE__ */ new Set(["markdown", "json"]);
 /** A message as a provider's API would say it, and what that cannot say. */
 async function showAs(path, part, state) {
@@ -1444,7 +1460,8 @@ function toolList(state) {
 	});
 	return element("ul", {}, ...rows.length ? rows : [element("li", {}, "none")]);
 }
-// src/chat/index.ts
+//#endregion
+//#region src/chat/index.ts
 var TRIES = [
 	"@all What is the weather in Paris?",
 	"@claude 6 * 7",
@@ -1672,7 +1689,8 @@ function base64(text) {
 	return btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(""));
 }
 var chat = new Chat();
-// src/json/parse.ts
+//#endregion
+//#region src/json/parse.ts
 /** Why a text is no JSON, and where. */
 var NotJson = class extends Error {
 	place;
@@ -1836,7 +1854,8 @@ function find(root, path) {
 		isExact: true
 	};
 }
-// src/json/view.ts
+//#endregion
+//#region src/json/view.ts
 var LONG = 240;
 var MANY = 100;
 var BUDGET = 700;
@@ -2039,7 +2058,8 @@ function inline(text) {
 	pieces.push(text.slice(place));
 	return pieces;
 }
-// src/live/words.ts
+//#endregion
+//#region src/live/words.ts
 var FORMATS = {
 	"openai-chat": "OpenAI Chat",
 	"openai-responses": "OpenAI Responses",
@@ -2074,7 +2094,8 @@ function clock(at) {
 		second: "2-digit"
 	});
 }
-// src/live/connected.ts
+//#endregion
+//#region src/live/connected.ts
 var EVERY$1 = 5e3;
 var SOON = 400;
 var Connections = class {
@@ -2201,7 +2222,8 @@ function client({ name, lines }) {
 		"aria-label": `Copy: ${name}`
 	}));
 }
-// src/live/feed.ts
+//#endregion
+//#region src/live/feed.ts
 var MOST = 1e3;
 var Feed = class {
 	#known = /* @__PURE__ */ new Map();
@@ -2294,7 +2316,8 @@ function fits(one, words) {
 	].join(" ").toLowerCase();
 	return words.every((word) => text.includes(word));
 }
-// src/live/list.ts
+//#endregion
+//#region src/live/list.ts
 var ROW = 38;
 var AROUND = 8;
 var List = class {
@@ -2416,7 +2439,8 @@ function badge(summary) {
 		title: summary.failure ?? ""
 	}, String(summary.status ?? ""));
 }
-// src/playground/handing.ts
+//#endregion
+//#region src/playground/handing.ts
 var handed = null;
 function open(given) {
 	handed = given;
@@ -2428,7 +2452,8 @@ function taken() {
 	handed = null;
 	return given;
 }
-// src/live/curl.ts
+//#endregion
+//#region src/live/curl.ts
 var HIDDEN = "[hidden]";
 var LEFT_OUT = /* @__PURE__ */ new Set([
 	"host",
@@ -2452,7 +2477,8 @@ function curl(opened, origin) {
 	if (body !== null) lines.push(`--data-binary ${quoted(body.text)}`);
 	return lines.join(" \\\n  ");
 }
-// src/losses.ts
+//#endregion
+//#region src/losses.ts
 var WORDS$1 = {
 	dropped: "the other side never sees it",
 	degraded: "it arrives in a poorer form",
@@ -2488,7 +2514,8 @@ function lossList(losses, choose) {
 	}
 	return list;
 }
-// src/live/panes.ts
+//#endregion
+//#region src/live/panes.ts
 function pane(told, text, notes = []) {
 	const body = text === null || text === "" ? null : view(text, told.title);
 	const head = element("div", { class: "pane-head" }, element("h3", {}, told.title), element("span", { class: "space" }), text ? button("Copy", () => void copy(text, told.title), {
@@ -2535,7 +2562,8 @@ function headerTable(headers) {
 	const rows = entries.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)));
 	return element("details", { class: "headers" }, element("summary", {}, `${entries.length} headers`), element("table", {}, element("tbody", {}, ...rows)));
 }
-// src/live/timeline.ts
+//#endregion
+//#region src/live/timeline.ts
 var WIDTH = 1e3;
 var HALF = 60;
 var LEAST = 3;
@@ -2689,7 +2717,8 @@ function side(title, text) {
 	const body = text === "" ? element("p", { class: "soft none" }, "nothing") : view(text, `${title}, as it was`).element;
 	return element("section", { class: "pane" }, element("div", { class: "pane-head" }, element("h3", {}, title)), body);
 }
-// src/live/request.ts
+//#endregion
+//#region src/live/request.ts
 var LABELS = {
 	request: "Request",
 	answer: "Answer",
@@ -2908,7 +2937,8 @@ function back(opened) {
 	const losses = lossPane(opened.losses_back, (loss) => meant.view?.reveal(loss.path) ?? false);
 	return element("div", { class: "way" }, element("div", { class: "panes" }, received.element, meant.element, sent.element, losses));
 }
-// src/live/index.ts
+//#endregion
+//#region src/live/index.ts
 var AGAIN = 1e3;
 var CHORD$1 = 1200;
 var Live = class {
@@ -3103,7 +3133,8 @@ function columns() {
 	].map(([name, label]) => element("span", { class: name }, label)));
 }
 var live = new Live();
-// src/playground/description.ts
+//#endregion
+//#region src/playground/description.ts
 function described(node) {
 	return element("div", {
 		class: "described",
@@ -3117,7 +3148,8 @@ function branch(node) {
 	const children = node.children ?? [];
 	return element("li", {}, line, children.length ? element("ul", {}, ...children.map(branch)) : null);
 }
-// src/playground/examples.ts
+//#endregion
+//#region src/playground/examples.ts
 var pretty = (value) => JSON.stringify(value, null, 2);
 var TOOL_CALL = {
 	model: "gpt-5.6",
@@ -3376,7 +3408,8 @@ var EXAMPLES = [
 		}])
 	}
 ];
-// src/playground/editor.ts
+//#endregion
+//#region src/playground/editor.ts
 var GROUPS$1 = {
 	wire: "APIs",
 	record: "Stored histories",
@@ -3456,7 +3489,8 @@ var Editor = class {
 		area.setSelectionRange(start, end);
 	}
 };
-// src/playground/index.ts
+//#endregion
+//#region src/playground/index.ts
 var PAUSE = 250;
 var GROUPS = [
 	["wire", "APIs"],
@@ -3651,7 +3685,8 @@ function mark(crossed) {
 	return element("span", { class: "tally" }, String(count), element("span", { class: "sr" }, " lost"));
 }
 var playground = new Playground();
-// src/theme.ts
+//#endregion
+//#region src/theme.ts
 var KEPT = "theme";
 var root = document.documentElement;
 function isDark() {
@@ -3665,7 +3700,8 @@ function toggle() {
 	root.dataset["theme"] = isDark() ? "light" : "dark";
 	localStorage.setItem(KEPT, root.dataset["theme"]);
 }
-// src/main.ts
+//#endregion
+//#region src/main.ts
 var EVERY = [
 	live,
 	chat,
@@ -3723,3 +3759,4 @@ async function begin() {
 	router.start();
 }
 attempt(begin)();
+//#endregion
