@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from dragoman.cli.main import main
 from dragoman.drivers.providers import PROVIDERS
-from dragoman.gateway.recipes import RECIPES
+from dragoman.gateway.recipes import RECIPES, recipe
 from tests.cli.command import COMMAND, environment, run
 from tests.gateway.running import connected, send
 from tests.gateway.test_failures import chat, stream_of
@@ -136,3 +137,31 @@ def test_mistakes_end_it_with_one_line(tmp_path: Path) -> None:
 def test_recipes_name_address_and_model(client: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--print-env", client, "--model", "gemini/m"]) == 0
     assert "127.0.0.1:8787" in capsys.readouterr().out
+
+
+@promise("gateway:command")
+def test_a_recipe_asks_for_a_key_where_there_may_be_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "gateway.toml"
+    for text, host, key in (
+        ("[server]\n", "127.0.0.1", "any"),
+        ('[server]\nhost = "0.0.0.0"\nkeys = ["sesame"]\n', "127.0.0.1", "YOUR_KEY"),
+        ('[server]\nhost = "::"\ndatabase = "gateway.db"\n', "[::1]", "YOUR_KEY"),
+    ):
+        file.write_text(text)
+        assert main(["serve", "--config", str(file), "--print-env", "openai"]) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            f"export OPENAI_BASE_URL={shlex.quote(f'http://{host}:8787/v1')}",
+            f"export OPENAI_API_KEY={key}",
+        ]
+
+
+@promise("gateway:command")
+@pytest.mark.parametrize("client", RECIPES)
+def test_no_name_leaves_its_quotes(client: str, tmp_path: Path) -> None:
+    """The lines are for a shell: whatever a model is called, nothing of it is run."""
+    told = "\n".join(recipe(client, url="http://127.0.0.1:1", key="a'b", model="x'$(touch gone)`touch gone`;\"y"))
+    (tmp_path / "llm").write_text("#!/bin/sh\necho ./logs.db\n")
+    (tmp_path / "llm").chmod(0o755)
+    clean = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    subprocess.run(["bash", "-euc", told], cwd=tmp_path, env=clean, check=True, capture_output=True)  # noqa: S603, S607
+    assert not (tmp_path / "gone").exists()

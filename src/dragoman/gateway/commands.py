@@ -60,14 +60,19 @@ def checked(options: ServeOptions) -> str:
     return f"{options.file or 'no file'}: {len(config.providers)} providers, {len(config.routes)} routes, no mistakes"
 
 
+# Where a gateway that listens everywhere is to be found from here.
+_NEAR = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not listened on
+
+
 def environment_for(client: str, options: ServeOptions, model: str) -> str:
     if client == "list":
         return "\n".join(RECIPES)
     if client not in RECIPES:
         raise ConfigError(f"no recipe for {client!r}; there are {', '.join(RECIPES)}")
     server = options.config().server
-    host = f"[{server.host}]" if ":" in server.host else server.host
-    key = "YOUR_KEY" if server.keys else "any"
+    near = _NEAR.get(server.host, server.host)
+    host = f"[{near}]" if ":" in near else near
+    key = "YOUR_KEY" if server.keys or server.database else "any"
     return "\n".join(recipe(client, url=f"http://{host}:{server.port}", key=key, model=model))
 
 
