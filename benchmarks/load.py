@@ -12,7 +12,7 @@ import select
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
@@ -20,6 +20,7 @@ from typing import Final
 
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_BLANK: Final = b"\r\n\r\n"
 _LAST: Final = b"0\r\n\r\n"
 _STAMP: Final = re.compile(rb"<(\d+\.\d{6})>")
 
@@ -48,12 +49,70 @@ def megabytes(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE / (1 << 20)
 
 
+class Asker:
+    """One connection, or one after the other where the server closes each."""
+
+    def __init__(self, port: int, sent: bytes) -> None:
+        self._port = port
+        self._sent = sent
+        self._line: socket.socket | None = None
+        self._head = b""
+        self._left: int | None = None
+        self._last = b""
+        self._closes = False
+
+    def ask(self, timeout: float = 0.0) -> socket.socket:
+        if self._line is None:
+            self._line = socket.create_connection(("127.0.0.1", self._port))
+            self._line.settimeout(timeout)
+        self._head, self._left, self._last = b"", None, b""
+        self._line.send(self._sent)
+        return self._line
+
+    def received(self) -> bytes:
+        """What has come of the body."""
+        assert self._line is not None  # noqa: S101 - somebody has asked
+        data = self._line.recv(1 << 18)
+        if not data:
+            raise RuntimeError("the connection was closed")
+        if not self._head.endswith(_BLANK):
+            head, blank, data = (self._head + data).partition(_BLANK)
+            self._head = head + blank
+            if blank:
+                self._open(head)
+        if self._left is not None:
+            self._left -= len(data)
+        self._last = (self._last + data)[-len(_LAST) :]
+        return data
+
+    def _open(self, head: bytes) -> None:
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(head)
+        lower = head.lower()
+        _, sized, length = lower.partition(b"content-length: ")
+        self._left = int(length.split(b"\r\n", 1)[0]) if sized else None
+        self._closes = b"connection: close" in lower
+
+    def is_answered(self) -> bool:
+        whole = self._left == 0 or (self._left is None and self._last == _LAST)
+        if whole and self._closes:
+            self.close()
+        return whole
+
+    @property
+    def is_closed(self) -> bool:
+        return self._line is None
+
+    def close(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            line.close()
+
+
 @contextmanager
-def connections(port: int, count: int) -> Iterator[list[socket.socket]]:
-    made = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
+def askers(port: int, sent: bytes, count: int) -> Iterator[list[Asker]]:
+    made = [Asker(port, sent) for _ in range(count)]
     try:
-        for one in made:
-            one.settimeout(0.0)
         yield made
     finally:
         for one in made:
@@ -61,77 +120,60 @@ def connections(port: int, count: int) -> Iterator[list[socket.socket]]:
 
 
 def json_load(port: int, sent: bytes, seconds: float, concurrency: int, most: int = 1 << 60) -> int:
-    """Each connection asks again as soon as its answer is whole."""
+    """Each asks again as soon as its answer is whole."""
     count = 0
-    with connections(port, concurrency) as lines, select.epoll() as poll:
-        by_number = {line.fileno(): line for line in lines}
-        held = dict.fromkeys(by_number, b"")
-        for number, line in by_number.items():
-            poll.register(number, select.EPOLLIN)
-            line.send(sent)
+    with askers(port, sent, concurrency) as asking, select.epoll() as poll:
+        waiting: dict[int, Asker] = {}
+
+        def ask(one: Asker) -> None:
+            number = one.ask().fileno()
+            if waiting.get(number) is not one:
+                waiting[number] = one
+                poll.register(number, select.EPOLLIN)
+
+        for one in asking:
+            ask(one)
         end = time.perf_counter() + seconds
         while time.perf_counter() < end and count < most:
             for number, _ in poll.poll(0.5):
-                line = by_number[number]
-                held[number] += received(line)
-                if is_whole(held[number]):
+                one = waiting[number]
+                one.received()
+                if one.is_answered():
                     count += 1
-                    held[number] = b""
-                    line.send(sent)
+                    if one.is_closed:
+                        del waiting[number]
+                    ask(one)
     return count
-
-
-def is_whole(data: bytes) -> bool:
-    head, found, body = data.partition(b"\r\n\r\n")
-    if not found:
-        return False
-    if not head.startswith(b"HTTP/1.1 200"):
-        raise RuntimeError(data[:500])
-    _, sized, length = head.lower().partition(b"content-length: ")
-    return len(body) >= int(length.split(b"\r\n", 1)[0]) if sized else body.endswith(_LAST)
 
 
 def stream_load(port: int, sent: bytes, seconds: float, concurrency: int) -> int:
     count = 0
-    with connections(port, concurrency) as lines:
-        last = dict.fromkeys(lines, b"")
-        for line in lines:
-            line.send(sent)
+    with askers(port, sent, concurrency) as asking:
+        for one in asking:
+            one.ask()
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
             time.sleep(0.0005)
-            for line in lines:
-                try:
-                    data = received(line)
-                except BlockingIOError:
-                    continue
-                last[line] = (last[line] + data)[-len(_LAST) :]
-                if last[line] == _LAST:
-                    count += 1
-                    last[line] = b""
-                    line.send(sent)
+            for one in asking:
+                with suppress(BlockingIOError):
+                    one.received()
+                    if one.is_answered():
+                        count += 1
+                        one.ask()
     return count
-
-
-def received(line: socket.socket) -> bytes:
-    data = line.recv(1 << 18)
-    if not data:
-        raise RuntimeError("the connection was closed")
-    return data
 
 
 def first_byte(port: int, sent: bytes, seconds: float) -> float:
     """Until the answer to a request is there, one at a time."""
     taken = []
-    with connections(port, 1) as (line,):
-        line.settimeout(10.0)
+    with askers(port, sent, 1) as (one,):
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
             started = time.perf_counter()
-            line.send(sent)
-            data = received(line)
-            while not is_whole(data):
-                data += received(line)
+            one.ask(10.0)
+            one.received()
+            while not one.is_answered():
+                one.received()
             taken.append(time.perf_counter() - started)
     return median(taken)
 
@@ -139,13 +181,13 @@ def first_byte(port: int, sent: bytes, seconds: float) -> float:
 def delays(port: int, sent: bytes, times: int) -> tuple[float, float]:
     """From when the upstream sends a piece to when it is here: of half of the pieces, and of 99 % of them."""
     taken: list[float] = []
-    with connections(port, 1) as (line,):
-        line.settimeout(10.0)
+    with askers(port, sent, 1) as (one,):
         for _ in range(times):
-            line.send(sent)
-            data = b""
-            while not data.endswith(_LAST):
-                data = received(line)
+            one.ask(10.0)
+            answered = False
+            while not answered:
+                stamps = _STAMP.findall(one.received())
                 now = time.perf_counter()
-                taken.extend(now - float(stamp) for stamp in _STAMP.findall(data))
+                taken.extend(now - float(stamp) for stamp in stamps)
+                answered = one.is_answered()
     return median(taken), quantiles(taken, n=100)[-1]

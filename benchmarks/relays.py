@@ -56,15 +56,14 @@ def received(fd):
         return
     asked[fd] += data
     head, found, body = asked[fd].partition(b"\\r\\n\\r\\n")
-    lower = head.lower()
-    at = lower.find(b"content-length: ") + 16
-    if not found or len(body) < int(lower[at:].split(b"\\r\\n", 1)[0]):
+    _, sized, length = head.lower().partition(b"content-length: ")
+    if not found or len(body) < (int(length.split(b"\\r\\n", 1)[0]) if sized else 0):
         return
     asked[fd] = b""
     if b'"stream":true' in body or b'"stream": true' in body:
         flowing[fd] = stamped() if b"Slowly, please." in body else iter(pieces)
     else:
-        lines[fd].send(whole)
+        flowing[fd] = iter([whole])
 print(listening.getsockname()[1], flush=True)
 while True:
     for fd, _ in poll.poll(0 if flowing else -1):
@@ -296,7 +295,10 @@ def _litellm(program: Path, upstream: str, port: int, folder: Path) -> list[str]
     settings = {"model": "openai/gpt-5.6", "api_base": f"{upstream}/v1", "api_key": "k"}
     config = {
         "model_list": [{"model_name": "up/gpt-5.6", "litellm_params": settings}],
-        "litellm_settings": {"telemetry": False},
+        # The upstream speaks Chat, and a request that was given up is no reason to rest.
+        "litellm_settings": {"telemetry": False, "use_chat_completions_url_for_anthropic_messages": True},
+        "router_settings": {"disable_cooldowns": True},
+        "general_settings": {"dangerously_permit_weak_or_unset_master_key": True},  # nobody else can reach it
     }
     file = folder / "litellm.yaml"
     file.write_text(json.dumps(config))  # JSON is YAML
@@ -308,7 +310,7 @@ def started(relay: Relay, upstream: str, folder: Path) -> Iterator[tuple[int, in
     """Its port and its process."""
     port = free_port()
     with process(*relay.command(upstream, port, folder)) as running:
-        wait_for(port)
+        wait_for(port, running)
         yield port, running.pid
 
 
@@ -317,13 +319,13 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-def wait_for(port: int) -> None:
-    end = time.monotonic() + 90
-    while time.monotonic() < end:
+def wait_for(port: int, running: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 180
+    while time.monotonic() < end and running.poll() is None:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
             time.sleep(0.05)
         else:
             return
-    raise SystemExit(f"nobody listens on {port}")
+    raise SystemExit(f"nobody listens on {port}: {running.args!r}")

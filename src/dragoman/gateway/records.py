@@ -129,7 +129,8 @@ class Silence(Log):
 
 
 Labels: TypeAlias = tuple[str, ...]
-_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+# From what a gateway adds by itself to the longest that is waited for a first byte.
+_BOUNDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 
 class _Histogram:
