@@ -1,10 +1,10 @@
-"""Tools for Claude, behind whatever API: the root of a schema says that it is an object, and offers no alternatives."""
+"""Tools for APIs that want the root of a schema to say that it is an object; Claude takes no alternatives there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
 
@@ -47,6 +47,23 @@ def adapted(schema: bytes, dialect_name: str) -> Adapted:
         return Adapted(Raw(schema), refusal=str(error))
     changed = any(note.action != "kept" for note in found.notes)
     return Adapted(Raw(encode_json(found.schema)) if changed else Raw(schema), found.notes)
+
+
+@lru_cache(maxsize=512)
+def _says_object(schema: bytes) -> bool:
+    root = parse_json(Raw(schema))
+    return isinstance(root, dict) and root.get("type") == "object"
+
+
+def rooted_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Any:
+    """The tool's parameters, untouched where their root says that it is an object; None where there are none."""
+    held = parameters_held(tool)
+    if held is None:
+        return None
+    schema = bytes(to_raw(held))
+    if schema.startswith(b'{"type":"object"') or _says_object(schema):
+        return held
+    return object_schema(tool, tools, log, target)
 
 
 def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, target: str) -> Raw:

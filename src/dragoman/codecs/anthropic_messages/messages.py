@@ -28,7 +28,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
 from dragoman.codecs.block_parts import with_keys
 from dragoman.codecs.ids import is_invented
-from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.reading import Unmodelled, WireValue, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -100,7 +100,7 @@ class MessageDecoder:
             notes = {**notes, **wire.extra}
         parts: Any = content
         if isinstance(content, list):
-            parts = tuple(decode_blocks(content, self._names))
+            parts = tuple(decode_blocks(content if role == "assistant" else _without_calls(content), self._names))
             if not content:
                 notes = {**notes, **EMPTY}
         elif content is UNSET:
@@ -129,7 +129,7 @@ class MessageDecoder:
             notes = {**notes, "~order": Raw(encode_json(order))}
         messages.append(Message("tool", tuple(results), None, {FAMILY: notes} if notes else None))
         if others:
-            messages.append(Message("user", tuple(decode_blocks(others, self._names))))
+            messages.append(Message("user", tuple(decode_blocks(_without_calls(others), self._names))))
         return not others
 
     def decode_result(self, wire: ToolResultBlock) -> ToolResult:
@@ -151,6 +151,11 @@ class MessageDecoder:
         kind: Any = "error" if wire.is_error is True else "multimodal" if isinstance(content, list) else "text"
         value = content if isinstance(content, str) else None if isinstance(content, list) else ""
         return ToolResult(call_id, name, kind, value, parts, cache, {FAMILY: notes} if notes else None)
+
+
+def _without_calls(blocks: list[Block]) -> list[Block]:
+    """A call where the API takes none is kept whole, for the API itself to refuse."""
+    return [Unmodelled(spliced(block, block.extra or {})) if type(block) is ToolUseBlock else block for block in blocks]
 
 
 def decode_blocks(blocks: Sequence[Block], names: dict[str, str]) -> list[AnyPart]:

@@ -91,6 +91,8 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
     if finish.reason == "stop" and finish.stop_sequence is not None:
         return "stop_sequence"
     word = "end_turn" if finish.reason == "tool_calls" else _ENCODE_FINISH[finish.reason]
+    if word == "end_turn" and any(isinstance(part, ToolCall) for part in parts):
+        word = "max_tokens"  # the one word of this API for an answer with a call that must not be run
     if finish.reason in {"refusal", "pause", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"
         log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")

@@ -346,14 +346,18 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
     encoder = MessageEncoder(log, profile, to_client=True)
     finishes = completion.finishes
     candidates: Any = []
-    for index, message in enumerate(completion.messages):
+    blocked = completion.finish is not None and completion.finish.reason == "content_filter"
+    messages = completion.messages
+    if not messages and notes is None and not blocked:
+        messages = (Message("assistant", ()),)  # a client takes no candidates for a prompt that was blocked
+    for index, message in enumerate(messages):
         finish = finishes[index] if finishes else completion.finish
         candidates.append(_encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log))
     feedback: Any = UNSET
     if not candidates and notes is not None:
         candidates = notes.get("~candidates", UNSET)
         candidates = UNSET if candidates == NULL else candidates
-    elif not candidates and completion.finish is not None and completion.finish.reason == "content_filter":
+    elif not candidates:
         candidates, feedback = UNSET, Raw(b'{"blockReason":"OTHER"}')
     wire = GenerateContentResponse(
         candidates,

@@ -147,7 +147,29 @@ def _adapted(held: bytes) -> tuple[Raw, str]:
     except SchemaError:
         adapted = schema  # it refers to itself: no finite schema says that, and the server ignores what it cannot read
     unread = sorted(set(_keywords(adapted)) - READ_KEYWORDS - DECORATION)
-    return Raw(held) if adapted is schema or adapted == schema else to_raw(adapted), ", ".join(unread)
+    typed = _typed_root(_objects(adapted))
+    return Raw(held) if typed == schema else to_raw(typed), ", ".join(unread)
+
+
+def _typed_root(schema: Any) -> Any:
+    """«cannot unmarshal array … of type string»: parameters have one type, and that they are an object is known."""
+    if isinstance(schema, dict) and isinstance(schema.get("type"), list):
+        return {**schema, "type": "object"}
+    return schema
+
+
+def _objects(schema: Any) -> Any:
+    """«cannot unmarshal bool»: a schema that is `true` is {} here, and so is `false`, which no argument satisfies."""
+    if not isinstance(schema, dict):
+        return {} if isinstance(schema, bool) else schema
+    changed = dict(schema)
+    for key in _MAPS_OF_SCHEMAS:
+        if isinstance(schema.get(key), dict):
+            changed[key] = {name: _objects(inner) for name, inner in schema[key].items()}
+    for key in _LISTS_OF_SCHEMAS:
+        if isinstance(schema.get(key), list):
+            changed[key] = [_objects(inner) for inner in schema[key]]
+    return changed
 
 
 def _keywords(schema: Any) -> Iterable[str]:

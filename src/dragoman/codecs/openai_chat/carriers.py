@@ -44,9 +44,9 @@ _details = WireReader(list[ReasoningDetail], "openai-chat reasoning_details")
 # ── reasoning ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_reasoning(extra: Extra) -> list[AnyPart]:
+def read_reasoning(extra: Extra) -> list[Reasoning]:
     """Reasoning parts from whichever vendor fields are there; the fields leave `extra`, their spelling stays noted."""
-    parts: list[AnyPart] = []
+    parts: list[Reasoning] = []
     held = extra.get("reasoning_details")
     details = _details.read(bytes(held)) if held is not None and bytes(held).startswith(b"[{") else []
     for detail, raw in zip(details, _raw_items(held), strict=True) if details else ():
@@ -55,16 +55,25 @@ def read_reasoning(extra: Extra) -> list[AnyPart]:
         parts.append(structs.replace(reasoning_of(detail), metadata={FAMILY: {"~detail": raw}}))
     if parts:
         extra[MODELLED + "reasoning_details"] = extra.pop("reasoning_details")
+    told, plain = _squeezed("".join(part.text for part in parts)), 0
     for key in ("reasoning_content", "reasoning"):
         text = extra.get(key)
         if text is None or bytes(text)[:1] != b'"':
             continue
         del extra[key]
-        if parts:
+        said = parse_json(text)
+        if parts and (not said or _squeezed(said) in told):
             extra[MODELLED + key] = text  # the same reasoning once more, as plain text
-        else:
-            parts.append(Reasoning(parse_json(text), metadata={FAMILY: {"~key": Raw(encode_json(key))}}))
+            continue
+        # Before the details, as in a stream: of encrypted reasoning, this is all that can be read.
+        parts.insert(plain, Reasoning(said, metadata={FAMILY: {"~key": Raw(encode_json(key))}}))
+        plain, told = plain + 1, told or _squeezed(said)
     return parts
+
+
+def _squeezed(text: str) -> str:
+    """Servers join the pieces in their own way: what differs only in white space is the same."""
+    return "".join(text.split())
 
 
 def _raw_items(held: Raw | None) -> list[Raw]:

@@ -260,7 +260,7 @@ def decode_assistant(
     if plain and calls is UNSET and type(content) is str and wire.refusal is UNSET and wire.annotations is UNSET:
         return Message("assistant", content, name)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    parts: list[AnyPart] = [] if plain else carriers.read_reasoning(extra)
+    parts: list[AnyPart] = [] if plain else [*carriers.read_reasoning(extra)]
     if content is not None:
         _decode_content(content, parts, extra)
     if wire.refusal is not UNSET:

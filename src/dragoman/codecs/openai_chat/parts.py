@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.media import audio_format, audio_type, data_url, split_data_url
+from dragoman.codecs.media import audio_format, audio_type, data_url, sniffed_type, split_data_url
 from dragoman.codecs.openai_chat.wire import (
     AudioPart,
     Breakpoint,
@@ -79,8 +79,17 @@ def _decode_image(wire: ImagePart) -> Image:
 def _image(url: str, detail: str | None, cache: Cache | None, metadata: Metadata | None) -> Image:
     inline = split_data_url(url)
     if inline is None:
+        if not url.startswith(("http", "data:")):
+            metadata = _noted(metadata, "~url")  # vLLM reads files, others their own stores
         return Image(url=url, cache=cache, detail=detail, metadata=metadata)
-    return Image(inline[0], inline[1], cache=cache, detail=detail, metadata=metadata)
+    media_type, data = inline
+    if not media_type:
+        return Image(sniffed_type(data), data, cache=cache, detail=detail, metadata=_noted(metadata, "~untyped"))
+    return Image(media_type, data, cache=cache, detail=detail, metadata=metadata)
+
+
+def _noted(metadata: Metadata | None, key: str) -> Metadata:
+    return {FAMILY: {**(metadata or {}).get(FAMILY, {}), key: Raw(b"true")}}
 
 
 def _decode_audio(wire: AudioPart) -> Audio:
@@ -149,14 +158,15 @@ def _encode_text(part: Text, log: LossLog) -> WireValue:
 
 
 def _encode_image(part: Image, log: LossLog) -> WireValue:
-    url = part.url if part.data is None else data_url(part.media_type or "image/png", part.data)
+    extra = (part.metadata or {}).get(FAMILY, {})
+    media_type = "" if "~untyped" in extra else part.media_type or "image/png"
+    url = part.url if part.data is None else data_url(media_type, part.data)
     if url is None:
         log.drop(part, "file_id", "image by file id", "this API takes images as URL or data")
         return None
     if not url.startswith(("http", "data:")) and FAMILY not in (part.metadata or {}):
         log.drop(part, "url", "image in a provider's own store", "this API fetches images from the web only")
         return None
-    extra = (part.metadata or {}).get(FAMILY, {})
     detail = UNSET if part.detail is None else part.detail
     inner: Any = ImageUrl(url, detail)
     inner_keys = inner_extra(extra, "image_url")

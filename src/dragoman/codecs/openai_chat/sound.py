@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.media import sniffed_type
-from dragoman.ir import AnyPart, Audio
+from dragoman.ir import AnyPart, Audio, ToolCall
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
@@ -32,11 +32,12 @@ def read_sound(parts: list[AnyPart], extra: Extra) -> None:
         return
     fields = _object(held)
     data, transcript = _text(fields.pop("data", None)), _text(fields.pop("transcript", None))
-    if data is None or transcript is None or "id" not in fields:
-        return
+    if not data or transcript is None or "id" not in fields:
+        return  # Snowflake fills every optional member, and says nothing in it
     del extra[KEY]
     kind = sniffed_type(data) or HEADERLESS
-    parts.append(Audio(kind, data, transcript=transcript, metadata={FAMILY: fields}))
+    place = next((index for index, part in enumerate(parts) if type(part) is ToolCall), len(parts))
+    parts.insert(place, Audio(kind, data, transcript=transcript, metadata={FAMILY: fields}))
 
 
 def is_spoken(part: AnyPart) -> bool:

@@ -7,6 +7,8 @@ from typing import Any, cast
 
 from msgspec import UNSET, Raw, structs
 
+from dragoman.codecs.object_schemas import rooted_schema
+from dragoman.codecs.openai_chat.profile import PROFILE
 from dragoman.codecs.openai_chat.wire import (
     AllowedTool,
     AllowedTools,
@@ -84,14 +86,14 @@ def _decode_untyped(wire: UntypedTool) -> Tool:
 
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> list[WireValue]:
-    return [wire for tool in tools if (wire := _encode_tool(tool, log, native=native)) is not None]
+    return [wire for tool in tools if (wire := _encode_tool(tool, tools, log, native=native)) is not None]
 
 
-def _encode_tool(tool: Tool, log: LossLog, *, native: bool) -> WireValue:
+def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
     if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
             log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
-        parameters = parameters_held(tool)
+        parameters = parameters_held(tool) if native else rooted_schema(tool, tools, log, PROFILE.name)
         function: Any = FunctionDefinition(
             tool.name,
             UNSET if tool.description is None else tool.description,

@@ -499,7 +499,7 @@ class MessageEncoder:
             what = "call" if isinstance(part, ServerToolCall) else "result of a call"
             self._log.drop(part, "", f"{what} run by the provider", f"it was run by {part.origin}")
             return []
-        wire = self._parts.encode_part(part, "assistant")
+        wire = self._encode_content(part)
         return [] if wire is None else [self._items.message([wire], {})]
 
     def _encode_run(self, run: list[AnyPart]) -> list[WireValue]:
@@ -529,9 +529,7 @@ class MessageEncoder:
         return self._items.with_carrier(first, item) if isinstance(first, Text) else [item]
 
     def _encode_content(self, part: AnyPart) -> WireValue:
-        if not isinstance(part, Text | Refusal):
-            return self._parts.encode_part(part, "assistant")
-        notes = own(part.metadata)
+        notes = own(part.metadata) if isinstance(part, Text | Refusal) else None
         if notes:
             part = replace(part, metadata={FAMILY: own_part_notes(notes)})
         wire = self._parts.encode_part(part, "assistant")

@@ -169,14 +169,14 @@ def report_usage(usage: Usage, node: Value, log: LossLog) -> None:
 _ECHO = tuple(
     (name, MODELLED + name)
     for name in (
-        *("object", "created_at", "incomplete_details", "error", "completed_at", "background", "frequency_penalty"),
+        *("object", "created_at", "incomplete_details", "completed_at", "background", "frequency_penalty"),
         *("instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls", "presence_penalty"),
         *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "reasoning", "safety_identifier"),
         *("store", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
     )
 )
 """What the answer repeats of the request, filled with defaults, and what we say in our own fields."""
-_SAID = ("billing", "moderation", "service_tier", "tool_usage")
+_SAID = ("billing", "error", "moderation", "service_tier", "tool_usage")
 NOTED = dict(_ECHO) | {"status": STATUS} | {name: name for name in ("id", "model", "output", "usage", *_SAID)}
 """Under which key each field of an answer is noted, while it is noted at all."""
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.object_schemas import rooted_schema
 from dragoman.codecs.openai_responses.parts import own
-from dragoman.codecs.openai_responses.profile import FAMILY
+from dragoman.codecs.openai_responses.profile import FAMILY, PROFILE
 from dragoman.codecs.openai_responses.wire import AnyTool, ChoiceObject, FormatWire, FunctionTool
 from dragoman.codecs.openai_responses.wire import CustomTool as CustomToolWire
 from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
@@ -87,14 +88,14 @@ def _flat(held: Any) -> WireValue:
 
 
 def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> list[WireValue]:
-    return [wire for tool in tools if (wire := _encode_tool(tool, log, native=native)) is not None]
+    return [wire for tool in tools if (wire := _encode_tool(tool, tools, log, native=native)) is not None]
 
 
-def _encode_tool(tool: Tool, log: LossLog, *, native: bool) -> WireValue:
+def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
     if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
             log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
-        parameters = parameters_held(tool)
+        parameters = parameters_held(tool) if native else rooted_schema(tool, tools, log, PROFILE.name)
         wire = FunctionTool(
             tool.name,
             UNSET if tool.description is None else tool.description,

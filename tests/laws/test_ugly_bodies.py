@@ -1,0 +1,103 @@
+"""The ugliest bodies of each format, to every other: no crash, no silent loss, nothing that the target refuses."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.errors import DecodeError, EncodeError
+from dragoman.losses import Loss
+from tests.support.formats import FORMATS, MODELS, complaints, refusals
+from tests.support.promises import promise
+from tests.support.trees import covers
+from tests.support.ugly import UGLY_ANSWERS, UGLY_REQUESTS
+
+_MARK = re.compile(r"mk\d+x")
+# One backend's own words pass to the other as they are (decision 4).
+_ONE_FAMILY = {("gemini", "vertex")}
+# Data that is no base64, and addresses that are none: the API it was written for refuses it just as well.
+_NOBODY_TAKES = {("openai-chat", "bad data url"), ("ollama-chat", "images")}
+
+
+def rows(bodies: dict[str, dict[str, Any]]) -> list[Any]:
+    return [
+        pytest.param(source, name, body, id=f"{source}-{name}")
+        for source, named in bodies.items()
+        for name, body in named.items()
+    ]
+
+
+def texts(value: Any, path: str = "$") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from texts(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from texts(inner, f"{path}[{index}]")
+    elif isinstance(value, str):
+        yield path, value
+
+
+def missed(body: Any, arrived: str, losses: tuple[Loss, ...]) -> list[str]:
+    """Texts that neither arrive nor are told."""
+    return [
+        f"{path}: {text[:40]}"
+        for path, text in texts(body)
+        for found in _MARK.findall(text)
+        if found not in arrived and not any(covers(loss.path, path) for loss in losses)
+    ]
+
+
+@promise("law:1-identity", "law:2-nothing-vanishes", "law:3-legality", "law:10-bad-input-good-words")
+@pytest.mark.parametrize(("source", "name", "body"), rows(UGLY_REQUESTS))
+def test_an_ugly_request_crosses_or_is_refused_with_its_place(source: str, name: str, body: dict[str, Any]) -> None:
+    for target in FORMATS:
+        model = None if target == source else MODELS[target]
+        try:
+            encoded = dragoman.translate_request(json.dumps(body), source=source, target=target, model=model)
+        except (DecodeError, EncodeError) as refused:
+            if not refused.path.startswith("$"):
+                raise
+            continue
+        if target == source:
+            assert encoded.body == body
+            continue
+        assert missed(body, encoded.json().decode(), encoded.losses) == [], target
+        if (source, target) not in _ONE_FAMILY and (source, name) not in _NOBODY_TAKES:
+            assert refusals(encoded, target, model=model) == (), target
+
+
+@promise("law:1-identity", "law:2-nothing-vanishes", "law:3-legality", "law:10-bad-input-good-words")
+@pytest.mark.parametrize(("source", "name", "body"), rows(UGLY_ANSWERS))
+def test_an_ugly_answer_reaches_every_client(source: str, name: str, body: dict[str, Any]) -> None:
+    for target in FORMATS:
+        encoded = dragoman.translate_response(json.dumps(body), source=source, target=target)
+        if target == source:
+            assert encoded.body == body, name
+            continue
+        assert missed(body, encoded.json().decode(), encoded.losses) == [], target
+        if (source, target) not in _ONE_FAMILY:
+            assert complaints(encoded, target) == (), target
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"description": "anything"},
+        {"properties": {"a": {"type": "string"}}},
+        {"type": ["object", "null"], "properties": {"a": {"type": "string"}}},
+        {"anyOf": [{"type": "object", "properties": {"a": {"type": "string"}}}, {"type": "object"}]},
+        {"$defs": {"n": {"type": "object", "properties": {"c": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/n"},
+        {"type": "object", "properties": {"a": True, "b": {"anyOf": [True, {"type": "string"}]}}},
+    ],
+)
+@pytest.mark.parametrize("target", FORMATS)
+def test_any_schema_of_an_object_is_taken(target: str, schema: dict[str, Any]) -> None:
+    """Servers of tools leave out what goes without saying, and APIs refuse the request for it."""
+    tool = dragoman.ir.ToolDefinition("f", "does it", schema)
+    request = dragoman.ir.Request(MODELS[target], (dragoman.ir.Message("user", "hi"),), (tool,), max_output_tokens=99)
+    assert refusals(dragoman.encode_request(request, target), target, model=MODELS[target]) == ()
