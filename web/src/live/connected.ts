@@ -4,7 +4,7 @@ import { call } from "../api.ts";
 import { copy } from "../copying.ts";
 import { show } from "../dialogs.ts";
 import { button, element } from "../dom.ts";
-import type { Client, Connected, Connection } from "./types.ts";
+import type { Client, Connected, Connection, Route } from "./types.ts";
 import { formatChip, formatName } from "./words.ts";
 
 const EVERY = 5000; // milliseconds
@@ -13,12 +13,13 @@ const SOON = 400;
 export class Connections {
   readonly element = element("div", { class: "connected", role: "group", "aria-label": "What is connected" });
   #known: Connected | null = null;
-  readonly #changed: (told: Connected) => void;
+  readonly #found: (told: readonly Client[]) => void;
   #timer: ReturnType<typeof setInterval> | undefined;
   #waiting: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(changed: (told: Connected) => void) {
-    this.#changed = changed;
+  /** `found` is told of the clients that could ask, when there are others. */
+  constructor(found: (told: readonly Client[]) => void) {
+    this.#found = found;
   }
 
   start(): void {
@@ -42,10 +43,11 @@ export class Connections {
   async #ask(): Promise<void> {
     try {
       const told = await call<Connected>("GET", "/live/connected");
-      if (JSON.stringify(told) === JSON.stringify(this.#known)) return;
+      const before = this.#known;
+      if (isSame(told, before)) return;
       this.#known = told;
       this.#draw(told);
-      this.#changed(told);
+      if (!isSame(told.clients, before?.clients)) this.#found(told.clients);
     } catch {
       // The feed tells when the gateway is away.
     }
@@ -53,19 +55,23 @@ export class Connections {
 
   #draw(told: Connected): void {
     const chips = told.connections.map(chip);
-    const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: set a key, such as ANTHROPIC_API_KEY") : null;
+    const words = "no provider is connected: set a key, such as ANTHROPIC_API_KEY";
+    const none = chips.length === 0 ? element("span", { class: "soft" }, words) : null;
     const simulated = told.connections.length > 0 && told.connections.every((one) => one.is_simulated);
     const note = simulated ? element("span", { class: "soft" }, "simulated: no keys of any provider were found") : null;
     const details = button("Details", () => void this.#details(), { class: "small" });
-    this.element.replaceChildren(element("span", { class: "chips", tabindex: 0, role: "group", "aria-label": "Providers" }, none, ...chips), element("span", { class: "row" }, note, details));
+    const providers = element("span", { class: "chips", tabindex: 0, role: "group", "aria-label": "Providers" }, none, ...chips);
+    this.element.replaceChildren(providers, element("span", { class: "row" }, note, details));
   }
 
   async #details(): Promise<void> {
     const told = this.#known;
     if (told === null) return;
-    await show("What is connected", table(told.connections), ...routes(told), clients(told.clients));
+    await show("What is connected", connectionTable(told.connections), ...routeTable(told), clients(told.clients));
   }
 }
+
+const isSame = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
 /** The worst of all its keys. */
 function state(connection: Connection): string {
@@ -85,47 +91,43 @@ function chip(connection: Connection): HTMLElement {
     element("span", { class: "sr" }, `${STATES[found]}: `), connection.name, busy ? element("span", { class: "busy" }, String(busy)) : null);
 }
 
-function table(connections: readonly Connection[]): HTMLElement {
-  const rows = connections.map((one) => element("tr", {},
-    element("th", { scope: "row" }, one.name),
-    element("td", {}, formatChip(one.format)),
-    element("td", {}, one.is_simulated ? "simulated" : (one.keys ?? []).join(", ") || "none"),
-    element("td", {}, STATES[state(one)] ?? ""),
-    element("td", {}, (one.models ?? []).join(", ")),
-  ));
-  const head = ["Provider", "Speaks", "Key", "Health", "Models listed"].map((name) => element("th", { scope: "col" }, name));
-  return element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
+function connectionTable(connections: readonly Connection[]): HTMLElement {
+  return table(["Provider", "Speaks", "Key", "Health", "Models listed"], connections.map((one) => [
+    one.name,
+    formatChip(one.format),
+    one.is_simulated ? "simulated" : (one.keys ?? []).join(", ") || "none",
+    STATES[state(one)] ?? "",
+    (one.models ?? []).join(", "),
+  ]));
 }
 
-function routes(told: Connected): HTMLElement[] {
-  if (told.routes.length === 0) return [];
-  const rows = told.routes.map((one) => element("tr", {},
-    element("th", { scope: "row" }, one.name),
-    element("td", {}, one.to.join(", ")),
-    element("td", {}, (one.fallback ?? []).join(", ")),
-    element("td", {}, Object.entries(one.settings ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ")),
-  ));
-  const head = ["Route", "To", "Else", "Settings"].map((name) => element("th", { scope: "col" }, name));
-  return [element("h3", {}, "Routes"), element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))];
+function routeTable({ routes }: Connected): HTMLElement[] {
+  if (routes.length === 0) return [];
+  const settings = (route: Route): string =>
+    Object.entries(route.settings ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ");
+  const rows = routes.map((one) => [one.name, one.to.join(", "), (one.fallback ?? []).join(", "), settings(one)]);
+  return [element("h3", {}, "Routes"), table(["Route", "To", "Else", "Settings"], rows)];
 }
 
-const FIRST = ["curl", "claude-code", "codex", "openai"]; // the rest are behind a choice of their own
+/** The first cell of a row is its name. */
+function table(columns: readonly string[], rows: readonly (readonly (Node | string)[])[]): HTMLElement {
+  const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)));
+  const body = rows.map(([name = "", ...rest]) =>
+    element("tr", {}, element("th", { scope: "row" }, name), ...rest.map((cell) => element("td", {}, cell))));
+  return element("div", { class: "facts-table" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
+}
 
-/** How clients find the gateway. */
+/** How clients find the gateway: what each of them needs, one at a time. */
 export function clients(told: readonly Client[]): HTMLElement {
-  const first = FIRST.flatMap((name) => told.find((one) => one.name === name) ?? []);
-  const others = told.filter((one) => !FIRST.includes(one.name));
-  const shown = element("div", {});
-  const choice = element("select", { "aria-label": "Another client" }, element("option", { value: "" }, "Another client …"),
-    ...others.map((one) => element("option", { value: one.name }, one.name)));
-  choice.addEventListener("change", () => {
-    const one = others.find(({ name }) => name === choice.value);
-    shown.replaceChildren(...(one === undefined ? [] : [client(one)]));
-  });
-  return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), ...first.map(client), choice, shown);
-}
-
-function client({ name, lines }: Client): HTMLElement {
-  return element("div", { class: "client" }, element("b", {}, name), element("code", {}, lines),
-    button("Copy", () => void copy(lines, name), { class: "small", "aria-label": `Copy: ${name}` }));
+  const shown = element("div", { class: "client", "aria-live": "polite" });
+  const names = told.map((one) => button(one.name, () => choose(one), { class: "pick" }));
+  const choose = (one: Client): void => {
+    names.forEach((name, place) => name.setAttribute("aria-pressed", String(told[place] === one)));
+    const again = button("Copy", () => void copy(one.lines, one.name), { class: "small", "aria-label": `Copy: ${one.name}` });
+    shown.replaceChildren(element("code", {}, one.lines), again);
+  };
+  const [first] = told;
+  if (first !== undefined) choose(first);
+  return element("div", { class: "clients" },
+    element("h3", {}, "Point a client here"), element("div", { class: "picks" }, ...names), shown);
 }

@@ -4,7 +4,9 @@ import type { Opened } from "./types.ts";
 
 const HIDDEN = "[hidden]";
 // curl says these by itself, or they belong to the connection that was.
-const LEFT_OUT = new Set(["host", "content-length", "connection", "accept-encoding", "transfer-encoding", "user-agent", "accept", "content-encoding"]);
+const LEFT_OUT = new Set([
+  "host", "content-length", "connection", "accept-encoding", "transfer-encoding", "user-agent", "accept", "content-encoding",
+]);
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 

@@ -14,6 +14,9 @@ import { Detail } from "./request.ts";
 import type { Opened, Summary } from "./types.ts";
 
 const AGAIN = 1000; // milliseconds
+const FIRST_WORDS =
+  "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, " +
+  "and the name of the model tells who answers. Each request appears on this page as it happens.";
 const CHORD = 1200; // milliseconds after g in which a letter is the name of a place
 
 class Live implements Place {
@@ -32,10 +35,11 @@ class Live implements Place {
   readonly #feed = new Feed();
   readonly #list = new List((id) => this.#go(id));
   readonly #detail = new Detail(() => this.#go(null));
-  readonly #connections = new Connections((told) => this.#clients.replaceChildren(clients(told.clients)));
+  readonly #connections = new Connections((told) => this.#clients.replaceChildren(clients(told)));
   readonly #clients = element("div", {});
   readonly #filter = element("input", {
-    type: "search", class: "filter", placeholder: "Filter: model, format, status, error, loss …", "aria-label": "Filter requests", "aria-keyshortcuts": "/",
+    type: "search", class: "filter", placeholder: "Filter: model, format, status, error, loss …",
+    "aria-label": "Filter requests", "aria-keyshortcuts": "/",
   });
   readonly #pause = button("Pause", () => this.#hold(), { "aria-pressed": "false", class: "pause", title: "Hold the list still (p)" });
   readonly #counts = element("span", { class: "counts soft" });
@@ -55,7 +59,8 @@ class Live implements Place {
     });
     const tools = element("div", { class: "tools" }, this.#filter, this.#pause, this.#counts);
     const left = element("section", { class: "feed", "aria-label": "Requests" }, columns(), this.#list.element, this.#empty);
-    root.append(element("h1", { class: "sr" }, "Live"), this.#connections.element, tools, element("div", { class: "both" }, left, this.#detail.element));
+    const both = element("div", { class: "both" }, left, this.#detail.element);
+    root.append(element("h1", { class: "sr" }, "Live"), this.#connections.element, tools, both);
     document.addEventListener("keydown", (event) => this.#pressed(event));
   }
 
@@ -95,7 +100,8 @@ class Live implements Place {
     const { rows, waiting } = this.#feed;
     const { all, underWay, failed } = this.#feed.counts;
     this.#list.show(rows);
-    const words = [rows.length === all ? counted(all, "request") : `${rows.length} of ${counted(all, "request")}`, underWay ? `${underWay} under way` : "", failed ? `${failed} failed` : ""];
+    const shown = rows.length === all ? "" : `${rows.length} of `;
+    const words = [`${shown}${counted(all, "request")}`, underWay ? `${underWay} under way` : "", failed ? `${failed} failed` : ""];
     this.#counts.textContent = words.filter((word) => word).join(" · ");
     this.#pause.textContent = this.#feed.isPaused ? `Go on${waiting ? ` (${waiting} new)` : ""}` : "Pause";
     this.#pause.setAttribute("aria-pressed", String(this.#feed.isPaused));
@@ -111,7 +117,7 @@ class Live implements Place {
     if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter."));
     else this.#empty.replaceChildren(
       element("h2", {}, "Nothing has been asked yet"),
-      element("p", { class: "soft" }, "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, and the name of the model tells who answers. Each request appears on this page as it happens."),
+      element("p", { class: "soft" }, FIRST_WORDS),
       this.#clients);
   }
 

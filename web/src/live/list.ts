@@ -112,8 +112,8 @@ function drawn(summary: Summary, known?: HTMLElement): HTMLElement {
   row.replaceChildren(
     element("span", { class: "time" }, clock(summary.at)),
     badge(summary),
-    element("span", { class: "pair" }, formatChip(summary.client), summary.format ? arrow() : null, summary.format ? formatChip(summary.format) : null),
-    element("span", { class: "model" }, summary.model ?? "", summary.stream ? element("span", { class: "streams", title: "streamed" }, "≋") : null),
+    element("span", { class: "pair" }, ...pair(summary)),
+    element("span", { class: "model" }, summary.model ?? "", summary.stream ? streamed() : null),
     cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"),
     cell("first", duration(summary.first_byte), " to the first byte"),
     cell("duration", duration(summary.duration), " in all"),
@@ -127,7 +127,13 @@ function cell(name: string, shown: HTMLElement | string, meaning: string): HTMLE
   return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
 
-const arrow = (): HTMLElement => element("span", { class: "arrow" }, "→");
+const streamed = (): HTMLElement => element("span", { class: "streams", title: "streamed" }, "≋");
+
+/** The client's format, and the upstream's where one was asked. */
+export function pair({ client, format }: Summary): HTMLElement[] {
+  const asked = format ? [element("span", { class: "arrow" }, "→"), formatChip(format)] : [];
+  return [formatChip(client), ...asked];
+}
 
 export function badge(summary: Summary): HTMLElement {
   if (summary.phase !== "ended") return element("span", { class: "status busy" }, summary.phase === "begun" ? "asking" : "answering");

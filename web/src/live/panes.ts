@@ -2,7 +2,7 @@
 
 import { copy } from "../copying.ts";
 import { type Child, button, element } from "../dom.ts";
-import { type View, view } from "../json/view.ts";
+import { type View, counted, view } from "../json/view.ts";
 import { lossCount, lossList } from "../losses.ts";
 import type { Loss, Meant, Shown } from "./types.ts";
 import { bytes, formatChip } from "./words.ts";
@@ -28,13 +28,16 @@ function pane(told: Told, text: string | null, notes: Child[] = []): Pane {
     element("span", { class: "space" }),
     text ? button("Copy", () => void copy(text, told.title), { class: "small", "aria-label": `Copy: ${told.title}` }) : null,
   );
-  const about = told.about || told.format ? element("p", { class: "about" }, told.format ? formatChip(told.format) : null, told.about) : null;
+  const format = told.format ? formatChip(told.format) : null;
+  const about = told.about || format ? element("p", { class: "about" }, format, told.about) : null;
   const shown = body?.element ?? element("p", { class: "soft none" }, told.none);
-  return { element: element("section", { class: "pane", "aria-label": told.title }, head, about, headerTable(told.headers), ...notes, shown), view: body };
+  const made = element("section", { class: "pane", "aria-label": told.title }, head, about, headerTable(told.headers), ...notes, shown);
+  return { element: made, view: body };
 }
 
 export function bodyPane(told: Told, shown: Shown | null | undefined): Pane {
-  const cut = shown?.is_cut ? element("p", { class: "note" }, `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} are held.`) : null;
+  const words = shown?.is_cut ? `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} are held.` : null;
+  const cut = words === null ? null : element("p", { class: "note" }, words);
   return pane({ ...told, about: told.about ?? (shown ? bytes(shown.size) : null) }, shown?.text ?? null, [cut]);
 }
 
@@ -55,5 +58,6 @@ function headerTable(headers: Record<string, string> | undefined): HTMLElement |
   const entries = Object.entries(headers ?? {});
   if (entries.length === 0) return null;
   const rows = entries.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)));
-  return element("details", { class: "headers" }, element("summary", {}, `${entries.length} headers`), element("table", {}, element("tbody", {}, ...rows)));
+  const table = element("table", {}, element("tbody", {}, ...rows));
+  return element("details", { class: "headers" }, element("summary", {}, counted(entries.length, "header")), table);
 }

@@ -4,13 +4,14 @@ import { copy } from "../copying.ts";
 import { button, element } from "../dom.ts";
 import { open as openInPlayground } from "../playground/handing.ts";
 import { curl } from "./curl.ts";
-import { badge } from "./list.ts";
+import { badge, pair } from "./list.ts";
 import { bodyPane, lossPane, meantPane } from "./panes.ts";
 import { Timeline } from "./timeline.ts";
 import type { Attempt, Opened } from "./types.ts";
-import { clock, duration, formatChip } from "./words.ts";
+import { clock, duration } from "./words.ts";
 
 export type Tab = "request" | "answer" | "stream";
+const SAME = "Client and upstream speak the same format: bytes pass unchanged";
 const LABELS: Record<Tab, string> = { request: "Request", answer: "Answer", stream: "Stream" };
 
 export class Detail {
@@ -47,7 +48,8 @@ export class Detail {
   /** There is none, and why. */
   miss(words: string): void {
     this.#opened = null;
-    this.element.replaceChildren(element("div", { class: "row end" }, this.#closing()), element("p", { class: "empty" }, words));
+    const row = element("div", { class: "row end" }, this.#closing());
+    this.element.replaceChildren(row, element("p", { class: "none" }, words));
   }
 
   choose(tab: Tab): void {
@@ -90,8 +92,7 @@ export class Detail {
 
   #head(opened: Opened): HTMLElement {
     const { summary, client } = opened;
-    const title = element("h2", {}, badge(summary), formatChip(summary.client), summary.format ? element("span", { class: "arrow" }, "→") : null,
-      summary.format ? formatChip(summary.format) : null, element("span", { class: "name" }, summary.model ?? ""));
+    const title = element("h2", {}, badge(summary), ...pair(summary), element("span", { class: "name" }, summary.model ?? ""));
     const facts = [
       clock(summary.at),
       `${client.method} ${client.path}`,
@@ -105,7 +106,8 @@ export class Detail {
     const buttons = element("div", { class: "row actions" },
       button("Copy as curl", () => this.copyCurl()), button("Open in playground", () => this.toPlayground()), this.#closing());
     const error = summary.error ? element("p", { class: "problem" }, `${summary.failure}: ${summary.error}`) : null;
-    return element("div", { class: "detail-head" }, title, buttons, element("p", { class: "facts" }, ...facts.filter((one) => one).map((one) => element("span", {}, one))), error);
+    const told = facts.filter((one) => one).map((one) => element("span", {}, one));
+    return element("div", { class: "detail-head" }, title, buttons, element("p", { class: "facts" }, ...told), error);
   }
 
   #closing(): HTMLElement {
@@ -117,11 +119,13 @@ export class Detail {
       request: "", answer: "", stream: opened.timeline.length ? ` ${opened.timeline.length}` : "",
     };
     const tabs = (Object.keys(LABELS) as Tab[]).filter((tab) => tab !== "stream" || opened.timeline.length > 0);
-    return element("div", { class: "tabs", role: "tablist", "aria-label": "Views", onkeydown: (event: KeyboardEvent) => this.#along(event, tabs) },
-      ...tabs.map((tab) => element("button", {
-        type: "button", role: "tab", "aria-selected": String(tab === this.#tab), tabindex: tab === this.#tab ? 0 : -1, onclick: () => this.choose(tab),
-      }, LABELS[tab], counts[tab] ? element("span", { class: "soft" }, counts[tab]) : null)),
-    );
+    const along = (event: KeyboardEvent): void => this.#along(event, tabs);
+    return element("div", { class: "tabs", role: "tablist", "aria-label": "Views", onkeydown: along }, ...tabs.map((tab) => {
+      const isChosen = tab === this.#tab;
+      const state = { role: "tab", "aria-selected": String(isChosen), tabindex: isChosen ? 0 : -1 };
+      const count = counts[tab] ? element("span", { class: "soft" }, counts[tab]) : null;
+      return element("button", { type: "button", onclick: () => this.choose(tab), ...state }, LABELS[tab], count);
+    }));
   }
 
   #along(event: KeyboardEvent, tabs: readonly Tab[]): void {
@@ -151,7 +155,8 @@ export class Detail {
         this.#attempt = place;
         this.#draw();
       };
-      return element("li", {}, button(`${place + 1}. ${attempt.upstream}/${attempt.model}`, pick, { "aria-pressed": String(place === this.#attempt) }),
+      const name = `${place + 1}. ${attempt.upstream}/${attempt.model}`;
+      return element("li", {}, button(name, pick, { "aria-pressed": String(place === this.#attempt) }),
         element("span", { class: attempt.failure ? "bad" : "good" }, `after ${duration(attempt.began)}: ${end}`));
     });
     return element("ol", { class: "attempts", "aria-label": "Attempts" }, ...rows);
@@ -170,9 +175,10 @@ function looksSame(before: Opened, now: Opened, tab: Tab): boolean {
 
 function upstreamPane(attempt: Attempt | undefined): HTMLElement {
   if (attempt === undefined) return bodyPane({ title: "Upstream was told", none: "nobody was asked" }, null).element;
-  const same = attempt.is_same ? element("span", { class: "same", title: "Client and upstream speak the same format: bytes pass unchanged" }, "same format") : null;
+  const same = attempt.is_same ? element("span", { class: "same", title: SAME }, "same format") : null;
   const about = element("span", {}, same, ` ${attempt.method} ${attempt.url}`);
-  return bodyPane({ title: "Upstream was told", format: attempt.format, about, headers: attempt.headers, none: "no body" }, attempt.body).element;
+  const told = { title: "Upstream was told", format: attempt.format, about, headers: attempt.headers, none: "no body" };
+  return bodyPane(told, attempt.body).element;
 }
 
 // ── the way back ──

@@ -42,7 +42,8 @@ export class Timeline {
     const step = this.#steps[this.#chosen];
     if (step === undefined) return;
     this.#needle.setAttribute("x", String(this.#x(step)));
-    const said = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${bytes(step.received_size ?? 0)} came, ${bytes(step.sent_size ?? 0)} left`;
+    const [came, left] = [bytes(step.received_size ?? 0), bytes(step.sent_size ?? 0)];
+    const said = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${came} came, ${left} left`;
     this.#chart.setAttribute("aria-valuenow", String(this.#chosen + 1));
     this.#chart.setAttribute("aria-valuetext", said);
     this.#about.textContent = said;
@@ -73,7 +74,8 @@ export class Timeline {
       ];
     });
     const line = drawn("line", { class: "axis", x1: 0, x2: WIDTH, y1: HALF, y2: HALF });
-    const picture = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HALF * 2}`, preserveAspectRatio: "none", "aria-hidden": "true" }, this.#needle, line, ...bars);
+    const frame = { viewBox: `0 0 ${WIDTH} ${HALF * 2}`, preserveAspectRatio: "none", "aria-hidden": "true" };
+    const picture = drawn("svg", frame, this.#needle, line, ...bars);
     const chart = element("div", {
       class: "chart", role: "slider", tabindex: 0, "aria-label": "Piece of the stream", "aria-orientation": "horizontal",
       "aria-valuemin": 1, "aria-valuemax": this.#steps.length,

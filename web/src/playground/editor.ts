@@ -13,8 +13,10 @@ export type Formats = Readonly<Record<Group, readonly string[]>>;
 
 export class Editor {
   readonly element: HTMLElement;
-  readonly area = element("textarea", { class: "given", spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-label": "Body to convert",
-    placeholder: "Paste a request, an answer, an error, a recorded stream or a stored history" });
+  readonly area = element("textarea", {
+    class: "given", spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-label": "Body to convert",
+    placeholder: "Paste a request, an answer, an error, a recorded stream or a stored history",
+  });
   readonly #format = element("select", { "aria-label": "Format" }, element("option", { value: "auto" }, "Any format"));
   readonly #kind = element("select", { "aria-label": "Kind" }, element("option", { value: "auto" }, "Any kind"),
     ...KINDS.map((kind) => element("option", { value: kind }, kind)));

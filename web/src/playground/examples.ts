@@ -71,7 +71,11 @@ const REASONING = {
   tools: [
     {
       functionDeclarations: [
-        { name: "factorise", description: "Prime factors of a number", parameters: { type: "OBJECT", properties: { number: { type: "INTEGER" } }, required: ["number"] } },
+        {
+          name: "factorise",
+          description: "Prime factors of a number",
+          parameters: { type: "OBJECT", properties: { number: { type: "INTEGER" } }, required: ["number"] },
+        },
       ],
     },
   ],
@@ -80,7 +84,8 @@ const REASONING = {
 };
 
 function chunk(delta: unknown, finish: string | null = null): string {
-  const told = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1760000000, model: "gpt-5.6", choices: [{ index: 0, delta, finish_reason: finish }] };
+  const about = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1760000000, model: "gpt-5.6" };
+  const told = { ...about, choices: [{ index: 0, delta, finish_reason: finish }] };
   return `data: ${JSON.stringify(told)}\n\n`;
 }
 
@@ -108,7 +113,10 @@ const ANSWER = {
   usage: { input_tokens: 12, output_tokens: 25, cache_read_input_tokens: 4, cache_creation_input_tokens: 0 },
 };
 
-const REFUSAL = { type: "error", error: { type: "rate_limit_error", message: "Number of request tokens has exceeded your per-minute rate limit" } };
+const REFUSAL = {
+  type: "error",
+  error: { type: "rate_limit_error", message: "More tokens were asked for than this minute allows" },
+};
 
 const HISTORY = [
   { role: "user", content: [{ type: "text", content: "What is the weather in Paris?" }] },

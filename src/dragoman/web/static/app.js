@@ -2105,11 +2105,12 @@ var Connections = class {
 		"aria-label": "What is connected"
 	});
 	#known = null;
-	#changed;
+	#found;
 	#timer;
 	#waiting;
-	constructor(changed) {
-		this.#changed = changed;
+	/** `found` is told of the clients that could ask, when there are others. */
+	constructor(found) {
+		this.#found = found;
 	}
 	start() {
 		clearInterval(this.#timer);
@@ -2129,10 +2130,11 @@ var Connections = class {
 	async #ask() {
 		try {
 			const told = await call("GET", "/live/connected");
-			if (JSON.stringify(told) === JSON.stringify(this.#known)) return;
+			const before = this.#known;
+			if (isSame(told, before)) return;
 			this.#known = told;
 			this.#draw(told);
-			this.#changed(told);
+			if (!isSame(told.clients, before?.clients)) this.#found(told.clients);
 		} catch {}
 	}
 	#draw(told) {
@@ -2140,19 +2142,21 @@ var Connections = class {
 		const none = chips.length === 0 ? element("span", { class: "soft" }, "no provider is connected: set a key, such as ANTHROPIC_API_KEY") : null;
 		const note = told.connections.length > 0 && told.connections.every((one) => one.is_simulated) ? element("span", { class: "soft" }, "simulated: no keys of any provider were found") : null;
 		const details = button("Details", () => void this.#details(), { class: "small" });
-		this.element.replaceChildren(element("span", {
+		const providers = element("span", {
 			class: "chips",
 			tabindex: 0,
 			role: "group",
 			"aria-label": "Providers"
-		}, none, ...chips), element("span", { class: "row" }, note, details));
+		}, none, ...chips);
+		this.element.replaceChildren(providers, element("span", { class: "row" }, note, details));
 	}
 	async #details() {
 		const told = this.#known;
 		if (told === null) return;
-		await show("What is connected", table(told.connections), ...routes(told), clients(told.clients));
+		await show("What is connected", connectionTable(told.connections), ...routeTable(told), clients(told.clients));
 	}
 };
+var isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 /** The worst of all its keys. */
 function state(connection) {
 	const states = (connection.upstreams ?? []).map((one) => one.breaker);
@@ -2177,50 +2181,61 @@ function chip(connection) {
 		title: `${connection.name}: ${formatName(connection.format)}, ${STATES[found]}${connection.is_simulated ? ", simulated" : ""}`
 	}, element("span", { class: "sr" }, `${STATES[found]}: `), connection.name, busy ? element("span", { class: "busy" }, String(busy)) : null);
 }
-function table(connections) {
-	const rows = connections.map((one) => element("tr", {}, element("th", { scope: "row" }, one.name), element("td", {}, formatChip(one.format)), element("td", {}, one.is_simulated ? "simulated" : (one.keys ?? []).join(", ") || "none"), element("td", {}, STATES[state(one)] ?? ""), element("td", {}, (one.models ?? []).join(", "))));
-	return element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...[
+function connectionTable(connections) {
+	return table([
 		"Provider",
 		"Speaks",
 		"Key",
 		"Health",
 		"Models listed"
-	].map((name) => element("th", { scope: "col" }, name)))), element("tbody", {}, ...rows)));
+	], connections.map((one) => [
+		one.name,
+		formatChip(one.format),
+		one.is_simulated ? "simulated" : (one.keys ?? []).join(", ") || "none",
+		STATES[state(one)] ?? "",
+		(one.models ?? []).join(", ")
+	]));
 }
-function routes(told) {
-	if (told.routes.length === 0) return [];
-	const rows = told.routes.map((one) => element("tr", {}, element("th", { scope: "row" }, one.name), element("td", {}, one.to.join(", ")), element("td", {}, (one.fallback ?? []).join(", ")), element("td", {}, Object.entries(one.settings ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", "))));
-	const head = [
+function routeTable({ routes }) {
+	if (routes.length === 0) return [];
+	const settings = (route) => Object.entries(route.settings ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ");
+	const rows = routes.map((one) => [
+		one.name,
+		one.to.join(", "),
+		(one.fallback ?? []).join(", "),
+		settings(one)
+	]);
+	return [element("h3", {}, "Routes"), table([
 		"Route",
 		"To",
 		"Else",
 		"Settings"
-	].map((name) => element("th", { scope: "col" }, name));
-	return [element("h3", {}, "Routes"), element("div", { class: "table" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))];
+	], rows)];
 }
-var FIRST = [
-	"curl",
-	"claude-code",
-	"codex",
-	"openai"
-];
-/** How clients find the gateway. */
+/** The first cell of a row is its name. */
+function table(columns, rows) {
+	const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col" }, name)));
+	const body = rows.map(([name = "", ...rest]) => element("tr", {}, element("th", { scope: "row" }, name), ...rest.map((cell) => element("td", {}, cell))));
+	return element("div", { class: "facts-table" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body)));
+}
+/** How clients find the gateway: what each of them needs, one at a time. */
 function clients(told) {
-	const first = FIRST.flatMap((name) => told.find((one) => one.name === name) ?? []);
-	const others = told.filter((one) => !FIRST.includes(one.name));
-	const shown = element("div", {});
-	const choice = element("select", { "aria-label": "Another client" }, element("option", { value: "" }, "Another client …"), ...others.map((one) => element("option", { value: one.name }, one.name)));
-	choice.addEventListener("change", () => {
-		const one = others.find(({ name }) => name === choice.value);
-		shown.replaceChildren(...one === void 0 ? [] : [client(one)]);
+	const shown = element("div", {
+		class: "client",
+		"aria-live": "polite"
 	});
-	return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), ...first.map(client), choice, shown);
-}
-function client({ name, lines }) {
-	return element("div", { class: "client" }, element("b", {}, name), element("code", {}, lines), button("Copy", () => void copy(lines, name), {
-		class: "small",
-		"aria-label": `Copy: ${name}`
-	}));
+	const names = told.map((one) => button(one.name, () => choose(one), { class: "pick" }));
+	const choose = (one) => {
+		names.forEach((name, place) => name.setAttribute("aria-pressed", String(told[place] === one)));
+		const again = button("Copy", () => void copy(one.lines, one.name), {
+			class: "small",
+			"aria-label": `Copy: ${one.name}`
+		});
+		shown.replaceChildren(element("code", {}, one.lines), again);
+	};
+	const [first] = told;
+	if (first !== void 0) choose(first);
+	return element("div", { class: "clients" }, element("h3", {}, "Point a client here"), element("div", { class: "picks" }, ...names), shown);
 }
 //#endregion
 //#region src/live/feed.ts
@@ -2421,17 +2436,22 @@ function drawn$1(summary, known) {
 	const { tokens } = summary;
 	row.dataset["phase"] = summary.phase;
 	row.dataset["new"] = String(Date.now() - summary.at < 2e3);
-	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, formatChip(summary.client), summary.format ? arrow() : null, summary.format ? formatChip(summary.format) : null), element("span", { class: "model" }, summary.model ?? "", summary.stream ? element("span", {
-		class: "streams",
-		title: "streamed"
-	}, "≋") : null), cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
+	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, ...pair(summary)), element("span", { class: "model" }, summary.model ?? "", summary.stream ? streamed() : null), cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
 	return row;
 }
 /** What the head of its column tells those who see it stands in the row itself for those who hear it. */
 function cell(name, shown, meaning) {
 	return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
-var arrow = () => element("span", { class: "arrow" }, "→");
+var streamed = () => element("span", {
+	class: "streams",
+	title: "streamed"
+}, "≋");
+/** The client's format, and the upstream's where one was asked. */
+function pair({ client, format }) {
+	const asked = format ? [element("span", { class: "arrow" }, "→"), formatChip(format)] : [];
+	return [formatChip(client), ...asked];
+}
 function badge(summary) {
 	if (summary.phase !== "ended") return element("span", { class: "status busy" }, summary.phase === "begun" ? "asking" : "answering");
 	return element("span", {
@@ -2522,7 +2542,8 @@ function pane(told, text, notes = []) {
 		class: "small",
 		"aria-label": `Copy: ${told.title}`
 	}) : null);
-	const about = told.about || told.format ? element("p", { class: "about" }, told.format ? formatChip(told.format) : null, told.about) : null;
+	const format = told.format ? formatChip(told.format) : null;
+	const about = told.about || format ? element("p", { class: "about" }, format, told.about) : null;
 	const shown = body?.element ?? element("p", { class: "soft none" }, told.none);
 	return {
 		element: element("section", {
@@ -2533,7 +2554,8 @@ function pane(told, text, notes = []) {
 	};
 }
 function bodyPane(told, shown) {
-	const cut = shown?.is_cut ? element("p", { class: "note" }, `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} are held.`) : null;
+	const words = shown?.is_cut ? `Cut: only the first ${bytes(shown.text.length)} of ${bytes(shown.size)} are held.` : null;
+	const cut = words === null ? null : element("p", { class: "note" }, words);
 	return pane({
 		...told,
 		about: told.about ?? (shown ? bytes(shown.size) : null)
@@ -2559,8 +2581,8 @@ function lossPane(losses, choose) {
 function headerTable(headers) {
 	const entries = Object.entries(headers ?? {});
 	if (entries.length === 0) return null;
-	const rows = entries.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)));
-	return element("details", { class: "headers" }, element("summary", {}, `${entries.length} headers`), element("table", {}, element("tbody", {}, ...rows)));
+	const table = element("table", {}, element("tbody", {}, ...entries.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)))));
+	return element("details", { class: "headers" }, element("summary", {}, counted(entries.length, "header")), table);
 }
 //#endregion
 //#region src/live/timeline.ts
@@ -2605,7 +2627,8 @@ var Timeline = class {
 		const step = this.#steps[this.#chosen];
 		if (step === void 0) return;
 		this.#needle.setAttribute("x", String(this.#x(step)));
-		const said = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${bytes(step.received_size ?? 0)} came, ${bytes(step.sent_size ?? 0)} left`;
+		const [came, left] = [bytes(step.received_size ?? 0), bytes(step.sent_size ?? 0)];
+		const said = `piece ${this.#chosen + 1} of ${this.#steps.length}, after ${duration(step.at)}: ${came} came, ${left} left`;
 		this.#chart.setAttribute("aria-valuenow", String(this.#chosen + 1));
 		this.#chart.setAttribute("aria-valuetext", said);
 		this.#about.textContent = said;
@@ -2717,8 +2740,13 @@ function side(title, text) {
 	const body = text === "" ? element("p", { class: "soft none" }, "nothing") : view(text, `${title}, as it was`).element;
 	return element("section", { class: "pane" }, element("div", { class: "pane-head" }, element("h3", {}, title)), body);
 }
+<<<<<<< HEAD
 //#endregion
 //#region src/live/request.ts
+=======
+// src/live/request.ts
+var SAME = "Client and upstream speak the same format: bytes pass unchanged";
+>>>>>>> 696f5bc (Page: clients are pointed here one at a time)
 var LABELS = {
 	request: "Request",
 	answer: "Answer",
@@ -2756,7 +2784,8 @@ var Detail = class {
 	/** There is none, and why. */
 	miss(words) {
 		this.#opened = null;
-		this.element.replaceChildren(element("div", { class: "row end" }, this.#closing()), element("p", { class: "empty" }, words));
+		const row = element("div", { class: "row end" }, this.#closing());
+		this.element.replaceChildren(row, element("p", { class: "none" }, words));
 	}
 	choose(tab) {
 		if (this.#opened === null || tab === "stream" && this.#opened.timeline.length === 0) return;
@@ -2805,7 +2834,7 @@ var Detail = class {
 	}
 	#head(opened) {
 		const { summary, client } = opened;
-		const title = element("h2", {}, badge(summary), formatChip(summary.client), summary.format ? element("span", { class: "arrow" }, "→") : null, summary.format ? formatChip(summary.format) : null, element("span", { class: "name" }, summary.model ?? ""));
+		const title = element("h2", {}, badge(summary), ...pair(summary), element("span", { class: "name" }, summary.model ?? ""));
 		const facts = [
 			clock(summary.at),
 			`${client.method} ${client.path}`,
@@ -2834,18 +2863,26 @@ var Detail = class {
 			stream: opened.timeline.length ? ` ${opened.timeline.length}` : ""
 		};
 		const tabs = Object.keys(LABELS).filter((tab) => tab !== "stream" || opened.timeline.length > 0);
+		const along = (event) => this.#along(event, tabs);
 		return element("div", {
 			class: "tabs",
 			role: "tablist",
 			"aria-label": "Views",
-			onkeydown: (event) => this.#along(event, tabs)
-		}, ...tabs.map((tab) => element("button", {
-			type: "button",
-			role: "tab",
-			"aria-selected": String(tab === this.#tab),
-			tabindex: tab === this.#tab ? 0 : -1,
-			onclick: () => this.choose(tab)
-		}, LABELS[tab], counts[tab] ? element("span", { class: "soft" }, counts[tab]) : null)));
+			onkeydown: along
+		}, ...tabs.map((tab) => {
+			const isChosen = tab === this.#tab;
+			const state = {
+				role: "tab",
+				"aria-selected": String(isChosen),
+				tabindex: isChosen ? 0 : -1
+			};
+			const count = counts[tab] ? element("span", { class: "soft" }, counts[tab]) : null;
+			return element("button", {
+				type: "button",
+				onclick: () => this.choose(tab),
+				...state
+			}, LABELS[tab], count);
+		}));
 	}
 	#along(event, tabs) {
 		const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
@@ -2909,7 +2946,7 @@ function upstreamPane(attempt) {
 	}, null).element;
 	const about = element("span", {}, attempt.is_same ? element("span", {
 		class: "same",
-		title: "Client and upstream speak the same format: bytes pass unchanged"
+		title: SAME
 	}, "same format") : null, ` ${attempt.method} ${attempt.url}`);
 	return bodyPane({
 		title: "Upstream was told",
@@ -2940,6 +2977,7 @@ function back(opened) {
 //#endregion
 //#region src/live/index.ts
 var AGAIN = 1e3;
+var FIRST_WORDS = "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, and the name of the model tells who answers. Each request appears on this page as it happens.";
 var CHORD$1 = 1200;
 var Live = class {
 	name = "live";
@@ -2957,7 +2995,7 @@ var Live = class {
 	#feed = new Feed();
 	#list = new List((id) => this.#go(id));
 	#detail = new Detail(() => this.#go(null));
-	#connections = new Connections((told) => this.#clients.replaceChildren(clients(told.clients)));
+	#connections = new Connections((told) => this.#clients.replaceChildren(clients(told)));
 	#clients = element("div", {});
 	#filter = element("input", {
 		type: "search",
@@ -2986,11 +3024,11 @@ var Live = class {
 			this.#draw();
 		});
 		const tools = element("div", { class: "tools" }, this.#filter, this.#pause, this.#counts);
-		const left = element("section", {
+		const both = element("div", { class: "both" }, element("section", {
 			class: "feed",
 			"aria-label": "Requests"
-		}, columns(), this.#list.element, this.#empty);
-		root.append(element("h1", { class: "sr" }, "Live"), this.#connections.element, tools, element("div", { class: "both" }, left, this.#detail.element));
+		}, columns(), this.#list.element, this.#empty), this.#detail.element);
+		root.append(element("h1", { class: "sr" }, "Live"), this.#connections.element, tools, both);
 		document.addEventListener("keydown", (event) => this.#pressed(event));
 	}
 	enter(route) {
@@ -3026,7 +3064,7 @@ var Live = class {
 		const { all, underWay, failed } = this.#feed.counts;
 		this.#list.show(rows);
 		const words = [
-			rows.length === all ? counted(all, "request") : `${rows.length} of ${counted(all, "request")}`,
+			`${rows.length === all ? "" : `${rows.length} of `}${counted(all, "request")}`,
 			underWay ? `${underWay} under way` : "",
 			failed ? `${failed} failed` : ""
 		];
@@ -3042,7 +3080,7 @@ var Live = class {
 		if (this.#empty.dataset["shown"] === shown) return;
 		this.#empty.dataset["shown"] = shown;
 		if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter."));
-		else this.#empty.replaceChildren(element("h2", {}, "Nothing has been asked yet"), element("p", { class: "soft" }, "Any SDK or coding agent that speaks OpenAI, Anthropic, Gemini, Ollama or Bedrock can ask here, and the name of the model tells who answers. Each request appears on this page as it happens."), this.#clients);
+		else this.#empty.replaceChildren(element("h2", {}, "Nothing has been asked yet"), element("p", { class: "soft" }, FIRST_WORDS), this.#clients);
 	}
 	#hold() {
 		this.#feed.pause(!this.#feed.isPaused);
@@ -3387,7 +3425,7 @@ var EXAMPLES = [
 			type: "error",
 			error: {
 				type: "rate_limit_error",
-				message: "Number of request tokens has exceeded your per-minute rate limit"
+				message: "More tokens were asked for than this minute allows"
 			}
 		})
 	},
