@@ -2740,13 +2740,9 @@ function side(title, text) {
 	const body = text === "" ? element("p", { class: "soft none" }, "nothing") : view(text, `${title}, as it was`).element;
 	return element("section", { class: "pane" }, element("div", { class: "pane-head" }, element("h3", {}, title)), body);
 }
-<<<<<<< HEAD
 //#endregion
 //#region src/live/request.ts
-=======
-// src/live/request.ts
 var SAME = "Client and upstream speak the same format: bytes pass unchanged";
->>>>>>> 696f5bc (Page: clients are pointed here one at a time)
 var LABELS = {
 	request: "Request",
 	answer: "Answer",
