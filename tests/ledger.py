@@ -299,6 +299,7 @@ CHAT: tuple[tuple[str, str], ...] = (
     ("stop", "Answers can be stopped one by one or together; what has come is kept."),
     ("busy", "While answers are under way nothing else is sent, and it is said."),
     ("retry", "An answer can be asked for again, from the same snapshot; the old one is kept."),
+    ("model", "Another model can take over a name, or join, in the middle of a conversation."),
     ("attachments", "Pictures and files reach the model, and the file."),
     ("system-prompt", "The system prompt and settings of a conversation are sent."),
     # The format of the earlier program

@@ -274,6 +274,22 @@ def test_what_is_always_allowed_is_not_asked_again() -> None:
     assert len(questions) == 1
 
 
+@promise("chat:permissions")
+def test_what_is_always_allowed_is_allowed_to_those_who_have_asked_already() -> None:
+    call = Scripted(calls=[("note", {"text": "x"})])
+    service = chat_of(model("gemini", [call, "Done."]), model("claude", [call, "Done."]), tools=[note])
+
+    def answer(_: Any) -> None:
+        if len(service.open_questions) == 2:
+            service.permit(service.open_questions[0].id, allow=True, always=True)
+
+    with service.watched(answer):
+        talk(service, "@all note x")
+    results = [entry.content[0]["content"] for entry in service.conversation.entries if entry.role == "tool"]
+    assert results == ["noted: x", "noted: x"]
+    assert service.open_questions == ()
+
+
 @promise("chat:failures-stored")
 @pytest.mark.parametrize(
     ("line", "status", "text"),
@@ -434,12 +450,16 @@ def test_tokens_that_the_provider_reports_are_stored_with_the_answer() -> None:
     assert (usage["input"], usage["output"]) == (12, 3)
 
 
-def test_another_model_can_take_over_a_name() -> None:
+@promise("chat:model")
+def test_another_model_can_take_over_a_name_and_all_are_closed_at_the_end() -> None:
     service = chat_of(model("gemini", ["one"]))
+    first = driver_of(service, "gemini")
     talk(service, "@gemini hello")
     service.set_participant(model("gemini", ["two"]))
     talk(service, "@gemini hello")
     assert said(service)[-1] == ("gemini", "two", "ok")
+    asyncio.run(service.close())
+    assert [first.closed, driver_of(service, "gemini").closed] == [True, True]
 
 
 def test_nothing_cannot_be_sent() -> None:

@@ -43,6 +43,7 @@ this is a memo
 /system Be brief.
 /model
 /model default claude
+/model helper local/none.gguf
 /share on
 /tools
 /tokens
@@ -62,7 +63,7 @@ this is a memo
 """
 
 
-@promise("chat:terminal", "chat:terminal-commands", "chat:demo")
+@promise("chat:terminal", "chat:terminal-commands", "chat:demo", "chat:model")
 def test_a_whole_session_through_a_pipe(environment: dict[str, str]) -> None:
     done = piped(SESSION, environment, "--demo")
     assert (done.returncode, done.stderr) == (0, "")
@@ -73,6 +74,7 @@ def test_a_whole_session_through_a_pipe(environment: dict[str, str]) -> None:
         "(a memo: stored, and sent to nobody)",
         "Be brief.",
         "without a mention: @claude",
+        "@helper   local/none.gguf, 8,192 tokens",
         "shared between models: yes",
         "save_note    (asks before it runs)",
         "of 200,000 tokens",

@@ -90,6 +90,7 @@ class ChatService:
         self._permissions = Rules() if permissions is None else permissions
         self._always: set[str] = set()
         self._drivers: dict[str, Driver] = {}
+        self._retired: list[Driver] = []
         self._live: dict[str, LiveAnswer] = {}
         self._asked: dict[str, tuple[PermissionAsked, asyncio.Future[bool]]] = {}
         self._readers: list[Callable[[AnyChatEvent], None]] = []
@@ -143,7 +144,8 @@ class ChatService:
     def set_participant(self, participant: Participant) -> None:
         """Another model under a name, or a further one; from the next question on."""
         self.participants[participant.name] = participant
-        self._drivers.pop(participant.name, None)
+        if participant.name in self._drivers:  # it may be answering still
+            self._retired.append(self._drivers.pop(participant.name))
         self._tell(Changed())
 
     def configure(self, **options: Any) -> None:
@@ -234,8 +236,9 @@ class ChatService:
 
     async def close(self) -> None:
         await self.halt()
-        for driver in self._drivers.values():
+        for driver in (*self._retired, *self._drivers.values()):
             await driver.close()
+        self._retired.clear()
         self._drivers.clear()
 
     # ── one answer ────────────────────────────────────────────────────────────────────────────────────────────
