@@ -130,7 +130,7 @@ def pair(address: str, limits: str, folder: Path, simulator: str, *grants: Grant
         yield Pair(urls, [process for _, process in started], address, balancer)
 
 
-@pytest.fixture(params=["sqlite", "postgres", "redis"])
+@pytest.fixture
 def homes(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
     """Where keys are, and where limits are."""
     home: str = request.param
@@ -162,6 +162,7 @@ def all_at_once(count: int, url: str, name: str) -> list[int]:
 
 
 @promise("gateway:limits-exact", "gateway:costs-exact", "gateway:many-gateways")
+@pytest.mark.parametrize("homes", ["sqlite", "postgres"], indirect=True)
 def test_two_gateways_have_one_limit(homes: tuple[str, str], tmp_path: Path, dragoman_simulator: Simulator) -> None:
     grants = (key("rate", requests_per_minute=20), key("free"), key("poor", budget=1.0), key("narrow", concurrent=2))
     with pair(*homes, tmp_path, dragoman_simulator.url, *grants) as both:
@@ -233,6 +234,7 @@ def hold(url: str, name: str, stack: ExitStack) -> socket.socket:
 
 
 @promise("gateway:many-gateways", "gateway:costs-exact", "gateway:leases")
+@pytest.mark.parametrize("homes", ["postgres", "redis"], indirect=True)
 def test_one_that_is_killed_takes_only_its_own_along(
     homes: tuple[str, str], tmp_path: Path, dragoman_simulator: Simulator
 ) -> None:
