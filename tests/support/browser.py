@@ -21,6 +21,7 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE = 15.0
+PICTURES = os.environ.get("DRAGOMAN_SCREENSHOTS")
 _LISTENING = re.compile(rb"DevTools listening on (ws://\S+)")
 
 
@@ -114,6 +115,17 @@ class Page:
         await self.command(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
         )
+
+
+async def picture(page: Page, name: str, *, dark: bool = False) -> None:
+    """For people to look at, and for the documentation, where a folder for it is given."""
+    if PICTURES is None:
+        return
+    for theme, suffix in (("light", ""), ("dark", "-dark")) if dark else (("light", ""),):
+        await page.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+        await asyncio.sleep(0.3)
+        await page.screenshot(Path(PICTURES) / f"{name}{suffix}.png")
+    await page.command("Emulation.setEmulatedMedia", features=[])
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -18,12 +17,10 @@ from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.ir import Failure
 from dragoman.web.rooms import Furnishing, Rooms
 from dragoman.web.serving import serving_page
-from tests.support.browser import Page, tab
+from tests.support.browser import Page, picture, tab
 from tests.support.chats import model
 from tests.support.promises import promise
 
-PICTURES = os.environ.get("DRAGOMAN_SCREENSHOTS")
-"""A folder to put pictures into, for people to look at, and for the documentation."""
 CLICK = "[...document.querySelectorAll('{}')].find((one) => one.textContent.startsWith('{}')).click()"
 DONE = "document.querySelectorAll('.answer:not(.busy)').length === {}"
 Browse = Callable[..., None]
@@ -48,12 +45,6 @@ def in_browser(address: str, work: Work, folder: Path, *models: Participant) -> 
     asyncio.run(run())
 
 
-async def picture(page: Page, name: str) -> None:
-    if PICTURES is not None:
-        await asyncio.sleep(0.3)
-        await page.screenshot(Path(PICTURES) / f"{name}.png")
-
-
 @promise("chat:web-browser", "chat:demo", "chat:web-resume")
 def test_four_models_call_a_tool_side_by_side_also_after_a_reload(
     tmp_path: Path, with_browser: Callable[..., None]
@@ -71,10 +62,6 @@ def test_four_models_call_a_tool_side_by_side_also_after_a_reload(
         names = "[...document.querySelectorAll('.answer')].map((one) => one.dataset.model)"
         assert await page.js(names) == ["gemini", "chatgpt", "claude", "ollama"]
         await page.js("document.querySelectorAll('.tool').forEach((one) => (one.open = true))")
-        await picture(page, "chat-columns")
-        await page.js("document.getElementById('theme').click()")
-        await picture(page, "chat-columns-dark")
-        await page.js("document.getElementById('theme').click()")
         before = await page.js("document.getElementById('timeline').textContent.replaceAll(/ \\(\\d.*?\\)/g, '')")
         await page.reload()
         await page.until(DONE.format(4))

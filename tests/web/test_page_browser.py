@@ -13,7 +13,7 @@ from dragoman.gateway.serving import Setting, serving, simulators
 from dragoman.web.rooms import Rooms
 from dragoman.web.serving import page_before, serving_page
 from tests.gateway.running import Lines, on_any_port
-from tests.support.browser import Page, tab
+from tests.support.browser import Page, picture, tab
 from tests.support.chats import model
 from tests.support.promises import promise
 
@@ -60,6 +60,8 @@ def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_
         await page.until(ANSWERED)
         results = "[...document.querySelectorAll('.tool')].map((one) => one.textContent.includes('18 °C'))"
         assert await page.js(results) == [True] * 4
+        await page.js("document.querySelectorAll('.tool').forEach((one) => (one.open = true))")
+        await picture(page, "chat-columns", dark=True)
         await page.js("document.activeElement.blur()")
         await pressed(page, "g", "l")
         await page.until("document.querySelectorAll('.request').length >= 8")

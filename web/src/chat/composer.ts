@@ -7,6 +7,7 @@ import type { Attachment, Gauge, State } from "./types.ts";
 
 const COUNTED_AFTER = 500; // milliseconds without a key
 const KEPT = "unsent";
+const NEARLY_FULL = 0.8;
 
 export interface ComposerActions {
   send(text: string, attachments: readonly Attachment[]): Promise<boolean>;
@@ -136,8 +137,7 @@ export class Composer {
       const gauge = gauges.find((one) => one.model === name) ?? { used: 0, window, exact: false };
       const share = Math.min(1, gauge.used / gauge.window);
       const told = `${gauge.exact ? "" : "about "}${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
-      const meter = element("meter", { min: 0, max: 1, high: 0.8, value: share, "aria-hidden": "true" });
-      return this.#chip(name, told, meter, element("span", {}, `${Math.round(share * 100)}%`));
+      return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
     });
     this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "Ask all of them")] : []), ...chips);
     this.showTarget();
@@ -220,4 +220,11 @@ export class Composer {
     this.#picked = (this.#picked + step + count) % count;
     this.#showMentions();
   }
+}
+
+/** How full, for the eye; the words say it too. */
+function bar(share: number): HTMLElement {
+  const inner = element("span", { class: share > NEARLY_FULL ? "full" : null });
+  inner.style.width = `${share * 100}%`;
+  return element("span", { class: "gauge", "aria-hidden": "true" }, inner);
 }

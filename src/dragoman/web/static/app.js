@@ -313,6 +313,7 @@ function completions(before, models) {
 //#region src/chat/composer.ts
 var COUNTED_AFTER = 500;
 var KEPT$1 = "unsent";
+var NEARLY_FULL = .8;
 var Composer = class {
 	node;
 	files = new Files();
@@ -438,14 +439,7 @@ var Composer = class {
 			};
 			const share = Math.min(1, gauge.used / gauge.window);
 			const told = `${gauge.exact ? "" : "about "}${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
-			const meter = element("meter", {
-				min: 0,
-				max: 1,
-				high: .8,
-				value: share,
-				"aria-hidden": "true"
-			});
-			return this.#chip(name, told, meter, element("span", {}, `${Math.round(share * 100)}%`));
+			return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
 		});
 		this.#models.replaceChildren(...models.length > 1 ? [this.#chip("all", "Ask all of them")] : [], ...chips);
 		this.showTarget();
@@ -526,6 +520,15 @@ var Composer = class {
 		this.#showMentions();
 	}
 };
+/** How full, for the eye; the words say it too. */
+function bar(share) {
+	const inner = element("span", { class: share > NEARLY_FULL ? "full" : null });
+	inner.style.width = `${share * 100}%`;
+	return element("span", {
+		class: "gauge",
+		"aria-hidden": "true"
+	}, inner);
+}
 //#endregion
 //#region src/chat/groups.ts
 var NO_MODELS = /* @__PURE__ */ new Set(["user", "system"]);
