@@ -8,9 +8,13 @@ import { clock, duration, formatChip } from "./words.ts";
 const ROW = 38; // pixels, as in live.css
 const AROUND = 8; // rows beyond the edges
 
+/** One that is in the document, as it is there. */
 interface Row {
   readonly element: HTMLElement;
-  readonly summary: Summary;
+  summary: Summary;
+  place: number;
+  total: number;
+  isChosen: boolean;
 }
 
 export class List {
@@ -79,6 +83,26 @@ export class List {
     });
   }
 
+  #made(summary: Summary): Row {
+    const { id } = summary;
+    const row = element("div", { class: "request", role: "option", id: `row-${id}`, "data-id": id, "aria-selected": "false" });
+    fill(row, summary);
+    this.#inner.append(row);
+    return { element: row, summary, place: -1, total: -1, isChosen: false };
+  }
+
+  /** Touches only what is no longer so: most rows stay as they are. */
+  #put(row: Row, place: number): void {
+    const [total, isChosen] = [this.#rows.length, row.summary.id === this.#cursor];
+    if (row.place !== place) {
+      row.element.style.transform = `translateY(${place * ROW}px)`;
+      row.element.setAttribute("aria-posinset", String(place + 1));
+    }
+    if (row.total !== total) row.element.setAttribute("aria-setsize", String(total));
+    if (row.isChosen !== isChosen) row.element.setAttribute("aria-selected", String(isChosen));
+    Object.assign(row, { place, total, isChosen });
+  }
+
   #draw(): void {
     const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - AROUND);
     const last = Math.min(this.#rows.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / ROW) + AROUND);
@@ -86,13 +110,9 @@ export class List {
     for (let place = first; place < last; place += 1) {
       const summary = this.#rows[place];
       if (summary === undefined) continue;
-      const known = this.#shown.get(summary.id);
-      const row = known?.summary === summary ? known : { summary, element: drawn(summary, known?.element) };
-      row.element.style.transform = `translateY(${place * ROW}px)`;
-      row.element.setAttribute("aria-selected", String(summary.id === this.#cursor));
-      row.element.setAttribute("aria-posinset", String(place + 1));
-      row.element.setAttribute("aria-setsize", String(this.#rows.length));
-      if (row.element.parentNode === null) this.#inner.append(row.element);
+      const row = this.#shown.get(summary.id) ?? this.#made(summary);
+      if (row.summary !== summary) fill(row.element, (row.summary = summary));
+      this.#put(row, place);
       shown.set(summary.id, row);
     }
     for (const [id, row] of this.#shown) if (!shown.has(id)) row.element.remove();
@@ -103,9 +123,8 @@ export class List {
   }
 }
 
-/** The row, in the element that it had before: a click that has begun on it shall find it. */
-function drawn(summary: Summary, known?: HTMLElement): HTMLElement {
-  const row = known ?? element("div", { class: "request", role: "option", id: `row-${summary.id}`, "data-id": summary.id });
+/** In the element that it had before: a click that has begun on it shall find it. */
+function fill(row: HTMLElement, summary: Summary): void {
   const { tokens } = summary;
   row.dataset["phase"] = summary.phase;
   row.dataset["new"] = String(Date.now() - summary.at < 2000);
@@ -119,7 +138,6 @@ function drawn(summary: Summary, known?: HTMLElement): HTMLElement {
     cell("duration", duration(summary.duration), " in all"),
     cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"),
   );
-  return row;
 }
 
 /** What the head of its column tells those who see it stands in the row itself for those who hear it. */

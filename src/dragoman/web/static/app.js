@@ -2090,13 +2090,12 @@ function bytes(size) {
 	if (size < 1e3) return `${size} B`;
 	return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`;
 }
-function clock(at) {
-	return new Date(at).toLocaleTimeString("en-GB", {
-		hour: "2-digit",
-		minute: "2-digit",
-		second: "2-digit"
-	});
-}
+var CLOCK = new Intl.DateTimeFormat("en-GB", {
+	hour: "2-digit",
+	minute: "2-digit",
+	second: "2-digit"
+});
+var clock = (at) => CLOCK.format(at);
 //#endregion
 //#region src/live/connected.ts
 var EVERY$1 = 5e3;
@@ -2402,6 +2401,40 @@ var List = class {
 			this.#draw();
 		});
 	}
+	#made(summary) {
+		const { id } = summary;
+		const row = element("div", {
+			class: "request",
+			role: "option",
+			id: `row-${id}`,
+			"data-id": id,
+			"aria-selected": "false"
+		});
+		fill(row, summary);
+		this.#inner.append(row);
+		return {
+			element: row,
+			summary,
+			place: -1,
+			total: -1,
+			isChosen: false
+		};
+	}
+	/** Touches only what is no longer so: most rows stay as they are. */
+	#put(row, place) {
+		const [total, isChosen] = [this.#rows.length, row.summary.id === this.#cursor];
+		if (row.place !== place) {
+			row.element.style.transform = `translateY(${place * ROW}px)`;
+			row.element.setAttribute("aria-posinset", String(place + 1));
+		}
+		if (row.total !== total) row.element.setAttribute("aria-setsize", String(total));
+		if (row.isChosen !== isChosen) row.element.setAttribute("aria-selected", String(isChosen));
+		Object.assign(row, {
+			place,
+			total,
+			isChosen
+		});
+	}
 	#draw() {
 		const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - AROUND);
 		const last = Math.min(this.#rows.length, Math.ceil((this.element.scrollTop + this.element.clientHeight) / ROW) + AROUND);
@@ -2409,16 +2442,9 @@ var List = class {
 		for (let place = first; place < last; place += 1) {
 			const summary = this.#rows[place];
 			if (summary === void 0) continue;
-			const known = this.#shown.get(summary.id);
-			const row = known?.summary === summary ? known : {
-				summary,
-				element: drawn$1(summary, known?.element)
-			};
-			row.element.style.transform = `translateY(${place * ROW}px)`;
-			row.element.setAttribute("aria-selected", String(summary.id === this.#cursor));
-			row.element.setAttribute("aria-posinset", String(place + 1));
-			row.element.setAttribute("aria-setsize", String(this.#rows.length));
-			if (row.element.parentNode === null) this.#inner.append(row.element);
+			const row = this.#shown.get(summary.id) ?? this.#made(summary);
+			if (row.summary !== summary) fill(row.element, row.summary = summary);
+			this.#put(row, place);
 			shown.set(summary.id, row);
 		}
 		for (const [id, row] of this.#shown) if (!shown.has(id)) row.element.remove();
@@ -2428,19 +2454,12 @@ var List = class {
 		else this.element.removeAttribute("aria-activedescendant");
 	}
 };
-/** The row, in the element that it had before: a click that has begun on it shall find it. */
-function drawn$1(summary, known) {
-	const row = known ?? element("div", {
-		class: "request",
-		role: "option",
-		id: `row-${summary.id}`,
-		"data-id": summary.id
-	});
+/** In the element that it had before: a click that has begun on it shall find it. */
+function fill(row, summary) {
 	const { tokens } = summary;
 	row.dataset["phase"] = summary.phase;
 	row.dataset["new"] = String(Date.now() - summary.at < 2e3);
 	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, ...pair(summary)), element("span", { class: "model" }, summary.model ?? "", summary.stream ? streamed() : null), cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
-	return row;
 }
 /** What the head of its column tells those who see it stands in the row itself for those who hear it. */
 function cell(name, shown, meaning) {
