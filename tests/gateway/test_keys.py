@@ -1,6 +1,7 @@
 """Keys as clients meet them: what they may ask, how much, and what they are told when nobody can look them up."""
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from dragoman.gateway.access import digest_of
 from dragoman.gateway.state.base import Grant, Store, UsageRow
 from dragoman.gateway.state.opening import open_store
 from dragoman.sim.server import Simulator
-from tests.gateway.running import RunningGateway, configured, send, simulated
+from tests.gateway.running import RunningGateway, configured, connected, send, simulated
 from tests.gateway.test_failures import chat
 from tests.gateway.test_pairs import path_of
 from tests.gateway.test_safety import KEYED
@@ -159,6 +160,33 @@ def test_a_place_is_free_again_whatever_became_of_its_request(dragoman_sim: Simu
         promised = got("/v1/responses", {"model": "mine", "input": "Hello", "background": True})
         assert (promised.status, promised.json["status"]) == (200, "in_progress")
         until(lambda: got("/v1/chat/completions", chat("mine")).status == 200)
+
+
+@promise("gateway:costs-exact", "gateway:limits")
+def test_who_leaves_with_the_last_word_has_paid(homes: tuple[str, str], dragoman_simulator: Simulator) -> None:
+    """SDKs close the connection at the last event, which may be while its cost is being written."""
+    address, limits = homes
+    create(address, key("one", concurrent=1, budget=100.0), key("free"))
+    prices = '[prices."claude-sonnet-5"]\ninput = 1000\noutput = 1000\n'
+    text = f'[server]\ndatabase = "{address}"\nlimits = "{limits}"\n{prices}'
+    asked = {"model": "claude-sonnet-5", "max_tokens": 20, "stream": True, "messages": chat("")["messages"]}
+    body = json.dumps(asked)
+    head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: k-one\r\ncontent-length: {len(body)}\r\n\r\n"
+    ended = refused = 0
+    with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
+        assert send(gateway.url, "/v1/messages", asked, {"x-api-key": "k-free"}).status == 200
+        price = in_store(address, lambda store: store.spent("free"))
+        while ended < 12:
+            with connected(gateway.url) as sock:
+                sock.sendall((head + body).encode())
+                received = b""
+                while b"message_stop" not in received and b" 429 " not in received:
+                    received += sock.recv(65536)
+            ended += b"message_stop" in received
+            refused += b" 429 " in received
+    rows = {row.key: row for row in in_store(address, lambda store: store.usage(0.0, ["key"]))}
+    assert rows["one"].requests == ended + refused
+    assert in_store(address, lambda store: store.spent("one")) == pytest.approx(ended * price)
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -454,6 +454,31 @@ def test_a_server_that_is_not_there_is_told_without_its_password(package: str, s
     assert "\n" not in str(caught.value)
 
 
+def test_a_gateway_that_may_not_make_tables_takes_those_that_are_there(postgres_server: Postgres) -> None:
+    address = postgres_server.fresh()
+    guest = address.replace("//gateway@", "//guest@")
+
+    async def scenario() -> None:
+        store, database = await open_store(address)
+        for statement in (
+            "CREATE ROLE guest LOGIN",
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO guest",
+        ):
+            await database.rows(statement)
+        await store.create(Grant(name="ada", digest="d1"))
+        async with ledgers(Server(database=guest)) as (ledger,):
+            assert ledger.locked
+            await ledger.enter(Grant(name="ada", digest="d1", concurrent=1, requests_per_minute=5))
+            await ledger.settle(entry("1"))
+        assert await store.spent("ada") == 0.25
+        await store.close()
+        empty = postgres_server.fresh().replace("//gateway@", "//guest@")
+        with pytest.raises(ConfigError, match="permission denied"):
+            await open_store(empty)
+
+    finish(scenario())
+
+
 def test_a_database_of_one_gateway_is_found_by_the_next(tmp_path: Path) -> None:
     async def scenario() -> None:
         for number in range(2):

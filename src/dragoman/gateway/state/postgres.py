@@ -106,13 +106,21 @@ class PostgresDatabase:
         self._turns = asyncio.Semaphore(_SIZE)
 
     async def prepare(self) -> None:
+        """The tables, unless somebody has made them for us and lets us make none."""
+
         async def work(connection: Any) -> None:
             async with connection.transaction():
                 await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
                 for statement in (*SCHEMA, *_METERS):
                     await connection.execute(statement)
 
-        await self._run(work)
+        try:
+            await self._run(work)
+        except Unavailable as error:
+            denied = isinstance(error.__cause__, self._psycopg.errors.InsufficientPrivilege)
+            if not denied or await self.rows("SELECT to_regclass('gateway_keys')") == [(None,)]:
+                await self.close()
+                raise
 
     async def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         async def work(connection: Any) -> list[Row]:
