@@ -14,6 +14,8 @@ from tests.support.promises import promise
 
 # A stream of Chat counts tokens only for those who ask.
 COUNTED: dict[str, Body] = {"openai-chat": {"stream_options": {"include_usage": True}}}
+# Where an answer says which model gave it.
+NAMED = {"gemini": "modelVersion", "vertex": "modelVersion", "bedrock-converse": None}
 
 
 def path_of(source: str, model: str, *, streamed: bool) -> str:
@@ -47,6 +49,8 @@ def test_a_tool_conversation_crosses(gateway: RunningGateway, source: str, targe
     called = ask(gateway, body, source, model, streamed=streamed)
     told = ask(gateway, NEXT[source](body, called), source, model, streamed=streamed)
     assert DOORS[source].text_of(told) == TOLD
+    place = NAMED.get(source, "model")
+    assert place is None or told[place]
     records = gateway.requests(2)
     assert [line["status"] for line in records] == [200, 200]
     assert all(line["tokens"]["output"] for line in records)

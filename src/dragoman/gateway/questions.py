@@ -110,13 +110,16 @@ class Prepared(Struct, frozen=True, kw_only=True):
             source=source,
             target=wire.format,
             request=self.question.decoded(),
-            opening=lambda start: opened(start, wire),
+            opening=lambda start: opened(start, self.question),
             **self.question.options,
         )
 
 
-def opened(start: StreamStart, wire: Wire) -> StreamStart:
-    return structs.replace(start, id=_own_id(start.id, wire), created=_own_time(start.created, wire))
+def opened(start: StreamStart, question: Question) -> StreamStart:
+    """Some APIs do not say which model answers; clients of others count on it."""
+    wire = question.wire
+    id, created = _own_id(start.id, wire), _own_time(start.created, wire)
+    return structs.replace(start, id=id, created=created, model=start.model or question.model)
 
 
 def _own_time(created: int | None, wire: Wire) -> int | None:
@@ -308,7 +311,8 @@ def answer(prepared: Prepared, body: bytes) -> tuple[Completion, Encoded]:
     if prepared.same:
         return completion, Encoded(body)
     wire = question.wire
-    own = structs.replace(completion, id=_own_id(completion.id, wire), created=_own_time(completion.created, wire))
+    id, created = _own_id(completion.id, wire), _own_time(completion.created, wire)
+    own = structs.replace(completion, id=id, created=created, model=completion.model or question.model)
     request = question.decoded()
     return own, encode_response(own, wire.format, request=request if _needs_request(own, request) else None)
 
