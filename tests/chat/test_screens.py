@@ -174,6 +174,18 @@ def test_whatever_goes_wrong_is_on_the_screen(kind: str, environment: dict[str, 
             program.wait("tokens")
 
 
+@promise("chat:terminal-errors", "chat:all-failure")
+def test_a_model_without_a_key_is_told_at_the_start_and_stops_nobody(
+    environment: dict[str, str], simulator: Simulator
+) -> None:
+    simulator.play({"text": "Fine."})
+    keyless = {**environment, "OPENAI_API_KEY": ""}
+    with terminal([*ONE, "-m", "chatgpt"], keyless) as program:
+        program.see("@chatgpt cannot answer yet: openai has no api_key", "--demo needs no keys")
+        program.type("@all hello\n")
+        program.see("Fine.", "[error] openai has no api_key")
+
+
 @promise("chat:terminal-errors")
 def test_another_try_is_told_while_it_is_waited_for(environment: dict[str, str], simulator: Simulator) -> None:
     simulator.play({"error": "rate_limit", "retry_after": 2}, {"text": "At last."})

@@ -280,6 +280,16 @@ class ChatService:
             self._drivers[participant.name] = participant.connect()
         return self._drivers[participant.name]
 
+    def unready(self) -> dict[str, str]:
+        """Models that cannot be asked as things stand, such as those without a key, and why."""
+        found: dict[str, str] = {}
+        for one in self.participants.values():
+            try:
+                self._driver(one)
+            except DragomanError as error:
+                found[one.name] = str(error)
+        return found
+
     def _agent(self, live: LiveAnswer, driver: WatchedDriver) -> Agent:
         async def ask(request: PermissionRequest) -> bool | Deny:
             return await self._ask(live, request)

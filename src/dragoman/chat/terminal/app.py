@@ -40,6 +40,7 @@ class TerminalChat:
         if is_typed():
             names = " ".join(f"@{name}" for name in self._service.participants)
             self._screen.line(f"{names} @all; anything else is a memo. /help tells more.", "dim")
+            runner.run(self._tell_unready())
             self._desk.offer_drafts()
         with self._service.watched(self._on_event):
             while not self._desk.leaving:
@@ -50,6 +51,13 @@ class TerminalChat:
         self._typing.close()
         self._desk.close()
         return not self._desk.failed
+
+    async def _tell_unready(self) -> None:
+        unready = self._service.unready()
+        if unready:
+            names = " ".join(f"@{name}" for name in unready)
+            self._screen.line(f"{names} cannot answer yet: {next(iter(unready.values()))}", "yellow")
+            self._screen.line("dragoman doctor tells more; dragoman chat --demo needs no keys.", "dim")
 
     def _next(self, runner: asyncio.Runner) -> None:
         typed = self._typing.read(PROMPT)
