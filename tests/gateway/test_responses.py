@@ -1,5 +1,7 @@
 """The state of the Responses API, kept for upstreams that have none."""
 
+import asyncio
+import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,6 +14,8 @@ from msgspec import structs
 from openai import OpenAI
 
 from dragoman.gateway.config import read_config
+from dragoman.gateway.state.base import Kept
+from dragoman.gateway.state.opening import open_store
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, every_format, simulated
 from tests.support.promises import promise
@@ -177,3 +181,27 @@ def test_one_gateway_cancels_what_the_other_works_on(
     assert other.responses.cancel(promised.id).status == "cancelled"
     time.sleep(2.0)
     assert [client.responses.retrieve(promised.id).status for client in (one, other)] == ["cancelled"] * 2
+
+
+@promise("gateway:responses-background", "gateway:many-gateways")
+def test_what_a_dead_gateway_worked_on_has_failed(
+    pair_of_clients: tuple[OpenAI, OpenAI], tmp_path: Path, dragoman_sim: Simulator
+) -> None:
+    dragoman_sim.play({"text": "late", "delay": 15})
+    kept = {"id": "resp_orphan", "object": "response", "status": "in_progress", "background": True, "output": []}
+    one, other = pair_of_clients
+    promised = one.responses.create(model=MODEL, input="Hello", background=True)
+
+    async def leave_behind() -> None:
+        store, database = await open_store(str(tmp_path / "gateway.db"))
+        await store.keep(Kept("resp_orphan", "", None, b"[]", json.dumps(kept).encode()))
+        await database.rows("UPDATE gateway_responses SET created = created - 60")
+        async with asyncio.timeout(10):
+            while await store.age(promised.id) > 30:  # noqa: ASYNC110 - another process says that it works on it
+                await asyncio.sleep(0.05)
+        await store.close()
+
+    asyncio.run(leave_behind())
+    orphan = other.responses.retrieve("resp_orphan")
+    assert (orphan.status, orphan.error and orphan.error.code) == ("failed", "server_error")
+    assert other.responses.retrieve(promised.id).status == "in_progress"

@@ -50,6 +50,8 @@ _ANY_ITEM_ID = re.compile(rb'"id":\s*"' + _ITEM_IDS.pattern.encode() + b'"')
 _REFERENCE = "item_reference"
 _THOUGHT = "rs_"
 _MOST_NOTED = 10_000
+_GONE = 30.0
+"""Seconds after which a response that nobody has worked on is given up."""
 _LOOKED_AFTER = 1.0
 """Seconds between two looks at whether another gateway was asked to cancel what we work on."""
 
@@ -142,7 +144,8 @@ class Keeping:
         if response is not None:
             await self.keep(response)
 
-    async def kept(self, id: str) -> Kept | None:
+    async def still_kept(self, id: str) -> Kept | None:
+        await self._responses.store.touch(id)
         return await self._responses.store.kept(id, self._owner)
 
     @property
@@ -189,9 +192,9 @@ class Background:
         await self._told("cancelled")
 
     async def was_cancelled(self) -> bool:
-        """Another gateway may have been asked to."""
+        """Another gateway may have been asked to; all of them are told that we still work on it."""
         with suppress(Unavailable):
-            kept = await self._keeping.kept(self.id)
+            kept = await self._keeping.still_kept(self.id)
             return kept is not None and _status(kept) == "cancelled"
         return False
 
@@ -280,6 +283,14 @@ class Responses:
             return item
         raise _no_item(id, place)
 
+    async def _whatever_became_of(self, kept: Kept) -> Kept:
+        """A gateway that died in the middle cannot tell it; somebody else does."""
+        if kept.id in self._working or _status(kept) != "in_progress" or await self.store.age(kept.id) < _GONE:
+            return kept
+        failed = _orphaned(kept)
+        await self.store.keep(failed)
+        return failed
+
     async def note(self, id: str | None, upstream: str, owner: str) -> None:
         if not id or id in self._noted:
             return
@@ -293,11 +304,16 @@ class Responses:
     async def find(self, id: str, owner: str) -> Kept | Noted:
         kept = await self.store.kept(id, owner)
         if kept is not None and (kept.upstream or kept.response):
-            return Noted(kept.upstream, owner) if kept.upstream else kept
+            return Noted(kept.upstream, owner) if kept.upstream else await self._whatever_became_of(kept)
         noted = self._noted.get(id)
         if noted is None or noted.owner != owner:
             raise not_found(id)
         return noted
+
+
+def _orphaned(kept: Kept) -> Kept:
+    error = {"code": "server_error", "message": "The gateway that worked on this response is gone."}
+    return structs.replace(kept, response=_encode({**_object(kept.response), "status": "failed", "error": error}))
 
 
 async def _watched(background: Background, task: asyncio.Task[None]) -> None:

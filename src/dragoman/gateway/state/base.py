@@ -198,6 +198,14 @@ class Store(Protocol):
 
     async def forget(self, id: str, owner: str) -> bool: ...
 
+    async def touch(self, id: str) -> None:
+        """Somebody still works on it."""
+        ...
+
+    async def age(self, id: str) -> float:
+        """Seconds since it was kept or touched."""
+        ...
+
     async def close(self) -> None: ...
 
 

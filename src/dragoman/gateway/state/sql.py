@@ -170,6 +170,13 @@ class SqlStore:
         gone = "DELETE FROM gateway_responses WHERE id = ? AND owner = ? RETURNING id"
         return bool(await self._found(gone, id, owner))
 
+    async def touch(self, id: str) -> None:
+        await self._database.rows("UPDATE gateway_responses SET created = ? WHERE id = ?", (time.time(), id))
+
+    async def age(self, id: str) -> float:
+        rows = await self._database.rows("SELECT created FROM gateway_responses WHERE id = ?", (id,))
+        return time.time() - float(rows[0][0]) if rows else 0.0
+
     async def _found(self, statement: str, id: str, owner: str) -> list[Row]:
         """An id comes from a client: what cannot be written was never kept."""
         try:
