@@ -258,6 +258,18 @@ def test_names_become_files_without_collisions(tmp_path: Path) -> None:
     assert FileStore(tmp_path, "Notes!").folder != FileStore(tmp_path, file_stem("Notes!")).folder
 
 
+@promise("chat:store-users")
+def test_on_a_shared_machine_nobody_else_reads_what_is_kept(tmp_path: Path) -> None:
+    store = FileStore(tmp_path, "me")
+    store.save(conversation("first"))
+    draft = Draft(tmp_path / "elsewhere")  # as beside a database
+    draft.snapshot(conversation("second"), running=False)
+    for folder in (store.folder, tmp_path / "elsewhere" / ".drafts"):
+        assert folder.stat().st_mode & 0o077 == 0
+    assert (store.folder / "first.json").stat().st_mode & 0o077 == 0
+    draft.discard()
+
+
 @promise("chat:atomic")
 def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     store = FileStore(tmp_path)

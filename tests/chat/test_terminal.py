@@ -138,6 +138,21 @@ def test_a_file_that_was_exported_is_loaded_and_options_are_held_to_what_there_i
     assert (refused.returncode, "--default names a model of this chat" in refused.stderr) == (2, True)
 
 
+@promise("chat:store-sql", "chat:store-users")
+def test_a_database_keeps_conversations_and_drafts_of_users_apart(environment: dict[str, str], tmp_path: Path) -> None:
+    address = f"sqlite:{tmp_path / 'chat.sqlite'}"
+    piped("a memo\n/history save Mine\n", environment, "-m", "claude", "--store", address)
+    other = {**environment, "CHAT_HISTORY_USER_ID": "somebody/else"}
+    assert "(nothing)" in piped("/history list\n", other, "-m", "claude", "--store", address).stdout
+    assert "Mine" in piped("/history list\n", environment, "-m", "claude", "--store", address).stdout
+    folders = {path.name for path in tmp_path.iterdir() if path.is_dir()}
+    assert len(folders) == 2
+    (tmp_path / "no-database").write_text("x" * 200)
+    refused = piped("", environment, "-m", "claude", "--store", f"sqlite:{tmp_path / 'no-database'}")
+    assert refused.returncode == 2
+    assert "cannot keep conversations in sqlite:" in refused.stderr
+
+
 MISTAKES = {
     "@clade hello": "there is no @clade here",
     "/model default nobody": "no model called nobody",

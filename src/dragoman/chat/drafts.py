@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 from dragoman.chat.answers import Tail
 from dragoman.chat.entries import Conversation, Entry, new_id, read_conversation, read_entries, stored
 from dragoman.chat.stores.earlier import DRAFT, read_document
-from dragoman.chat.stores.files import write_json
+from dragoman.chat.stores.files import PRIVATE, write_json
 from dragoman.chat.stores.locks import take_lock
 
 INTERRUPTED = "the program ended before the answer did"
@@ -43,7 +43,7 @@ class Draft:
 
     def snapshot(self, conversation: Conversation, *, running: bool) -> None:
         if self._journal is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             self._journal = _locked_file(self._path.with_suffix(".jsonl"))
         write_json(self._path, stored(conversation))
         if not running:  # what other answers have said so far is in the journal only

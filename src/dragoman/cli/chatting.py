@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sqlite3
 import sys
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
@@ -21,6 +22,8 @@ from dragoman.chat.mentions import ALL
 from dragoman.chat.participants import Participant, configured, participant
 from dragoman.chat.service import ChatService, Options
 from dragoman.chat.stores import ConversationStore, default_folder, user_from
+from dragoman.chat.stores.base import file_stem
+from dragoman.chat.stores.files import PRIVATE
 from dragoman.chat.stores.opening import open_store
 from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, system_reason
 from dragoman.cli.running import APPROVALS, load_tools, mcp_servers
@@ -74,10 +77,12 @@ def _store(arguments: argparse.Namespace) -> tuple[ConversationStore, Path]:
     user = arguments.user or user_from()
     try:
         store = open_store(arguments.store, user)
-        folder = getattr(store, "folder", None) or default_folder()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = getattr(store, "folder", None) or default_folder() / file_stem(user)
+        folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(f"cannot keep conversations in {error.filename}: {system_reason(error)}") from None
+    except sqlite3.Error as error:
+        raise CommandError(f"cannot keep conversations in {arguments.store}: {error}") from None
     return store, folder
 
 

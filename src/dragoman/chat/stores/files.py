@@ -32,6 +32,9 @@ from dragoman.chat.stores.base import (
 from dragoman.chat.stores.earlier import earlier_folders, is_draft, read_document
 from dragoman.chat.stores.locks import take_lock
 
+PRIVATE = 0o700
+"""Of new folders: what somebody talks about is nobody else's business on a shared machine."""
+
 
 class FileStore:
     """Conversations as files."""
@@ -39,7 +42,7 @@ class FileStore:
     def __init__(self, folder: str | Path | None = None, user: str = DEFAULT_USER) -> None:
         base = None if folder is None else Path(folder)
         self.folder = (base or default_folder()) / file_stem(user)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         self.earlier = tuple(one for one in earlier_folders(base, user) if not one.samefile(self.folder))
         """Folders of the earlier program: read, and written to only to take something away."""
         # By file, with what tells that it has not changed: a list of a thousand conversations is read once.
