@@ -71,9 +71,12 @@ class Page:
 
     async def until(self, expression: str) -> None:
         """Wait for something to be true."""
-        async with asyncio.timeout(PATIENCE):
-            while not await self._is(expression):  # noqa: ASYNC110 - another process
-                await asyncio.sleep(0.05)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not await self._is(expression):  # noqa: ASYNC110 - another process
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"not true within {PATIENCE:.0f} s: {expression}; problems: {self.problems}") from None
 
     async def _is(self, expression: str) -> bool:
         try:

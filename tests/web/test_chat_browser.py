@@ -406,3 +406,44 @@ def test_models_are_chosen_by_button_and_added_by_name(tmp_path: Path, with_brow
         await page.until("document.querySelector('.model[data-name=fast]')")
 
     with_browser(work, tmp_path, model("gemini", []), model("claude", []))
+
+
+@promise("chat:web-browser", "chat:export", "chat:system-prompt")
+def test_messages_are_copied_and_branched_conversations_named_and_saved(tmp_path: Path, with_browser: Browse) -> None:
+    async def work(page: Page, url: str) -> None:
+        await page.command("Emulation.setFocusEmulationEnabled", enabled=True)
+        permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+        await page.command("Browser.grantPermissions", origin=url, permissions=permissions)
+        await page.say("@gemini first")
+        await page.until(DONE.format(1))
+        assert await page.js("document.querySelector('[role=log]').textContent") == "gemini has answered."
+        await page.js(CLICK.format(".answer .foot button", "Copy"))
+        await page.until("document.getElementById('status').textContent.includes('copied')")
+        assert await page.js("navigator.clipboard.readText()") == "**One**"
+        await page.js("document.getElementById('system').click()")
+        await page.js("document.querySelector('#dialog textarea').value = 'Be brief.'")
+        await page.press("Escape", 27)
+        await page.until("document.getElementById('status').textContent.includes('is kept')")
+        await page.js("document.getElementById('system').click()")
+        assert await page.js("document.querySelector('#dialog textarea').value") == "Be brief."
+        await page.js(CLICK.format("#dialog button", "OK"))
+        await page.js("document.getElementById('rename').click()")
+        await page.js("document.querySelector('#dialog input').value = 'Named'")
+        await page.js(CLICK.format("#dialog button", "OK"))
+        await page.until("document.getElementById('title').textContent === 'Named'")
+        await page.js("document.getElementById('export').click()")
+        text = "fetch(document.querySelector('#dialog a').href).then((one) => one.text())"
+        exported = await page.js(text)
+        assert exported.startswith("# Named")
+        assert "Be brief." in exported
+        await page.press("Escape", 27)
+        before = await page.js("location.hash")
+        await page.js(CLICK.format(".answer .foot button", "Branch"))
+        await page.until(f"location.hash !== '{before}' && document.querySelectorAll('.answer').length === 1")
+        await page.until("document.querySelectorAll('#list li').length === 2")
+        await page.js("document.getElementById('search').value = 'branch'")
+        await page.js("document.getElementById('search').dispatchEvent(new Event('input'))")
+        await page.until("document.querySelectorAll('#list li').length <= 1")
+
+    with_browser(work, tmp_path, model("gemini", ["**One**"]))
+    assert {row.name for row in FileStore(tmp_path).list()} == {"Named", "Named (branch)"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.chat.stores import FileStore
-from dragoman.gateway.config import Config
+from dragoman.gateway.config import read_config
 from dragoman.gateway.serving import Setting, serving, simulators
 from dragoman.web.rooms import Rooms
 from dragoman.web.serving import page_before, serving_page
@@ -26,13 +26,13 @@ RUN = """axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'
 Work = Callable[[Page, str], Coroutine[Any, Any, None]]
 
 
-def at_the_gateway(address: str, folder: Path, work: Work) -> None:
-    """A gateway without keys, as `dragoman serve` starts it."""
+def at_the_gateway(address: str, folder: Path, work: Work, config: str = "") -> None:
+    """A gateway without keys of providers, as `dragoman serve` starts it."""
 
     async def run() -> None:
         async with asyncio.timeout(90), simulators() as simulated:
             environment = {"CHAT_HISTORY_DIR": str(folder)}
-            setting = Setting(config=on_any_port(Config()), simulated=simulated, environment=environment)
+            setting = Setting(config=on_any_port(read_config(config)), simulated=simulated, environment=environment)
             async with serving(setting, log=Lines(), front=page_before) as running, tab(address) as page:
                 await page.open(running.url)
                 await work(page, running.url)
@@ -138,6 +138,28 @@ def test_axe_finds_nothing_in_any_place(tmp_path: Path, address: str) -> None:
         assert found == [], "\n" + "\n".join(found)
 
     at_the_gateway(address, tmp_path, work)
+
+
+@promise("web:login", "web:accessible")
+def test_a_gateway_with_keys_asks_for_one_lets_in_and_out(tmp_path: Path, address: str) -> None:
+    submit = "document.querySelector('input').value = '{}'; document.querySelector('form').submit()"
+
+    async def work(page: Page, _: str) -> None:
+        assert await page.js("document.querySelector('label').textContent.trim()") == "Key"
+        await page.js(submit.format("wrong"))
+        await page.until("document.querySelector('[role=alert]')")
+        await picture(page, "page-login", dark=True)
+        if AXE.is_file():
+            await page.js(AXE.read_text(encoding="utf-8"))
+            assert await _judged(page, "login") == []
+        await page.js(submit.format("a-key"))
+        await page.until("document.getElementById('logout')")
+        await page.js("document.getElementById('logout').click()")
+        await page.until("document.querySelector('.login')")
+        await page.js("location.href = '/'")
+        await page.until("document.readyState === 'complete' && document.querySelector('.login')")
+
+    at_the_gateway(address, tmp_path, work, '[server]\nkeys = ["a-key"]')
 
 
 @promise("web:places")

@@ -1,6 +1,7 @@
 // Questions and windows, all in the one <dialog> of the page.
 
 import { byId, element } from "./dom.ts";
+import { notice } from "./notices.ts";
 
 type Choice<Answer> = readonly [label: string, kind: string, give: () => Answer];
 
@@ -45,9 +46,18 @@ export function ask(title: string, label: string, value: string): Promise<string
   return opened<string | null>(title, [input], [["Cancel", "", () => null], ["OK", "primary", () => input.value.trim()]]);
 }
 
-export function askText(title: string, about: string, value: string): Promise<string | null> {
+const unsent = new Map<string, string>();
+
+/** What was written and then left is there again the next time. */
+export async function askText(title: string, about: string, value: string): Promise<string | null> {
   const area = element("textarea", { rows: 8, "aria-label": title });
-  area.value = value;
+  const key = `${title}\n${value}`;
+  area.value = unsent.get(key) ?? value;
   const body = [element("p", {}, about), area];
-  return opened<string | null>(title, body, [["Cancel", "", () => null], ["OK", "primary", () => area.value]]);
+  const text = await opened<string | null>(title, body, [["Cancel", "", () => null], ["OK", "primary", () => area.value]]);
+  if (text === null && area.value !== value) {
+    unsent.set(key, area.value);
+    notice("What you wrote is kept: it is there when you open this again.");
+  } else unsent.delete(key);
+  return text;
 }

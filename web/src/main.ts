@@ -4,7 +4,7 @@ import "./style.css";
 import { call } from "./api.ts";
 import { chat } from "./chat/index.ts";
 import { isOpen, show } from "./dialogs.ts";
-import { byId, element, isTyping } from "./dom.ts";
+import { button, byId, element, isTyping } from "./dom.ts";
 import { live } from "./live/index.ts";
 import { attempt } from "./notices.ts";
 import { playground } from "./playground/index.ts";
@@ -60,6 +60,11 @@ function shortcuts(places: readonly Place[]): Promise<void> {
   return show("Keyboard", element("table", { class: "keys" }, element("tbody", {}, ...list)));
 }
 
+async function logOut(): Promise<void> {
+  await call("POST", "/logout");
+  location.href = "/_/login";
+}
+
 async function begin(): Promise<void> {
   restore();
   byId("theme").addEventListener("click", toggle);
@@ -70,6 +75,7 @@ async function begin(): Promise<void> {
   const about = await call<About>("GET", "/site");
   const places = EVERY.filter((place) => about.places.includes(place.name));
   const router = new Router(places, byId("place"), navigation(places));
+  if (about.login) byId("keys").before(button("Log out", attempt(logOut), { id: "logout", class: "quiet" }));
   byId("keys").addEventListener("click", () => void shortcuts(places));
   chords(places, router);
   router.start();

@@ -211,7 +211,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 _LOGIN = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>dragoman: log in</title><link rel="stylesheet" href="/_/static/style.css">
+<title>dragoman: log in</title><link rel="icon" href="/_/static/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/_/static/style.css">
 <body class="login"><main><form method="post" action="/_/login"><h1>dragoman</h1>{words}
 <label>{label} <input type="password" name="password" autofocus required autocomplete="current-password"></label>
 <button class="primary">Log in</button></form></main></body></html>

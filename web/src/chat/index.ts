@@ -34,8 +34,11 @@ class Chat implements Place {
       activity: ({ answer, event }) => this.#timeline.with(answer, (card) => card.activity(event)),
       permission_asked: (told) => this.#timeline.asked(told),
       permission_settled: ({ id }) => this.#timeline.settled(id),
-      answer_ended: ({ answer, entries }) =>
-        this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries))),
+      answer_ended: ({ answer, model, status, entries }) => {
+        this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries)));
+        // Once, and not word by word: a voice could not follow four answers at a time.
+        this.#told.textContent = `${model} ${status === "ok" ? "has answered" : "has given no whole answer"}.`;
+      },
       turn_ended: () => this.#working(() => void this.#sidebar.refresh()),
       gauges: ({ gauges, title }) => {
         this.#composer.showModels(gauges);
@@ -70,6 +73,7 @@ class Chat implements Place {
     stop: () => this.#stop(),
     count: async (text) => (this.#session.id ? this.#session.call<Gauge[]>("POST", "/gauges", { text }) : []),
   });
+  readonly #told = element("div", { class: "sr", role: "log", "aria-live": "polite" });
   readonly #title = element("h1", { id: "title" }, "New conversation");
   #ofConversation: HTMLButtonElement[] = [];
 
@@ -77,7 +81,7 @@ class Chat implements Place {
 
   async mount(root: HTMLElement): Promise<void> {
     const bar = element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions());
-    const talk = element("div", { class: "talk" }, bar, this.#timeline.node, this.#composer.node);
+    const talk = element("div", { class: "talk" }, bar, this.#timeline.node, this.#composer.node, this.#told);
     root.append(this.#sidebar.node, talk);
     this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
     this.#composer.files.listen(root, this.#composer.node);

@@ -131,7 +131,7 @@ export interface Events {
   activity: { answer: string; event: AgentEvent };
   permission_asked: Question;
   permission_settled: { id: string };
-  answer_ended: { answer: string; entries: Entry[] };
+  answer_ended: { answer: string; model: string; status: Status; entries: Entry[] };
   turn_ended: { turn: string };
   gauges: { gauges: Gauge[]; title: string };
   notice: { text: string; level?: "info" | "warning" };

@@ -163,13 +163,16 @@ function ask(title, label, value) {
 		() => input.value.trim()
 	]]);
 }
-function askText(title, about, value) {
+var unsent = /* @__PURE__ */ new Map();
+/** What was written and then left is there again the next time. */
+async function askText(title, about, value) {
 	const area = element("textarea", {
 		rows: 8,
 		"aria-label": title
 	});
-	area.value = value;
-	return opened(title, [element("p", {}, about), area], [[
+	const key = `${title}\n${value}`;
+	area.value = unsent.get(key) ?? value;
+	const text = await opened(title, [element("p", {}, about), area], [[
 		"Cancel",
 		"",
 		() => null
@@ -178,6 +181,11 @@ function askText(title, about, value) {
 		"primary",
 		() => area.value
 	]]);
+	if (text === null && area.value !== value) {
+		unsent.set(key, area.value);
+		notice("What you wrote is kept: it is there when you open this again.");
+	} else unsent.delete(key);
+	return text;
 }
 //#endregion
 //#region src/chat/files.ts
@@ -1496,7 +1504,10 @@ var Chat = class {
 		activity: ({ answer, event }) => this.#timeline.with(answer, (card) => card.activity(event)),
 		permission_asked: (told) => this.#timeline.asked(told),
 		permission_settled: ({ id }) => this.#timeline.settled(id),
-		answer_ended: ({ answer, entries }) => this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries))),
+		answer_ended: ({ answer, model, status, entries }) => {
+			this.#working(() => this.#timeline.with(answer, (card) => card.finished(entries)));
+			this.#told.textContent = `${model} ${status === "ok" ? "has answered" : "has given no whole answer"}.`;
+		},
 		turn_ended: () => this.#working(() => void this.#sidebar.refresh()),
 		gauges: ({ gauges, title }) => {
 			this.#composer.showModels(gauges);
@@ -1523,10 +1534,15 @@ var Chat = class {
 		stop: () => this.#stop(),
 		count: async (text) => this.#session.id ? this.#session.call("POST", "/gauges", { text }) : []
 	});
+	#told = element("div", {
+		class: "sr",
+		role: "log",
+		"aria-live": "polite"
+	});
 	#title = element("h1", { id: "title" }, "New conversation");
 	#ofConversation = [];
 	async mount(root) {
-		const talk = element("div", { class: "talk" }, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions()), this.#timeline.node, this.#composer.node);
+		const talk = element("div", { class: "talk" }, element("header", { class: "bar" }, this.#sidebar.menu, this.#title, ...this.#actions()), this.#timeline.node, this.#composer.node, this.#told);
 		root.append(this.#sidebar.node, talk);
 		this.#timeline.node.addEventListener("click", () => this.#sidebar.close());
 		this.#composer.files.listen(root, this.#composer.node);
@@ -3800,6 +3816,10 @@ function shortcuts(places) {
 		["Esc", "Close a window, stop answers"]
 	].map(([keys, what]) => element("tr", {}, element("th", {}, element("kbd", {}, keys)), element("td", {}, what))))));
 }
+async function logOut() {
+	await call("POST", "/logout");
+	location.href = "/_/login";
+}
 async function begin() {
 	restore();
 	byId("theme").addEventListener("click", toggle);
@@ -3810,6 +3830,10 @@ async function begin() {
 	const about = await call("GET", "/site");
 	const places = EVERY.filter((place) => about.places.includes(place.name));
 	const router = new Router(places, byId("place"), navigation(places));
+	if (about.login) byId("keys").before(button("Log out", attempt(logOut), {
+		id: "logout",
+		class: "quiet"
+	}));
 	byId("keys").addEventListener("click", () => void shortcuts(places));
 	chords(places, router);
 	router.start();
