@@ -11,7 +11,7 @@ import aiohttp
 from dragoman.drivers.secret import HIDDEN
 from dragoman.gateway.access import digest_of
 from tests.support.promises import promise
-from tests.web.upstream import GEMINI, GEMINI_PATH, KEY, MESSAGES, Upstream, page_and_upstream
+from tests.web.upstream import GEMINI, GEMINI_PATH, KEY, MESSAGES, Upstream, page_and_simulators, page_and_upstream
 
 Work = Callable[[str, aiohttp.ClientSession, Upstream], Coroutine[Any, Any, None]]
 CLIENT_KEY = "sk-ant-client-secret"
@@ -170,6 +170,22 @@ def test_what_was_refused_is_shown_with_why() -> None:
             assert answer.status == 404
 
     with_gateway(work)
+
+
+@promise("gateway:page-views")
+def test_counting_is_shown_with_the_upstream_that_counted() -> None:
+    async def run() -> None:
+        async with asyncio.timeout(30), page_and_simulators() as running, aiohttp.ClientSession() as client:
+            body = {"model": "claude-sonnet-5", "messages": [{"role": "user", "content": "hi"}]}
+            counted = await post(client, f"{running.url}/v1/messages/count_tokens", body)
+            opened = await newest(client, running.url)
+            assert opened["summary"]["operation"] == "count"
+            (attempt,) = opened["attempts"]
+            assert attempt["url"].endswith("/v1/messages/count_tokens")
+            assert opened["answer"]["received"]["text"] == opened["answer"]["sent"]["text"] == counted.decode()
+            assert opened["meant"] is None
+
+    asyncio.run(run())
 
 
 def test_what_is_connected_is_told_by_name() -> None:

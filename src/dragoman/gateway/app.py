@@ -359,7 +359,11 @@ class Gateway:
             exchange.send(200, headers, _encode(counter.told(estimate(question.body))))
             return
         prepared = count_call(question, candidate, counter.path)
+        if record.held is not None:
+            record.held.attempted(prepared, candidate.upstream.name, candidate.model)
         whole = await self.relay.forward(prepared, candidate.upstream)
+        if record.held is not None:
+            record.held.received(whole.status, whole.body)
         record.status = whole.status
         exchange.send(whole.status, {**JSON, **whole.headers, "x-request-id": record.id}, whole.body)
 

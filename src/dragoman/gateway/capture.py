@@ -44,7 +44,7 @@ class CaptureLimits(Struct, frozen=True, kw_only=True):
     """Of one stream; those beyond are counted."""
 
 
-class Body(Struct, frozen=True):
+class Body(Struct, frozen=True, gc=False):
     content: bytes
     size: int
     """As it was."""
@@ -54,7 +54,7 @@ class Body(Struct, frozen=True):
         return self.size > len(self.content)
 
 
-class Attempt(Struct, kw_only=True):
+class Attempt(Struct, kw_only=True, gc=False):
     """One question to one upstream."""
 
     upstream: str
@@ -131,15 +131,15 @@ class Held:
         self.body = self._held(body, keyed=self.may_have_keys)
         self.store.changed(self)
 
-    def attempted(self, record: Record, prepared: Prepared) -> None:
+    def attempted(self, prepared: Prepared, upstream: str, model: str) -> None:
         if self.is_gone:
             return
         http, own = prepared.call.http, self.body
         self.attempts.append(
             Attempt(
-                upstream=record.upstream,
-                model=record.target,
-                format=record.format,
+                upstream=upstream,
+                model=model,
+                format=prepared.channel.provider.format,
                 is_same=prepared.same,
                 method=http.method,
                 url=_hidden_address(http.url),

@@ -133,7 +133,7 @@ class Relay:
         record.format, record.losses = prepared.channel.provider.format, prepared.losses
         held = record.held
         if held is not None:
-            held.attempted(record, prepared)
+            held.attempted(prepared, upstream.name, candidate.model)
         trace = record.trace
         if trace is not None:
             trace.attempted(record, prepared.channel, prepared.call)

@@ -156,7 +156,7 @@ def opened(held: Held) -> Opened:
     return Opened(
         summary=summary(held),
         client=ClientSide(method=held.method, path=held.path, headers=held.headers, body=shown(held.body)),
-        meant=None if held.body is None else meant_by_request(held.body, record.client),
+        meant=None if held.body is None or _counts(held) else meant_by_request(held.body, record.client),
         attempts=[_attempt(one) for one in attempts],
         losses=told(there),
         losses_back=told(record.losses[len(there) :]),
@@ -186,8 +186,15 @@ def _attempt(attempt: Attempt) -> UpstreamSide:
     )
 
 
+def _counts(held: Held) -> bool:
+    """It asked for a number, which no format has other words for."""
+    return held.record.operation == "count"
+
+
 def _whole(held: Held, last: Attempt | None) -> Answer:
     received = None if last is None else last.answer
+    if _counts(held):
+        return Answer(received=shown(received), sent=shown(held.answer))
     if received is None:  # nobody was asked, or nobody answered: the words are ours
         meant = None if held.answer is None else meant_by_answer(held.answer, held.record.client, held.record.status)
         return Answer(meant=meant, sent=shown(held.answer))

@@ -132,7 +132,7 @@ function fill(row: HTMLElement, summary: Summary): void {
     element("span", { class: "time" }, clock(summary.at)),
     badge(summary),
     element("span", { class: "pair" }, ...pair(summary)),
-    element("span", { class: "model" }, summary.model ?? "", summary.stream ? streamed() : null),
+    element("span", { class: "model" }, summary.model ?? "", ...marks(summary)),
     cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"),
     cell("first", duration(summary.first_byte), " to the first byte"),
     cell("duration", duration(summary.duration), " in all"),
@@ -145,7 +145,10 @@ function cell(name: string, shown: HTMLElement | string, meaning: string): HTMLE
   return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
 
-const streamed = (): HTMLElement => element("span", { class: "streams", title: "streamed" }, "≋");
+function marks({ stream, operation }: Summary): HTMLElement[] {
+  const streamed = stream ? [element("span", { class: "streams", title: "streamed" }, "≋")] : [];
+  return operation === "count" ? [element("span", { class: "counts-only" }, "counts tokens")] : streamed;
+}
 
 /** The client's format, and the upstream's where one was asked. */
 export function pair({ client, format }: Summary): HTMLElement[] {

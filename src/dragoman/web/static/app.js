@@ -2475,16 +2475,19 @@ function fill(row, summary) {
 	const { tokens } = summary;
 	row.dataset["phase"] = summary.phase;
 	row.dataset["new"] = String(Date.now() - summary.at < 2e3);
-	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, ...pair(summary)), element("span", { class: "model" }, summary.model ?? "", summary.stream ? streamed() : null), cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
+	row.replaceChildren(element("span", { class: "time" }, clock(summary.at)), badge(summary), element("span", { class: "pair" }, ...pair(summary)), element("span", { class: "model" }, summary.model ?? "", ...marks(summary)), cell("tokens", tokens ? `${tokens.input} → ${tokens.output}` : "", " tokens"), cell("first", duration(summary.first_byte), " to the first byte"), cell("duration", duration(summary.duration), " in all"), cell("lost", summary.losses ? element("span", { class: "tally" }, String(summary.losses)) : "", " lost"));
 }
 /** What the head of its column tells those who see it stands in the row itself for those who hear it. */
 function cell(name, shown, meaning) {
 	return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
-var streamed = () => element("span", {
-	class: "streams",
-	title: "streamed"
-}, "≋");
+function marks({ stream, operation }) {
+	const streamed = stream ? [element("span", {
+		class: "streams",
+		title: "streamed"
+	}, "≋")] : [];
+	return operation === "count" ? [element("span", { class: "counts-only" }, "counts tokens")] : streamed;
+}
 /** The client's format, and the upstream's where one was asked. */
 function pair({ client, format }) {
 	const asked = format ? [element("span", { class: "arrow" }, "→"), formatChip(format)] : [];
