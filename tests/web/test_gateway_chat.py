@@ -151,3 +151,23 @@ def test_the_models_are_those_that_the_gateway_reaches(
 @promise("web:chat")
 def test_where_nobody_is_reached_the_usual_ones_say_what_they_lack() -> None:
     assert set(NAMES) <= set(reachable(Router(Config(), {}), {}))
+
+
+@promise("web:chat")
+def test_where_nothing_can_be_written_the_chat_works_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+
+    async def run() -> None:
+        async with simulators() as simulated:
+            environment = {"CHAT_HISTORY_DIR": str(tmp_path / "file" / "folder")}
+            setting = Setting(config=on_any_port(Config()), simulated=simulated, environment=environment)
+            async with (
+                asyncio.timeout(30),
+                serving(setting, log=Lines(), front=page_before) as running,
+                aiohttp.ClientSession() as session,
+            ):
+                client = Client(running.url, session)
+                assert "they end with the gateway" in (await client.ask("GET", "/state"))["warning"]
+                assert (await client.say("@claude hello"))[-1].get("status", "ok") == "ok"
+
+    asyncio.run(run())

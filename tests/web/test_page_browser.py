@@ -145,7 +145,7 @@ def test_a_gateway_with_keys_asks_for_one_lets_in_and_out(tmp_path: Path, addres
     submit = "document.querySelector('input').value = '{}'; document.querySelector('form').submit()"
 
     async def work(page: Page, _: str) -> None:
-        assert await page.js("document.querySelector('label').textContent.trim()") == "Key"
+        assert await page.js("document.querySelector('label').textContent.trim()") == "Key of this gateway"
         await page.js(submit.format("wrong"))
         await page.until("document.querySelector('[role=alert]')")
         await picture(page, "page-login", dark=True)

@@ -90,7 +90,7 @@ async def state(asked: Asked) -> None:
         for tool in rooms.furnishing.tools
     ]
     told = {"share": rooms.options.share, "default": rooms.options.default, "formats": kinds()}
-    asked.tell({"models": models, "tools": tools, **told})
+    asked.tell({"models": models, "tools": tools, "warning": rooms.furnishing.warning, **told})
 
 
 async def models(asked: Asked) -> None:

@@ -136,7 +136,7 @@ class Guard:
     @property
     def wanted(self) -> str:
         """What one logs in with."""
-        return "Password" if self._password is not None else "Key"
+        return "Password" if self._password is not None else "Key of this gateway"
 
 
 def _cookie(head: Head) -> str:

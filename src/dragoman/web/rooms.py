@@ -30,6 +30,8 @@ class Furnishing(Struct, frozen=True, kw_only=True):
     permissions: Hook | None = None
     catalogue: Callable[[], Awaitable[Sequence[str]]] | None = None
     """Models that could be chosen, as far as somebody knows."""
+    warning: str = ""
+    """What whoever opens the page should know."""
 
 
 class Room:

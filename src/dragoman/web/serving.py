@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from tempfile import TemporaryDirectory
 
 from dragoman.agent import Tool
 from dragoman.agent.mcp import McpServers, ServerAddress
@@ -58,6 +59,7 @@ class _Houses:
         self._setting = setting
         self._url = url
         self._rooms: dict[Person, Rooms] = {}
+        self._passing: TemporaryDirectory[str] | None = None
 
     def of(self, person: Person) -> Rooms:
         if person not in self._rooms:
@@ -68,18 +70,28 @@ class _Houses:
         setting = self._setting
         # A key may have any name, also that of a user of this machine: it does not get his conversations.
         user = f"gateway key {person.name}" if person.name else user_from(setting.environment)
-        store = FileStore(default_folder(setting.environment), user)
+        store, warning = self._store(user)
         asking = Asking(self._url, person.key or setting.page_key or "none")
         models = reachable(self._gateway.router, setting.environment)
         rooms = Rooms(
             [asking.participant(name, model) for name, model in models.items()],
             store,
             store.folder,
-            furnishing=Furnishing(tools=TOOLS if setting.simulated else (), catalogue=self._catalogue),
+            furnishing=Furnishing(tools=TOOLS if setting.simulated else (), catalogue=self._catalogue, warning=warning),
             make=asking.participant,
         )
         rooms.recover()
         return rooms
+
+    def _store(self, user: str) -> tuple[FileStore, str]:
+        """A gateway may run where nothing can be written: its chat works, and says what that means."""
+        folder = default_folder(self._setting.environment)
+        try:
+            return FileStore(folder, user), ""
+        except OSError as error:
+            self._passing = self._passing or TemporaryDirectory(prefix="dragoman-chat-")
+            words = f"conversations cannot be kept in {folder} ({error.strerror}): they end with the gateway"
+            return FileStore(self._passing.name, user), words
 
     async def _catalogue(self) -> list[str]:
         return [one.id for one in await self._gateway.catalogue.models()]
@@ -87,6 +99,8 @@ class _Houses:
     async def close(self) -> None:
         for rooms in self._rooms.values():
             await rooms.close()
+        if self._passing is not None:
+            self._passing.cleanup()
 
 
 def _keys_of(gateway: Gateway) -> Keys:

@@ -21,7 +21,7 @@ class Chat implements Place {
   readonly name = "chat";
   readonly label = "Chat";
   readonly keys = [["Alt+N", "New conversation"], ["Enter", "Send"], ["Tab", "Complete a mention"]] as const;
-  #state: State = { models: [], tools: [], share: false, default: [], formats: [] };
+  #state: State = { models: [], tools: [], share: false, default: [], formats: [], warning: "" };
   #shown = false;
   readonly #session = new Session(
     {
@@ -87,6 +87,7 @@ class Chat implements Place {
     this.#composer.files.listen(root, this.#composer.node);
     document.addEventListener("keydown", (event) => this.#pressed(event));
     this.#state = await call<State>("GET", "/chat/state");
+    if (this.#state.warning) notice(this.#state.warning, "problem");
   }
 
   /** What can be done with the conversation; on a phone behind one button. */

@@ -19,6 +19,7 @@ export interface State {
   share: boolean;
   default: string[];
   formats: string[];
+  warning: string;
 }
 
 export interface ToolCall {

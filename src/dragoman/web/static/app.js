@@ -1491,7 +1491,8 @@ var Chat = class {
 		tools: [],
 		share: false,
 		default: [],
-		formats: []
+		formats: [],
+		warning: ""
 	};
 	#shown = false;
 	#session = new Session({
@@ -1548,6 +1549,7 @@ var Chat = class {
 		this.#composer.files.listen(root, this.#composer.node);
 		document.addEventListener("keydown", (event) => this.#pressed(event));
 		this.#state = await call("GET", "/chat/state");
+		if (this.#state.warning) notice(this.#state.warning, "problem");
 	}
 	/** What can be done with the conversation; on a phone behind one button. */
 	#actions() {
