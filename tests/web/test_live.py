@@ -3,7 +3,7 @@
 import asyncio
 import json
 import shlex
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 
 import aiohttp
@@ -17,11 +17,11 @@ Work = Callable[[str, aiohttp.ClientSession, Upstream], Coroutine[Any, Any, None
 CLIENT_KEY = "sk-ant-client-secret"
 
 
-def with_gateway(work: Work, server: str = "") -> None:
+def with_gateway(work: Work, server: str = "", environment: Mapping[str, str] | None = None) -> None:
     async def run() -> None:
         async with (
             asyncio.timeout(30),
-            page_and_upstream(server) as (running, upstream),
+            page_and_upstream(server, environment) as (running, upstream),
             aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
         ):
             await work(running.url, client, upstream)
@@ -232,3 +232,20 @@ def test_a_key_sees_its_own_requests_alone() -> None:
 
     keys = [f'"sha256:{digest_of(key)}"' for key in ("key-of-ada", "key-of-bob")]
     with_gateway(work, f"[server]\nkeys = [{', '.join(keys)}]\n")
+
+
+@promise("gateway:page-own")
+def test_the_password_of_the_page_shows_all() -> None:
+    async def work(url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
+        del upstream
+        for key in ("key-of-ada", "key-of-bob", "key-of-nobody"):
+            await post(client, f"{url}/v1/messages", MESSAGES, key)
+        async with client.post(f"{url}/_/login", data={"password": "open sesame"}) as answer:
+            assert answer.status in {200, 404}
+        _, told = await anext(events(client, url))
+        assert [(one.get("key"), one["status"]) for one in told] == [(None, 401), ("key-2", 200), ("key-1", 200)]
+        refused = await get(client, f"{url}/_/api/live/requests/{told[0]['id']}")
+        assert refused["client"]["body"] is None  # who may not ask does not fill our memory
+
+    keys = [f'"sha256:{digest_of(key)}"' for key in ("key-of-ada", "key-of-bob")]
+    with_gateway(work, f"[server]\nkeys = [{', '.join(keys)}]\n", {"DRAGOMAN_PAGE_PASSWORD": "open sesame"})

@@ -222,7 +222,7 @@ def test_the_keyboard_does_everything(address: str) -> None:
 
 
 @promise("gateway:page-feed")
-def test_a_thousand_requests_scroll_as_ten_do(address: str) -> None:
+def test_only_rows_that_can_be_seen_are_in_the_document(address: str) -> None:
     async def work(stage: Stage) -> None:
         page = stage.page
         await asyncio.gather(*(stage.post("/v1/messages", {**MESSAGES, "model": f"stub/m{n}"}) for n in range(60)))

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -76,7 +76,9 @@ class Upstream:
 
 
 @asynccontextmanager
-async def page_and_upstream(server: str = "") -> AsyncIterator[tuple[Running, Upstream]]:
+async def page_and_upstream(
+    server: str = "", environment: Mapping[str, str] | None = None
+) -> AsyncIterator[tuple[Running, Upstream]]:
     """`server` is more for the configuration."""
     upstream = Upstream()
     application = web.Application()
@@ -88,7 +90,7 @@ async def page_and_upstream(server: str = "") -> AsyncIterator[tuple[Running, Up
     await site.start()
     url = "http://{}:{}".format(*runner.addresses[0][:2])
     try:
-        setting = configured(CONFIG.format(url=url) + server, {"STUB_KEY": KEY})
+        setting = configured(CONFIG.format(url=url) + server, {"STUB_KEY": KEY, **(environment or {})})
         async with serving(setting, log=Lines(), front=page_before) as running:
             yield running, upstream
     finally:
