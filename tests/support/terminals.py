@@ -85,6 +85,13 @@ class Program:
             assert left > 0, f"{what!r} is not in:\n" + "\n".join(self.lines)
             self._more(left, what)
 
+    def read(self, seconds: float) -> None:
+        """What comes within this time, if anything does."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if select.select([self._descriptor], [], [], left)[0]:
+                self._more(PATIENCE, "more")
+
     def ended(self) -> int:
         while self._more(PATIENCE, "the end"):
             pass

@@ -100,16 +100,16 @@ def _terminal(arguments: argparse.Namespace, models: list[Participant]) -> int:
 
     store, folder = _store(arguments)
     conversation = _conversation(arguments, store)
+    tools, options = _tools(arguments), _options(arguments, models)
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
-        tools = _tools(arguments)
         servers = runner.run(stack.enter_async_context(McpServers(mcp_servers(arguments.mcp))))
         service = ChatService(
             models,
             conversation=conversation,
             tools=[*tools, *servers.tools(taken=[one.name for one in tools])],
             permissions=_approval(arguments),
-            options=_options(arguments, models),
+            options=options,
         )
         screen = screen_of(stdout())
         screen.entries(conversation.entries)
