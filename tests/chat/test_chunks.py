@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+import dragoman
+from dragoman import ir
 from dragoman.chat.chunks import ChunkReader
 from tests.support.gemini_streams import call, chunk, sse, text
 from tests.support.promises import promise
@@ -89,6 +91,32 @@ def test_the_table_for_openai() -> None:
         {"type": "tool_call", "content": first},
         {"type": "tool_call", "content": second},
     ]
+
+
+EVENTS = (
+    ir.StreamStart(id="a", model="m"),
+    ir.PartStart(0, ir.Text("")),
+    ir.PartDelta(0, "Hel"),
+    ir.PartDelta(0, "lo"),
+    ir.PartEnd(0),
+    ir.PartStart(1, ir.ToolCall("call_1", "search", {}, arguments_text="")),
+    ir.PartDelta(1, '{"q":'),
+    ir.PartDelta(1, '"東京"}'),
+    ir.PartEnd(1),
+    ir.Finished(ir.Finish("tool_calls")),
+)
+
+
+@promise("chat:chunks")
+@pytest.mark.parametrize("source", dragoman.formats())
+@pytest.mark.parametrize("size", [7, 1 << 20])
+def test_every_api_tells_the_same(source: str, size: int) -> None:
+    encoder = dragoman.StreamEncoder(source)
+    body = encoder.encode(EVENTS) + encoder.close()
+    told, called = merged(read(source, body, size))
+    assert told == {"type": "text", "content": "Hello"}
+    assert called["type"] == "tool_call"
+    assert {key: called["content"][key] for key in ("name", "arguments")} == SEARCH["content"]
 
 
 @promise("chat:chunks")
