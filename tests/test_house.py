@@ -184,6 +184,17 @@ def test_the_rooms_above_do_not_lean_on_each_other(room: str) -> None:
     assert wrong == []
 
 
+def test_nobody_below_the_command_line_knows_the_page() -> None:
+    wrong = [
+        f"{name_of(path)} imports {imported}"
+        for path in files()
+        if name_of(path).split(".")[0] not in {"cli", "web"}
+        for imported in imports_of(path)
+        if imported.split(".")[0] == "web"
+    ]
+    assert wrong == []
+
+
 def test_codecs_do_not_know_each_other() -> None:
     folders = {path.name for path in (PACKAGE / "codecs").iterdir() if path.is_dir() and path.name != "__pycache__"}
     wrong = []

@@ -447,3 +447,32 @@ def test_messages_are_copied_and_branched_conversations_named_and_saved(tmp_path
 
     with_browser(work, tmp_path, model("gemini", ["**One**"]))
     assert {row.name for row in FileStore(tmp_path).list()} == {"Named", "Named (branch)"}
+
+
+SOON = """const later = window.setTimeout;
+window.setTimeout = (work, time, ...more) => later(work, time === 60_000 ? 10 : time, ...more);"""
+HIDE = """Object.defineProperty(document, 'hidden', {{value: {}, configurable: true}});
+document.dispatchEvent(new Event('visibilitychange'))"""
+
+
+@promise("chat:web-tabs", "chat:web-resume")
+def test_a_tab_that_nobody_sees_lets_go_of_its_stream_and_catches_up(tmp_path: Path, with_browser: Browse) -> None:
+    """A browser has six connections for all tabs of a page; streams of forgotten ones would use them up."""
+
+    async def work(page: Page, url: str) -> None:
+        del url
+        await page.command("Page.addScriptToEvaluateOnNewDocument", source=SOON)
+        await page.reload()
+        await page.until("document.querySelector('.empty button')")
+        await page.say("@gemini one")
+        await page.until(DONE.format(1))
+        await page.js(HIDE.format("true"))
+        await asyncio.sleep(0.2)
+        await page.say("@gemini two")
+        await page.until("document.getElementById('text').value === ''")
+        await asyncio.sleep(0.3)
+        assert await page.js("document.querySelectorAll('.answer').length") == 1
+        await page.js(HIDE.format("false"))
+        await page.until(DONE.format(2))
+
+    with_browser(work, tmp_path, model("gemini", ["First.", "Second."]))

@@ -118,6 +118,7 @@ class Live implements Place {
     else this.#empty.replaceChildren(
       element("h2", {}, "Nothing has been asked yet"),
       element("p", { class: "soft" }, FIRST_WORDS),
+      element("p", {}, "Or ask from here: ", element("a", { href: address("chat") }, "the chat"), " puts one question to several models, through this gateway."),
       this.#clients);
   }
 

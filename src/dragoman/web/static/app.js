@@ -3119,7 +3119,7 @@ var Live = class {
 		if (this.#empty.dataset["shown"] === shown) return;
 		this.#empty.dataset["shown"] = shown;
 		if (all > 0) this.#empty.replaceChildren(element("p", { class: "soft" }, "No request fits the filter."));
-		else this.#empty.replaceChildren(element("h2", {}, "Nothing has been asked yet"), element("p", { class: "soft" }, FIRST_WORDS), this.#clients);
+		else this.#empty.replaceChildren(element("h2", {}, "Nothing has been asked yet"), element("p", { class: "soft" }, FIRST_WORDS), element("p", {}, "Or ask from here: ", element("a", { href: address("chat") }, "the chat"), " puts one question to several models, through this gateway."), this.#clients);
 	}
 	#hold() {
 		this.#feed.pause(!this.#feed.isPaused);
