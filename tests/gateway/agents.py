@@ -19,7 +19,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 RESULT = "rig-42"
 WORD = f"the answer is {RESULT}, done"
 QUESTION = "Use the shell to compute 40+2 and tell me"
-PATIENCE = 120
+PATIENCE = 240
 # Whatever asks for another host finds nobody there, at once.
 LOOPBACK_ONLY = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"),

@@ -42,5 +42,22 @@ def test_a_tool_loop(gateway: RunningGateway, dragoman_sim: Simulator, tmp_path:
     assert not invented, "what the vendor signed did not come back to it"
 
 
+OWN = {"claude": "claude-opus-5-5", "codex": "gpt-5-codex"}
+
+
+@promise("gateway:recipe-agents", "gateway:same-bytes")
+@pytest.mark.parametrize("name", OWN)
+def test_its_own_vendor_takes_it_as_it_is(
+    gateway: RunningGateway, dragoman_sim: Simulator, tmp_path: Path, name: str
+) -> None:
+    """Bytes only pass: it is the simulator that is judged here, which has to take what the vendor takes."""
+    agent = AGENTS[name]
+    program = installed(name, npm_packages, agent.program)
+    dragoman_sim.play(*turns())
+    ended = run(agent, program, url=gateway.url, model=OWN[name], home=tmp_path)
+    assert ended.good, ended.output[-3000:]
+    assert {line["status"] for line in gateway.log.lines if line["event"] == "request"} == {200}
+
+
 def test_every_agent_is_run() -> None:
     assert {name for name, _ in RUNS} == set(AGENTS)
