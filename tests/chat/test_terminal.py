@@ -128,8 +128,10 @@ def test_a_file_that_was_exported_is_loaded_and_options_are_held_to_what_there_i
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     target = tmp_path / "out.json"
-    done = piped(f"@claude weather in Oslo?\n/export anthropic-messages {target}\n/quit\n", environment, "--demo")
+    talk = f"@gemini hello\n@claude weather in Oslo?\n/export anthropic-messages @claude {target}\n"
+    done = piped(f"{talk}/export gemini @nobody\n/quit\n", environment, "--demo")
     assert f"written to {target}" in done.stdout
+    assert "nobody has said nothing here" in done.stdout
     done = piped("/system\n/quit\n", environment, "--demo", "--load", str(target), "--system", "Be brief.")
     assert "claude -> get_weather" in done.stdout
     assert "claude <- get_weather Oslo: 7 °C" in done.stdout

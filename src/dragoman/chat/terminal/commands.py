@@ -104,10 +104,13 @@ def _copy(desk: Desk, text: str) -> None:
 
 
 def _export(desk: Desk, text: str) -> None:
-    kind, _, target = text.partition(" ")
-    exported = export(desk.conversation, kind or "markdown")
+    kind, _, rest = text.partition(" ")
+    name, target = _named(rest.strip())
+    if name and name not in desk.conversation.models:
+        raise ValueError(f"{name} has said nothing here")
+    exported = export(desk.conversation, kind or "markdown", name or None)
     if target:
-        path = Path(target.strip()).expanduser()
+        path = Path(target).expanduser()
         if path.exists() and not desk.confirm(f"{path} exists. Overwrite it?"):
             return
         path.write_text(exported.content, encoding="utf-8")
@@ -116,6 +119,14 @@ def _export(desk: Desk, text: str) -> None:
         desk.screen.line(exported.content)
     if exported.losses:
         desk.screen.line(render_losses(exported.losses), "yellow")
+
+
+def _named(text: str) -> tuple[str, str]:
+    """A model at the start, and the rest."""
+    if not text.startswith("@"):
+        return "", text
+    name, _, rest = text.partition(" ")
+    return name.removeprefix("@"), rest.strip()
 
 
 def _tools(desk: Desk, _: str) -> None:
@@ -255,7 +266,9 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "/reset": Command("/reset", "forget the conversation, keep the system prompt", _reset),
     "/copy": Command("/copy [N]", "put an answer into the clipboard; 0 is the newest", _copy),
-    "/export": Command("/export [FORMAT] [FILE]", "Markdown, JSON or a wire format", _export, kinds()),
+    "/export": Command(
+        "/export [FORMAT] [@NAME] [FILE]", "Markdown, JSON, or a wire format as one model sees it", _export, kinds()
+    ),
     "/tools": Command("/tools", "what models may call", _tools),
     "/tokens": Command("/tokens", "how full each model's window is", _tokens),
     "/retry": Command("/retry [NAME]", "ask for the last answer again", _retry),
