@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw, Struct
 
 from dragoman.errors import EncodeError
-from dragoman.ir import AnyTool, ToolDefinition
+from dragoman.ir import AnyTool, Request, ToolDefinition
 from dragoman.ir.requests import parameters_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
@@ -81,4 +81,18 @@ def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, 
             log.invent(tool, field, f"schema keyword {note.keyword!r}", note.reason)
         else:
             log.degrade(tool, field, f"schema keyword {note.keyword!r}", note.reason)
+    return found.schema
+
+
+def answer_schema(request: Request, schema: Raw, log: LossLog, target: str) -> Raw:
+    """The schema of the answer, as Claude takes it, behind whatever API."""
+    found = adapted(bytes(schema), "ANTHROPIC_FORMAT")
+    if found.refusal:
+        raise EncodeError(path="$.output.schema", reason=found.refusal, target=target)
+    for note in found.notes:
+        field = "output.schema" + note.path.removeprefix("$")
+        if note.action == "kept":
+            raise EncodeError(path=f"$.{field}", reason=f"{note.keyword}: {note.reason}", target=target)
+        if not note.exact:
+            log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
     return found.schema

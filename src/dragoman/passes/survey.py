@@ -5,7 +5,7 @@ Conservative: True may be a false alarm, False never is. The passes themselves d
 
 from __future__ import annotations
 
-from dragoman.ir import AnyTool, Message, Request, Text, ToolCall, ToolResult
+from dragoman.ir import AnyPart, AnyTool, Message, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.passes.private import says_more
 from dragoman.profile import NEVER, Profile
@@ -48,15 +48,10 @@ class Surveyor:
                 return True
         return len(tools) > 1 and len({tool.name for tool in tools}) < len(tools)
 
-    def _messages_need_passes(  # noqa: C901, PLR0911, PLR0912  one loop: the hot path of every translation
-        self, messages: tuple[Message, ...], *, has_tools: bool
-    ) -> bool:
+    def _messages_need_passes(self, messages: tuple[Message, ...], *, has_tools: bool) -> bool:
         """Turn shape, blank text, ids and names, looked at once."""
         profile = self.profile
         family = profile.family
-        blank_text = profile.blank_text
-        good_ids = self._good_ids
-        good_names = self._good_names
         seen: set[str] = set()
         waiting: list[str] = []
         previous = "system"
@@ -66,59 +61,61 @@ class Surveyor:
                 return True
             content = content_held(message)
             if role == "tool":
-                if not content:
+                if self._results_need_passes(content, waiting):  # type: ignore[arg-type]
                     return True
-                for part in content:
-                    if (
-                        type(part) is not ToolResult
-                        or not waiting
-                        or part.tool_call_id != waiting.pop(0)
-                        or not part.name
-                        or part.parts
-                    ):
-                        return True
-                    if part.metadata is not None and says_more(part.metadata, family):
-                        return True
-                previous = role
-                continue
-            if waiting:
+            elif waiting or (role != "user" and self._is_odd_turn(role, previous)):
                 return True
-            if role != "user" and self._is_odd_turn(role, previous):
+            elif type(content) is str:
+                if not profile.blank_text and (not content or content.isspace()):
+                    return True
+            elif self._parts_need_passes(role, content, waiting, seen):  # type: ignore[arg-type]
                 return True
             previous = role
-            if type(content) is str:
-                if not blank_text and (not content or content.isspace()):
-                    return True
-                continue
-            if not content:
-                return True
-            for part in content:
-                kind = type(part)
-                if kind is ToolCall:
-                    call_id, name = part.id, part.name  # type: ignore[union-attr]
-                    if (
-                        role != "assistant"
-                        or call_id in seen
-                        or (call_id not in good_ids and not self._is_good_id(call_id))
-                    ):
-                        return True
-                    if name not in good_names and not self._is_good_name(name):
-                        return True
-                    seen.add(call_id)
-                    waiting.append(call_id)
-                elif kind is Text:
-                    if part.citations or (not blank_text and (not part.text or part.text.isspace())):  # type: ignore[union-attr]
-                        return True
-                elif kind is ToolResult:
-                    return True
-                metadata = getattr(part, "metadata", None)
-                if metadata is not None and says_more(metadata, family):
-                    return True
         if waiting or (seen and not has_tools and profile.tools_with_calls):
             return True
         if previous == "assistant":
             return profile.final_assistant != "any" or profile.no_prefill_models is not NEVER
         return previous == "system"
+
+    def _results_need_passes(self, parts: tuple[AnyPart, ...], waiting: list[str]) -> bool:
+        """Results that answer the waiting calls, in their order, and say no more than a value need none."""
+        for part in parts:
+            if (
+                type(part) is not ToolResult
+                or not waiting
+                or part.tool_call_id != waiting.pop(0)
+                or not part.name
+                or part.parts
+                or (part.metadata is not None and says_more(part.metadata, self.profile.family))
+            ):
+                return True
+        return not parts
+
+    def _parts_need_passes(self, role: str, parts: tuple[AnyPart, ...], waiting: list[str], seen: set[str]) -> bool:
+        """Whether one of these parts does; calls join those that wait for results."""
+        blank_text, family = self.profile.blank_text, self.profile.family
+        for part in parts:
+            kind = type(part)
+            if kind is ToolCall:
+                call_id: str = part.id  # type: ignore[union-attr]
+                if role != "assistant" or call_id in seen or not self._takes_call(call_id, part.name):  # type: ignore[union-attr]
+                    return True
+                seen.add(call_id)
+                waiting.append(call_id)
+            elif kind is Text:
+                if part.citations or (not blank_text and (not part.text or part.text.isspace())):  # type: ignore[union-attr]
+                    return True
+            elif kind is ToolResult:
+                return True
+            metadata = getattr(part, "metadata", None)
+            if metadata is not None and says_more(metadata, family):
+                return True
+        return not parts
+
+    def _takes_call(self, call_id: str, name: str) -> bool:
+        return (call_id in self._good_ids or self._is_good_id(call_id)) and (
+            name in self._good_names or self._is_good_name(name)
+        )
 
     def _is_odd_turn(self, role: str, previous: str) -> bool:
         profile = self.profile

@@ -12,9 +12,9 @@ from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ToolChoiceWire, ToolWire
 from dragoman.codecs.claude import forces_call
-from dragoman.codecs.object_schemas import NOTHING, adapted, is_plain_object, object_schema
+from dragoman.codecs.object_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
-from dragoman.errors import DecodeError, EncodeError
+from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra
@@ -219,19 +219,6 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
             return UNSET
         schema = UNSET
     elif request.origin != FAMILY:
-        schema = _answer_schema(request, to_raw(schema), log)
+        schema = answer_schema(request, to_raw(schema), log, PROFILE.name)
     wire = FormatWire("json_schema", schema)
     return spliced(wire, notes) if notes else wire
-
-
-def _answer_schema(request: Request, schema: Raw, log: LossLog) -> Raw:
-    found = adapted(bytes(schema), "ANTHROPIC_FORMAT")
-    if found.refusal:
-        raise EncodeError(path="structured output", reason=found.refusal, target=PROFILE.name)
-    for note in found.notes:
-        if note.action == "kept":
-            raise EncodeError(path=note.path, reason=f"{note.keyword}: {note.reason}", target=PROFILE.name)
-        if not note.exact:
-            field = "output.schema" + note.path.removeprefix("$")
-            log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
-    return found.schema

@@ -36,7 +36,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.errors import EncodeError
-from dragoman.ir import AnyTool, Message, Request, StructuredOutput, ToolChoice
+from dragoman.ir import AnyTool, Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json
@@ -74,16 +74,7 @@ def decode_request(body: bytes) -> Request:
     config = _NO_CONFIG if wire.inference_config is UNSET else wire.inference_config
     if wire.inference_config is not UNSET:
         _note_config(config, notes)
-    reasoning = top_k = None
-    fields: Extra = {}
-    if wire.additional_model_request_fields is not UNSET:
-        fields = _decode_fields(wire.additional_model_request_fields, notes)
-        top_k = decode_top_k(fields, notes)
-    output, effort = (None, UNSET) if wire.output_config is UNSET else _decode_output(wire.output_config, notes)
-    if fields or effort is not UNSET:
-        reasoning = decode_reasoning(fields, effort)
-    if fields:
-        notes[WITHIN + _FIELDS] = Raw(encode_json(fields))
+    reasoning, top_k, output = _decode_settings(wire, notes)
     stop = config.stop_sequences
     return Request(
         wire.model_id,
@@ -108,6 +99,23 @@ def decode_request(body: bytes) -> Request:
         {FAMILY: notes} if notes else None,
         FAMILY,
     )
+
+
+def _decode_settings(
+    wire: ConverseRequest, notes: Extra
+) -> tuple[ReasoningSettings | None, int | None, StructuredOutput | None]:
+    """Reasoning, top_k and the shape of the answer: the first two are fields of the vendor behind this API."""
+    reasoning = top_k = None
+    fields: Extra = {}
+    if wire.additional_model_request_fields is not UNSET:
+        fields = _decode_fields(wire.additional_model_request_fields, notes)
+        top_k = decode_top_k(fields, notes)
+    output, effort = (None, UNSET) if wire.output_config is UNSET else _decode_output(wire.output_config, notes)
+    if fields or effort is not UNSET:
+        reasoning = decode_reasoning(fields, effort)
+    if fields:
+        notes[WITHIN + _FIELDS] = Raw(encode_json(fields))
+    return reasoning, top_k, output
 
 
 def _decode_system(system: list[Block], messages: list[Message], notes: Extra) -> None:

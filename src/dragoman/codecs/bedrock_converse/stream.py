@@ -1,4 +1,4 @@
-"""ConverseStream: frames to events. The way back is in event_encoder.py.
+"""ConverseStream: frames to events. The way back is in stream_encoding.py.
 
 Texts and thoughts have no start event: a block opens with its first delta. Usage follows the stop reason, so the answer
 ends with `metadata`, or where there is none with the bytes.
@@ -14,12 +14,12 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.arguments import UNPARSED_KEY, unwrap_fragment
 from dragoman.codecs.bedrock_converse import carriers
 from dragoman.codecs.bedrock_converse.errors import ERROR_TYPE, decode_error
-from dragoman.codecs.bedrock_converse.event_encoder import EventEncoder
 from dragoman.codecs.bedrock_converse.frames import CALL, REASONING, TEXT, Fragments
 from dragoman.codecs.bedrock_converse.messages import SERVER_CALL, TYPED, decode_blocks
 from dragoman.codecs.bedrock_converse.parts import decode_citation, decode_part
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.response import FURTHER, decode_finish, decode_usage, is_modelled
+from dragoman.codecs.bedrock_converse.stream_encoding import EventEncoder
 from dragoman.codecs.bedrock_converse.stream_wire import (
     BlockDelta,
     BlockStart,

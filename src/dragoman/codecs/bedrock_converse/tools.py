@@ -21,9 +21,9 @@ from dragoman.codecs.bedrock_converse.wire import (
     ToolWire,
     exact,
 )
-from dragoman.codecs.object_schemas import NOTHING, adapted, is_plain_object, object_schema
+from dragoman.codecs.object_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, spliced
-from dragoman.errors import DecodeError, EncodeError
+from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
 from dragoman.ir.notes import Extra, inner_extra
@@ -271,20 +271,7 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     if request.origin == FAMILY and type(schema) is Raw:
         text = bytes(schema).decode()
     else:
-        text = compact_text(_answer_schema(request, to_raw(schema), log))
+        text = compact_text(answer_schema(request, to_raw(schema), log, PROFILE.name))
     name = UNSET if output.name is None else output.name
     description = UNSET if not output.description else output.description
     return TextFormat("json_schema", FormatStructure(JsonSchema(text, name, description)))
-
-
-def _answer_schema(request: Request, schema: Raw, log: LossLog) -> Raw:
-    found = adapted(bytes(schema), "ANTHROPIC_FORMAT")
-    if found.refusal:
-        raise EncodeError(path="structured output", reason=found.refusal, target=PROFILE.name)
-    for note in found.notes:
-        if note.action == "kept":
-            raise EncodeError(path=note.path, reason=f"{note.keyword}: {note.reason}", target=PROFILE.name)
-        if not note.exact:
-            field = "output.schema" + note.path.removeprefix("$")
-            log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
-    return found.schema

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, structs
+from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
 from dragoman.codecs.assembly import TEXT, Assembler, Lane
@@ -26,11 +26,18 @@ from dragoman.codecs.framing import Limits, SniffedJson
 from dragoman.codecs.gemini import carriers
 from dragoman.codecs.gemini.carriers import NATIVE_THOUGHT, Bundle
 from dragoman.codecs.gemini.errors import decode_error
-from dragoman.codecs.gemini.event_encoder import EventEncoder
 from dragoman.codecs.gemini.partial_arguments import PartialArgument, PartialArguments
 from dragoman.codecs.gemini.parts import GIVEN_ID, PartDecoder
 from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.gemini.response import decode_finish, decode_time, decode_usage, refuses_calls
+from dragoman.codecs.gemini.stream_encoding import EventEncoder
+from dragoman.codecs.gemini.stream_wire import (
+    CallPiece,
+    Chunk,
+    FullCandidate,
+    PlainCandidate,
+    PlainPart,
+)
 from dragoman.codecs.gemini.wire import (
     ALIASES,
     Candidate,
@@ -68,61 +75,6 @@ from dragoman.ir.values import compact_text, encode_json, parse_json
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
 
 SOURCE = "gemini stream"
-
-# ── the wire ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class CallPiece(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
-    """A whole call, or what comes of one in this chunk."""
-
-    name: str | UnsetType = UNSET
-    args: Raw | UnsetType = UNSET
-    id: str | UnsetType = UNSET
-    partial_args: list[PartialArgument] | UnsetType = UNSET
-    will_continue: bool = False
-
-
-class PlainPart(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
-    text: str | UnsetType = UNSET
-    thought: bool | UnsetType = UNSET
-    thought_signature: str | UnsetType = UNSET
-    function_call: CallPiece | UnsetType = UNSET
-
-
-class PlainContent(Struct, gc=False):
-    parts: list[PlainPart] | UnsetType = UNSET
-
-
-class PlainCandidate(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
-    """What nearly every chunk says, and no more. Most streams are read with this alone."""
-
-    content: PlainContent | UnsetType = UNSET
-    index: int | UnsetType = UNSET
-    finish_reason: Enum | UnsetType = UNSET
-
-
-class FullCandidate(PlainCandidate):
-    """What the service may say beside the content. A stream that says such a thing usually says it in every chunk."""
-
-    safety_ratings: Raw | UnsetType = UNSET
-    grounding_metadata: Raw | UnsetType = UNSET
-    citation_metadata: Raw | UnsetType = UNSET
-    url_context_metadata: Raw | UnsetType = UNSET
-    finish_message: Raw | UnsetType = UNSET
-    avg_logprobs: Raw | UnsetType = UNSET
-    logprobs_result: Raw | UnsetType = UNSET
-    token_count: Raw | UnsetType = UNSET
-    continuation_token: Raw | UnsetType = UNSET
-
-
-C = TypeVar("C")
-
-
-class Chunk(Struct, Generic[C], gc=False, rename="camel"):
-    candidates: list[C] | UnsetType = UNSET
-    usage_metadata: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
-
 
 _read_plain = msgspec.json.Decoder(Chunk[PlainCandidate]).decode
 _read_full = msgspec.json.Decoder(Chunk[FullCandidate]).decode

@@ -129,21 +129,16 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     extra: Extra | None = None if metadata is None else metadata.get(FAMILY)
     native = request.origin == FAMILY and not profile.legalises_own_family
     effort = UNSET if request.reasoning is None else _encode_effort(request.reasoning, request, log)
-    if not native and (request.stop or _samples(request)):
-        request = _without_sampling(request, effort, log)
-    if not native and request.output is not None and request.output.kind == "json":
-        request = _announcing_json(request, log)
-    if extra is not None and MODELLED + SEED in extra and not native:
-        extra = {key: held for key, held in extra.items() if key != MODELLED + SEED}
+    if not native:
+        request = _as_the_model_takes_it(request, effort, log)
+        if extra is not None and MODELLED + SEED in extra:
+            extra = {key: held for key, held in extra.items() if key != MODELLED + SEED}
     maximum = request.max_output_tokens
     old_maximum = (extra is not None and "~max_tokens" in extra) or profile.maximum == "max_tokens"
     stop: WireValue = request.stop
     if stop and extra is not None and "~stop" in extra:
         stop = stop[0]
-    if request.top_k is not None:
-        log.drop(request, "top_k", "top_k", "this API has no such setting")
-    if request.cache is not None:
-        log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
+    _report_missing(request, log)
     tools: WireValue = (
         encode_tools(request.tools, log, native=native or not profile.strict_schemas) if request.tools else None
     )
@@ -176,6 +171,21 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     if request.seed is not None and profile.seed != "seed":
         extra = {**(extra or {}), profile.seed: Raw(encode_json(request.seed))}
     return Encoded(encode_json(wire) if extra is None else bytes(spliced(wire, extra)), (), PATH)
+
+
+def _report_missing(request: Request, log: LossLog) -> None:
+    if request.top_k is not None:
+        log.drop(request, "top_k", "top_k", "this API has no such setting")
+    if request.cache is not None:
+        log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
+
+
+def _as_the_model_takes_it(request: Request, effort: WireValue, log: LossLog) -> Request:
+    if request.stop or _samples(request):
+        request = _without_sampling(request, effort, log)
+    if request.output is not None and request.output.kind == "json":
+        request = _announcing_json(request, log)
+    return request
 
 
 def _announcing_json(request: Request, log: LossLog) -> Request:

@@ -1,0 +1,64 @@
+"""Chunks of a generateContent stream, as most of them are; the others are read with the types of whole answers."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.codecs.gemini.partial_arguments import PartialArgument
+from dragoman.codecs.gemini.wire import (
+    Enum,
+)
+
+
+class CallPiece(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+    """A whole call, or what comes of one in this chunk."""
+
+    name: str | UnsetType = UNSET
+    args: Raw | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    partial_args: list[PartialArgument] | UnsetType = UNSET
+    will_continue: bool = False
+
+
+class PlainPart(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+    text: str | UnsetType = UNSET
+    thought: bool | UnsetType = UNSET
+    thought_signature: str | UnsetType = UNSET
+    function_call: CallPiece | UnsetType = UNSET
+
+
+class PlainContent(Struct, gc=False):
+    parts: list[PlainPart] | UnsetType = UNSET
+
+
+class PlainCandidate(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+    """What nearly every chunk says, and no more. Most streams are read with this alone."""
+
+    content: PlainContent | UnsetType = UNSET
+    index: int | UnsetType = UNSET
+    finish_reason: Enum | UnsetType = UNSET
+
+
+class FullCandidate(PlainCandidate):
+    """What the service may say beside the content. A stream that says such a thing usually says it in every chunk."""
+
+    safety_ratings: Raw | UnsetType = UNSET
+    grounding_metadata: Raw | UnsetType = UNSET
+    citation_metadata: Raw | UnsetType = UNSET
+    url_context_metadata: Raw | UnsetType = UNSET
+    finish_message: Raw | UnsetType = UNSET
+    avg_logprobs: Raw | UnsetType = UNSET
+    logprobs_result: Raw | UnsetType = UNSET
+    token_count: Raw | UnsetType = UNSET
+    continuation_token: Raw | UnsetType = UNSET
+
+
+C = TypeVar("C")
+
+
+class Chunk(Struct, Generic[C], gc=False, rename="camel"):
+    candidates: list[C] | UnsetType = UNSET
+    usage_metadata: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET

@@ -1,0 +1,232 @@
+"""Events to a chat stream: one JSON object per line.
+
+Calls wait until they are whole, and leave in the order in which they started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object
+from dragoman.codecs.failures import tell_of_kind
+from dragoman.codecs.ollama_chat import carriers
+from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
+from dragoman.codecs.ollama_chat.parts import gather
+from dragoman.codecs.ollama_chat.profile import FAMILY
+from dragoman.codecs.ollama_chat.response import (
+    encode_finish,
+    encode_time,
+    encode_usage,
+)
+from dragoman.codecs.ollama_chat.wire import Call, Function
+from dragoman.codecs.reading import spliced
+from dragoman.codecs.transcripts import transcribed, unspoken
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Completion,
+    Finished,
+    MediaDelta,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Refusal,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.values import encode_json, exact_object, single_line, to_raw
+from dragoman.losses import LossLog
+
+_MESSAGE = b',"message":{"role":"assistant",'
+_NOTHING = b'"content":""'
+_TAIL = b'},"done":false}\n'
+
+
+class EventEncoder:
+    """Events in, lines out that a strict client of this format accepts."""
+
+    def __init__(self, log: LossLog) -> None:
+        self._log = log
+        self._head = b""
+        self._fields: dict[str, Any] = {}
+        self._parts: dict[int, _Outgoing] = {}
+        self._queue: list[_Outgoing] = []
+        self._calls = 0
+        self._lengths = {"content": 0, "thinking": 0}
+        self._usage: Usage | None = None
+
+    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+        out: list[bytes] = []
+        for event in events:
+            if type(event) is PartDelta:
+                out.append(self._delta(event))
+            else:
+                out += _HANDLERS[type(event)](self, event)
+        return b"".join(out)
+
+    def close(self) -> bytes:
+        return b""
+
+    def _on_start(self, event: StreamStart) -> list[bytes]:
+        if not self._head:
+            self._fields = {"model": event.model or "", "created_at": encode_time(event.created)}
+            if event.id is not None:
+                self._fields["id"] = event.id
+            self._head = encode_json(self._fields)[:-1] + _MESSAGE
+        return []
+
+    def _line(self, said: bytes) -> bytes:
+        return self._head + said + _TAIL
+
+    def _on_part_start(self, event: PartStart) -> list[bytes]:
+        self._on_start(StreamStart())
+        part = event.part if event.candidate else transcribed(event.part, self._log)
+        outgoing = self._parts[event.index] = _Outgoing(part)
+        if event.candidate:
+            self._log.drop(part, "", "a further candidate", "one answer is streamed")
+            return []
+        if isinstance(part, ToolCall):
+            self._queue.append(outgoing)
+            return []
+        if isinstance(part, Reasoning):
+            outgoing.field, outgoing.head = "thinking", self._head + _NOTHING + b',"thinking":'
+        elif isinstance(part, Text | Refusal):
+            outgoing.field, outgoing.head = "content", self._head + b'"content":'
+        else:
+            return self._whole(part)
+        if isinstance(part, Text | Refusal):
+            gather([part], self._log)  # for what it reports
+        outgoing.start = self._lengths[outgoing.field]
+        return [self._fragment(outgoing, part.text)] if part.text else []
+
+    def _whole(self, part: AnyPart) -> list[bytes]:
+        """Documents that are text; whatever else an answer cannot hold is told."""
+        held = gather([part], self._log, media=False)
+        return [self._line(b'"content":' + encode_json(text)) for text in held.texts]
+
+    def _delta(self, event: PartDelta) -> bytes:
+        outgoing = self._parts[event.index]
+        if event.citation is not None:
+            self._log.drop(outgoing.part, "citations", "citation", "this API has no citations")
+            return b""
+        return self._fragment(outgoing, event.text)
+
+    def _fragment(self, outgoing: _Outgoing, text: str) -> bytes:
+        if not outgoing.head:
+            outgoing.pieces.append(text)
+            return b""
+        self._lengths[outgoing.field] += len(text)
+        return outgoing.head + encode_json(text) + _TAIL if text else b""
+
+    def _on_part_end(self, event: PartEnd) -> list[bytes]:
+        outgoing = self._parts.pop(event.index)
+        part = outgoing.part
+        if isinstance(part, ToolCall):
+            outgoing.ended, outgoing.incomplete = True, event.incomplete
+            outgoing.signature = event.signature or part.signature
+            return self._ready_calls()
+        signature = event.signature or getattr(part, "signature", None)
+        if signature is None or event.incomplete or not isinstance(part, Text | Reasoning) or not outgoing.head:
+            return []
+        signed = msgspec.structs.replace(part, signature=signature)
+        mark = carriers.signed_text(signed, outgoing.start, self._lengths[outgoing.field] - outgoing.start)
+        return [] if mark is None else [self._line(_NOTHING + b',"signatures":' + encode_json([mark]))]
+
+    def _ready_calls(self, *, at_the_end: bool = False) -> list[bytes]:
+        """The calls that are whole, up to the first that is not. One that was cut waits: the stream may have failed."""
+        lines: list[bytes] = []
+        while self._queue and self._queue[0].ended and (at_the_end or not self._queue[0].incomplete):
+            call = self._call(self._queue.pop(0))
+            lines.append(self._line(_NOTHING + b',"tool_calls":[' + encode_json(call) + b"]"))
+        return lines
+
+    def _call(self, outgoing: _Outgoing) -> Any:
+        call: Any = outgoing.part
+        if outgoing.incomplete:
+            self._log.degrade(call, "", "call that was cut", "its arguments travel as text: this API sends whole calls")
+        arguments = _arguments(call, "".join(outgoing.pieces), cut=outgoing.incomplete)
+        body = Call(Function(call.name, single_line(arguments), self._calls), call.id)
+        self._calls += 1
+        signature = outgoing.signature
+        if signature is None or not signature.data or outgoing.incomplete:
+            return body
+        return spliced(body, {carriers.SIGNATURE: carriers.write_call_signature(signature)})
+
+    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
+        self._usage = event.usage
+        return []
+
+    def _on_finished(self, event: Finished) -> list[bytes]:
+        self._on_start(StreamStart())
+        for outgoing in self._queue:
+            if not outgoing.ended:
+                outgoing.ended = outgoing.incomplete = True
+        lines = self._ready_calls(at_the_end=True)
+        notes: Extra | None = (event.metadata or {}).get(FAMILY)
+        answer = Completion(())
+        prompt, written = encode_usage(self._usage, self._log, answer)
+        said = {
+            **self._fields,
+            "message": {"role": "assistant", "content": ""},
+            "done": True,
+            "done_reason": encode_finish(event.finish, self._log, answer, native=notes is not None),
+            "prompt_eval_count": prompt,
+            "eval_count": written,
+            **{key.removeprefix(MODELLED): held for key, held in (notes or {}).items()},
+        }
+        last = {key: value for key, value in said.items() if value is not None and value is not UNSET}
+        return [*lines, encode_json(last) + b"\n"]
+
+    def _on_failed(self, event: StreamFailed) -> list[bytes]:
+        content = encode_error(event.failure).content
+        tell_of_kind(event.failure, decode_error(content).kind, self._log)
+        return [bytes(single_line(Raw(content))) + b"\n"]
+
+
+def _arguments(call: ToolCall, text: str, *, cut: bool) -> Raw:
+    if call.custom and text:
+        return Raw(encode_json({"input": text}))
+    if cut:
+        return Raw(encode_json({UNPARSED_KEY: text}))
+    if not text:
+        return arguments_as_object(call) if call.parsed or call.arguments_text else EMPTY_OBJECT
+    held = exact_object(text)
+    return to_raw({UNPARSED_KEY: text}) if held is None else held
+
+
+class _Outgoing:
+    """One part on its way out: the bytes before each of its fragments, or the fragments of a call."""
+
+    __slots__ = ("ended", "field", "head", "incomplete", "part", "pieces", "signature", "start")
+
+    def __init__(self, part: AnyPart) -> None:
+        self.part = part
+        self.head = b""
+        self.field = "content"
+        self.pieces: list[str] = []
+        self.signature: Signature | None = None
+        self.start = 0
+        self.ended = False
+        self.incomplete = False
+
+
+_HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
+    StreamStart: EventEncoder._on_start,  # noqa: SLF001
+    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    MediaDelta: unspoken,
+    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
+    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
+    Finished: EventEncoder._on_finished,  # noqa: SLF001
+    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+}

@@ -1,0 +1,264 @@
+"""Events to a Chat Completions stream.
+
+The first chunk has the role; a call's first fragment has index, id and name, later ones only arguments; the index
+counts calls; then the finish chunk, the usage chunk if asked for, `[DONE]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.failures import tell_of_kind
+from dragoman.codecs.openai_chat import carriers, sound
+from dragoman.codecs.openai_chat.errors import decode_error, encode_error
+from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
+from dragoman.codecs.openai_chat.response import encode_finish, encode_usage
+from dragoman.codecs.openai_chat.wire import ReasoningDetail
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Audio,
+    Completion,
+    Finished,
+    MediaDelta,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Refusal,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    Usage,
+    UsageUpdate,
+)
+from dragoman.ir.values import encode_json
+from dragoman.losses import LossLog
+
+
+class EventEncoder:
+    """Events in, bytes out that a strict client of this format accepts."""
+
+    def __init__(self, log: LossLog, *, include_usage: bool = True, profile: ChatProfile = PROFILE) -> None:
+        self._log = log
+        self._reasoning_key = f'"{profile.reasoning_key}":'.encode()
+        self._include_usage = include_usage
+        self._head = b""
+        self._tail = b'},"logprobs":null,"finish_reason":null}]' + self._usage_null() + b"}\n\n"
+        self._started = False
+        self._parts: dict[int, _Outgoing] = {}
+        self._calls = 0
+        self._sounds = 0
+        self._details = 0
+        self._characters = 0  # of the texts that ended
+        self.texts: Mapping[int, list[str]] | None = None
+        """Where somebody keeps what was said; otherwise this does, of reasoning that may still be signed."""
+        self._usage: Usage | None = None
+
+    def _usage_null(self) -> bytes:
+        return b',"usage":null' if self._include_usage else b""
+
+    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+        out: list[bytes] = []
+        for event in events:
+            if type(event) is PartDelta:
+                if event.citation is None:
+                    out.append(self.fragment(event.index, event.text))
+                else:
+                    out += self._citation(event)
+            else:
+                out += _HANDLERS[type(event)](self, event)
+        return b"".join(out)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        part = self._parts[index]
+        part.length += len(text)
+        if part.pieces is not None:
+            part.pieces.append(text)
+        return part.head + encode_json(text) + part.tail if part.head else b""
+
+    def close(self) -> bytes:
+        return b""
+
+    def _chunk(self, delta: bytes) -> bytes:
+        return self._head + delta + self._tail
+
+    def _on_start(self, event: StreamStart) -> list[bytes]:
+        if self._started:
+            return []
+        self._started = True
+        fields = {
+            "id": event.id or "chatcmpl-dragoman",
+            "object": "chat.completion.chunk",
+            "created": event.created or 0,
+            "model": event.model or "",
+        }
+        self._head = b"data: " + encode_json(fields)[:-1] + b',"choices":[{"index":0,"delta":{'
+        return [self._chunk(b'"role":"assistant","content":""')]
+
+    def _on_part_start(self, event: PartStart) -> list[bytes]:
+        first = [] if self._started else self._on_start(StreamStart())
+        part = event.part
+        if event.candidate:
+            self._log.drop(part, "", "a further candidate", "one answer is streamed")
+            self._parts[event.index] = _Outgoing(b"", b"")
+            return first
+        return [*first, *self._open(event.index, part)]
+
+    def _open(self, index: int, part: AnyPart) -> list[bytes]:
+        tail = self._tail
+        if isinstance(part, Text):
+            if self._calls:
+                self._log.degrade(part, "", "place among the other parts", "a chat message keeps text and calls apart")
+            outgoing = _Outgoing(self._head + b'"content":', tail, start=self._characters_so_far())
+            outgoing.signature = part.signature
+            self._parts[index] = outgoing
+            return self._plain(outgoing, part.text)
+        if isinstance(part, Refusal):
+            outgoing = self._parts[index] = _Outgoing(self._head + b'"refusal":', tail)
+            return self._plain(outgoing, part.text)
+        if isinstance(part, Reasoning):
+            outgoing = self._parts[index] = _Outgoing(self._head + self._reasoning_key, tail, reasoning=part)
+            if self.texts is None:
+                outgoing.pieces = []
+            return self._plain(outgoing, part.text) + self._reasoning_details(part, part.signature)
+        if isinstance(part, ToolCall):
+            return self._open_call(index, part)
+        if isinstance(part, Audio):
+            return self._open_sound(index, part)
+        self._log.drop(part, "", type(part).__name__, "a chat stream carries text and calls only")
+        self._parts[index] = _Outgoing(b"", b"")
+        return []
+
+    def _plain(self, part: _Outgoing, text: str) -> list[bytes]:
+        part.length += len(text)
+        return [part.head + encode_json(text) + part.tail] if text else []
+
+    def _characters_so_far(self) -> int:
+        return self._characters + sum(part.length for part in self._parts.values() if part.start >= 0)
+
+    def _open_call(self, index: int, call: ToolCall) -> list[bytes]:
+        number = self._calls
+        self._calls += 1
+        place = str(number).encode()
+        key = b"custom" if call.custom else b"function"
+        value = b"input" if call.custom else b"arguments"
+        head = self._head + b'"tool_calls":[{"index":' + place + b',"' + key + b'":{"' + value + b'":'
+        self._parts[index] = _Outgoing(head, b"}}]" + self._tail, number=number)
+        opening: dict[str, Any] = {"index": number, "id": call.id, "type": key.decode()}
+        opening[key.decode()] = {"name": call.name, value.decode(): ""}
+        if call.signature is not None:
+            opening |= carriers.write_call_signature(call)
+        chunks = [self._chunk(b'"tool_calls":[' + encode_json(opening) + b"]")]
+        if call.parsed or call.arguments_text:
+            chunks.append(self.fragment(index, arguments_as_text(call)))
+        return chunks
+
+    def _open_sound(self, index: int, part: Audio) -> list[bytes]:
+        """An answer has one sound; further ones go on with it."""
+        self._parts[index] = _Outgoing(self._head + b'"audio":{"transcript":', b"}" + self._tail)
+        fields: dict[str, Any] = {} if self._sounds else sound.opening_of(part)
+        self._sounds += 1
+        fields |= {key: said for key, said in (("data", part.data), ("transcript", part.transcript)) if said}
+        return [self._chunk(b'"audio":' + encode_json(fields))] if fields else []
+
+    def _on_media(self, event: MediaDelta) -> list[bytes]:
+        if not self._parts[event.index].head:
+            return []
+        return [self._chunk(b'"audio":' + encode_json({"data": event.data}))]
+
+    def _on_part_end(self, event: PartEnd) -> list[bytes]:
+        signed = self._signed_with(event)
+        part = self._parts.pop(event.index)
+        self._characters += part.length if part.start >= 0 else 0
+        if part.number >= 0 and not part.length and not event.incomplete:
+            # A call without arguments: clients parse the text, and nothing is not JSON.
+            nothing = b'""' if part.head.endswith(b'"input":') else b'"{}"'
+            return [part.head + nothing + part.tail, *signed]
+        return [] if event.incomplete else signed
+
+    def _signed_with(self, event: PartEnd) -> list[bytes]:
+        part = self._parts[event.index]
+        signature = event.signature or part.signature
+        if signature is None or not part.head:
+            return []
+        if part.reasoning is not None:
+            said = part.pieces if self.texts is None else self.texts[event.index]
+            return self._reasoning_details(part.reasoning, signature, "".join(said or ()))
+        if part.number >= 0:
+            entry = {"index": part.number, **carriers.write_call_signature(ToolCall("", "", signature=signature))}
+            return [self._chunk(b'"tool_calls":[' + encode_json(entry) + b"]")]
+        length = self._characters_so_far() - part.start
+        return [self._detail(carriers.text_signature_detail(signature, part.start, length))]
+
+    def _reasoning_details(self, part: Reasoning, signature: Signature | None, said: str = "") -> list[bytes]:
+        if signature is None:
+            return []
+        whole = Reasoning(part.text + said, signature, part.redacted)
+        self._details += 1
+        return [self._detail(carriers.detail_for(whole, signature, self._details - 1))]
+
+    def _detail(self, detail: ReasoningDetail) -> bytes:
+        return self._chunk(b'"reasoning_details":[' + encode_json(detail) + b"]")
+
+    def _citation(self, event: PartDelta) -> list[bytes]:
+        citation = event.citation
+        if citation is None or citation.url is None:
+            self._log.drop(citation or Text(""), "", "citation", "chat annotations cite web pages only")
+            return []
+        annotations = carriers.write_annotations([Text("", (citation,))])
+        return [self._chunk(b'"annotations":' + encode_json(annotations))]
+
+    def _on_usage(self, event: UsageUpdate) -> list[bytes]:
+        self._usage = event.usage
+        return []
+
+    def _on_finished(self, event: Finished) -> list[bytes]:
+        out = [] if self._started else self._on_start(StreamStart())
+        word = encode_finish(event.finish, None, self._log, Completion(()))
+        end = b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._usage_null() + b"}\n\n"
+        out.append(self._head + end)
+        if self._include_usage and self._usage is not None:
+            start = self._head.partition(b'"choices":')[0]
+            out.append(start + b'"choices":[],"usage":' + encode_json(encode_usage(self._usage)) + b"}\n\n")
+        out.append(b"data: [DONE]\n\n")
+        return out
+
+    def _on_failed(self, event: StreamFailed) -> list[bytes]:
+        content = encode_error(event.failure).content
+        tell_of_kind(event.failure, decode_error(content).kind, self._log)
+        return [b"data: " + content + b"\n\n"]
+
+
+class _Outgoing:
+    """One part on its way out: the bytes around each of its fragments, none if it does not leave."""
+
+    __slots__ = ("head", "length", "number", "pieces", "reasoning", "signature", "start", "tail")
+
+    def __init__(
+        self, head: bytes, tail: bytes, *, number: int = -1, reasoning: Reasoning | None = None, start: int = -1
+    ) -> None:
+        self.head = head
+        self.tail = tail
+        self.length = 0
+        self.number = number  # of a call
+        self.pieces: list[str] | None = None
+        self.reasoning = reasoning
+        self.signature: Signature | None = None
+        self.start = start  # of a text, among all texts
+
+
+_HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
+    StreamStart: EventEncoder._on_start,  # noqa: SLF001
+    PartStart: EventEncoder._on_part_start,  # noqa: SLF001
+    MediaDelta: EventEncoder._on_media,  # noqa: SLF001
+    PartEnd: EventEncoder._on_part_end,  # noqa: SLF001
+    UsageUpdate: EventEncoder._on_usage,  # noqa: SLF001
+    Finished: EventEncoder._on_finished,  # noqa: SLF001
+    StreamFailed: EventEncoder._on_failed,  # noqa: SLF001
+}
