@@ -176,7 +176,7 @@ class PanelScreen:
         table = Table.grid(padding=(0, 2))
         longest = max((len(left) for left, _ in rows), default=0)
         table.add_column(no_wrap=longest < self._console.width // 2, overflow="fold")
-        table.add_column()
+        table.add_column(overflow="fold")
         for left, right in rows:
             table.add_row(Text(harmless(left)), Text(harmless(right)))
         self._console.print(table)
