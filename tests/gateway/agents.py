@@ -1,7 +1,8 @@
 """Coding agents as people run them without a screen: a shell with what `--print-env` prints, then their own command.
 
 The simulated model asks for a shell command; the agent runs it and sends the result; only then does the model say the
-word that counts. HOME is a folder of its own, telemetry is off, and nothing beyond this machine can be reached.
+word that counts. HOME is a folder of its own, telemetry is off, and proxies lead nowhere, so that whatever asks one for
+another host finds nobody, at once.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ RESULT = "rig-42"
 WORD = f"the answer is {RESULT}, done"
 QUESTION = "Use the shell to compute 40+2 and tell me"
 PATIENCE = 240
-# Whatever asks for another host finds nobody there, at once.
 LOOPBACK_ONLY = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"),
     **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),

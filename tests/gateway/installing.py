@@ -26,7 +26,8 @@ import pytest
 from tests.support.not_tried import NOT_TRIED
 
 HERE = Path(__file__).parent / "clients"
-FOLDER = Path(os.environ.get("DRAGOMAN_CLIENTS") or Path(__file__).parents[2] / ".clients")
+ROOT = Path(__file__).parents[2]
+FOLDER = Path(os.environ.get("DRAGOMAN_CLIENTS") or ROOT / ".clients")
 PATIENCE = 300
 # One run of the suite fails once, not once for each of its workers.
 _RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
@@ -65,12 +66,13 @@ def python_packages(folder: Path = FOLDER) -> Path:
         pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--no-input"]
         _run([*pip, "install", "--quiet", "--no-deps", "--no-compile", "-r", str(lock)], place)
 
-    return _once("python", (lock,), install, folder) / "bin"
+    return _once("python", (lock, ROOT / "requirements.lock"), install, folder) / "bin"
 
 
 def _once(name: str, sources: tuple[Path, ...], install: Callable[[Path], None], folder: Path) -> Path:
     """A stamp says of which pins it is made, or in which run it failed and why."""
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + sys.version.encode()).hexdigest()
+    interpreter = f"{sys.prefix} {sys.version}".encode()
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + interpreter).hexdigest()
     place, stamp, failure = folder / name, folder / f"{name}.stamp", folder / f"{name}.failure"
     with _alone(folder / f"{name}.lock"):
         if stamp.exists() and stamp.read_text(encoding="utf-8") == digest:
