@@ -25,6 +25,7 @@ from dragoman.gateway.state.base import (
     day_of,
 )
 from dragoman.gateway.state.ledger import Ledger
+from dragoman.gateway.state.memory import MemoryMeters
 from dragoman.gateway.state.opening import open_ledger, open_store
 from tests.support.databases import Postgres, Redis
 from tests.support.promises import promise
@@ -373,6 +374,31 @@ def test_usage_waits_for_a_database_that_is_away(postgres_server: Postgres) -> N
     finally:
         postgres_server.stop()
         postgres_server.start()
+
+
+@promise("gateway:database-away")
+def test_what_waits_is_bounded(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.db"
+
+    async def scenario() -> None:
+        store, _ = await open_store(str(file))
+        ledger = Ledger(store, MemoryMeters(), most_waiting=3)
+        await store.create(Grant(name="ada", digest="d1"))
+        other = sqlite3.connect(file, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        settling = [asyncio.ensure_future(ledger.settle(entry(str(number)))) for number in range(3)]
+        await asyncio.sleep(0)
+        for number in range(3, 6):
+            ledger.add(entry(str(number)))
+        other.execute("ROLLBACK")
+        other.close()
+        await asyncio.gather(*settling)
+        await ledger.flush()
+        assert 3 <= (await store.usage())[0].requests == 6 - ledger.dropped < 6
+        assert await ledger.spent("ada") == (6 - ledger.dropped) * 0.25
+        await ledger.close()
+
+    finish(scenario())
 
 
 @promise("gateway:database-away")

@@ -23,7 +23,15 @@ _WRITING = 3.0
 class Ledger:
     """One for each process."""
 
-    def __init__(self, store: Store, meters: Meters, timing: Timing | None = None, *, keeps_all: bool = True) -> None:
+    def __init__(
+        self,
+        store: Store,
+        meters: Meters,
+        timing: Timing | None = None,
+        *,
+        keeps_all: bool = True,
+        most_waiting: int = _MOST_WAITING,
+    ) -> None:
         self.store = store
         self.keeps_all = keeps_all and store.shared
         """Whether also requests without a key are written."""
@@ -31,6 +39,7 @@ class Ledger:
         self._timing = timing or Timing()
         self._grants: dict[str, tuple[float, Grant | None]] = {}
         self._waiting: deque[Entry] = deque()
+        self._most_waiting = most_waiting
         self._writing = asyncio.Lock()
         self._hurry = asyncio.Event()
         self.locked = False
@@ -105,16 +114,20 @@ class Ledger:
 
     def add(self, entry: Entry) -> None:
         """Written soon, together with others; at once what a key has spent, as other gateways have to know it."""
-        self._waiting.append(entry)
+        self._wait(entry)
         if entry.key and entry.cost:
             self._hurry.set()
-        if len(self._waiting) > _MOST_WAITING:
+
+    def _wait(self, entry: Entry) -> None:
+        """The oldest make room where too many wait."""
+        self._waiting.append(entry)
+        if len(self._waiting) > self._most_waiting:
             self._waiting.popleft()
             self.dropped += 1
 
     async def settle(self, entry: Entry) -> None:
         """Written when this returns, unless the database is away: then it is written later."""
-        self._waiting.append(entry)
+        self._wait(entry)
         try:
             async with asyncio.timeout(_WRITING):
                 await self.flush()
