@@ -87,7 +87,7 @@ check-web:
 	fi
 
 clean:
-	rm -rf $(VENV) web/node_modules web/build build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .clients web/node_modules web/build build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(CREATED):
