@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 
 import aiohttp
+import pytest
 
 from dragoman.drivers.secret import HIDDEN
 from dragoman.gateway.access import digest_of
@@ -14,6 +15,7 @@ from tests.support.promises import promise
 from tests.web.upstream import GEMINI, GEMINI_PATH, KEY, MESSAGES, Upstream, page_and_simulators, page_and_upstream
 
 Work = Callable[[str, aiohttp.ClientSession, Upstream], Coroutine[Any, Any, None]]
+SAID = {"max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
 CLIENT_KEY = "sk-ant-client-secret"
 
 
@@ -123,6 +125,22 @@ def test_a_stream_is_told_with_the_bytes_of_each_moment() -> None:
         assert "upstream" in words[0]["sent"]
         answer = json.loads(opened["answer"]["meant"]["text"])
         assert answer["messages"][0]["parts"] == [{"type": "text", "text": "Hello from the upstream. "}]
+
+    with_gateway(work)
+
+
+@promise("gateway:page-timeline")
+@pytest.mark.parametrize(("path", "last"), [("/v1/messages", "event: error"), ("/v1/chat/completions", '"error"')])
+def test_a_stream_that_breaks_off_is_shown_with_what_the_client_was_told(path: str, last: str) -> None:
+    async def work(url: str, client: aiohttp.ClientSession, upstream: Upstream) -> None:
+        upstream.breaks = True
+        got = await post(client, f"{url}{path}", {"model": "stub/large", "stream": True, **SAID})
+        opened = await newest(client, url)
+        assert opened["summary"]["failure"] == "truncated"
+        steps = opened["timeline"]
+        assert "".join(step.get("sent", "") for step in steps).encode() == got
+        assert last in steps[-1]["sent"]
+        assert "received" not in steps[-1]
 
     with_gateway(work)
 

@@ -38,6 +38,8 @@ class Upstream:
     def __init__(self) -> None:
         self.words = "Hello from the upstream."
         self.pause = 0.0
+        self.breaks = False
+        """Off in the middle of a stream."""
         self.may_end = asyncio.Event()
         self.may_end.set()
         self.asked: list[dict[str, Any]] = []
@@ -55,6 +57,10 @@ class Upstream:
             await self._put(response, {"role": "assistant", "content": f"{word} "})
             await asyncio.sleep(self.pause)
         await self.may_end.wait()
+        if self.breaks:
+            assert request.transport is not None
+            request.transport.abort()
+            return response
         await self._put(response, {}, "stop")
         await response.write(b"data: [DONE]\n\n")
         return response

@@ -317,8 +317,9 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
 def _break_off(flowing: Flowing, exchange: Exchange, failure: Failure) -> None:
     """The client is told in its own format, where its stream can still say so; else the connection is cut."""
     translator, prepared = flowing.translator, flowing.prepared
-    if prepared.same:
-        wire = prepared.question.wire
+    wire = prepared.question.wire
+    # Also where only the request was fitted to the server: the answer passes as it is, and nobody else says it broke.
+    if wire.format == prepared.channel.provider.format:
         clean = translator.clean
         translator.fail(failure)
         if not clean or not wire.event_end:

@@ -145,9 +145,15 @@ function cell(name: string, shown: HTMLElement | string, meaning: string): HTMLE
   return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
 
-function marks({ stream, operation }: Summary): HTMLElement[] {
-  const streamed = stream ? [element("span", { class: "streams", title: "streamed" }, "≋")] : [];
-  return operation === "count" ? [element("span", { class: "counts-only" }, "counts tokens")] : streamed;
+/** What is special about it, behind the model. */
+function marks({ stream, operation, attempts = 0, failure }: Summary): HTMLElement[] {
+  const told: (false | HTMLElement)[] = [
+    stream === true && element("span", { class: "streams", title: "streamed" }, "≋"),
+    operation === "count" && element("span", { class: "mark" }, "counts tokens"),
+    attempts > 1 && element("span", { class: "mark" }, `${attempts} attempts`),
+    Boolean(failure) && element("span", { class: "mark failed" }, failure?.replaceAll("_", " ")),
+  ];
+  return told.filter((one) => one !== false);
 }
 
 /** The client's format, and the upstream's where one was asked. */

@@ -2483,12 +2483,17 @@ function fill(row, summary) {
 function cell(name, shown, meaning) {
 	return element("span", { class: name }, shown, shown === "" ? null : element("span", { class: "sr" }, meaning));
 }
-function marks({ stream, operation }) {
-	const streamed = stream ? [element("span", {
-		class: "streams",
-		title: "streamed"
-	}, "≋")] : [];
-	return operation === "count" ? [element("span", { class: "counts-only" }, "counts tokens")] : streamed;
+/** What is special about it, behind the model. */
+function marks({ stream, operation, attempts = 0, failure }) {
+	return [
+		stream === true && element("span", {
+			class: "streams",
+			title: "streamed"
+		}, "≋"),
+		operation === "count" && element("span", { class: "mark" }, "counts tokens"),
+		attempts > 1 && element("span", { class: "mark" }, `${attempts} attempts`),
+		Boolean(failure) && element("span", { class: "mark failed" }, failure?.replaceAll("_", " "))
+	].filter((one) => one !== false);
 }
 /** The client's format, and the upstream's where one was asked. */
 function pair({ client, format }) {
