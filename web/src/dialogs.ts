@@ -5,7 +5,13 @@ import { notice } from "./notices.ts";
 
 type Choice<Answer> = readonly [label: string, kind: string, give: () => Answer];
 
-function opened<Answer>(title: string, body: readonly Node[], choices: readonly Choice<Answer>[]): Promise<Answer | null> {
+const CANCEL: Choice<null> = ["Cancel", "", () => null];
+
+function opened<Answer>(
+  title: string,
+  body: readonly Node[],
+  choices: readonly Choice<Answer>[],
+): Promise<Answer | null> {
   const dialog = byId<HTMLDialogElement>("dialog");
   return new Promise((done) => {
     let answer: Answer | null = null;
@@ -43,7 +49,7 @@ export async function confirmed(title: string, text: string, word: string): Prom
 
 export function ask(title: string, label: string, value: string): Promise<string | null> {
   const input = element("input", { value, "aria-label": label });
-  return opened<string | null>(title, [input], [["Cancel", "", () => null], ["OK", "primary", () => input.value.trim()]]);
+  return opened<string | null>(title, [input], [CANCEL, ["OK", "primary", () => input.value.trim()]]);
 }
 
 const unsent = new Map<string, string>();
@@ -54,7 +60,7 @@ export async function askText(title: string, about: string, value: string): Prom
   const key = `${title}\n${value}`;
   area.value = unsent.get(key) ?? value;
   const body = [element("p", {}, about), area];
-  const text = await opened<string | null>(title, body, [["Cancel", "", () => null], ["OK", "primary", () => area.value]]);
+  const text = await opened<string | null>(title, body, [CANCEL, ["OK", "primary", () => area.value]]);
   if (text === null && area.value !== value) {
     unsent.set(key, area.value);
     notice("What you wrote is kept: it is there when you open this again.");

@@ -20,7 +20,11 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-export function button(label: string, run: (event: MouseEvent) => unknown, attributes: Attributes = {}): HTMLButtonElement {
+export function button(
+  label: string,
+  run: (event: MouseEvent) => unknown,
+  attributes: Attributes = {},
+): HTMLButtonElement {
   return element("button", { type: "button", onclick: run, ...attributes }, label);
 }
 

@@ -56,8 +56,9 @@ function shortcuts(places: readonly Place[]): Promise<void> {
     ["?", "This list"],
     ["Esc", "Close a window, stop answers"],
   ];
-  const list = rows.map(([keys, what]) => element("tr", {}, element("th", {}, element("kbd", {}, keys)), element("td", {}, what)));
-  return show("Keyboard", element("table", { class: "keys" }, element("tbody", {}, ...list)));
+  const row = ([keys, what]: readonly [string, string]): HTMLElement =>
+    element("tr", {}, element("th", { scope: "row" }, element("kbd", {}, keys)), element("td", {}, what));
+  return show("Keyboard", element("table", { class: "keys" }, element("tbody", {}, ...rows.map(row))));
 }
 
 async function logOut(): Promise<void> {

@@ -1,14 +1,14 @@
 // Short words at the foot of the page, for what happened and for what went wrong.
 
-import { byId, element } from "./dom.ts";
+import { button, byId, element } from "./dom.ts";
 
 const SHOWN_FOR = 6000;
 
 export type Kind = "info" | "problem";
 
 export function notice(text: string, kind: Kind = "info"): void {
-  const line = element("div", { class: kind }, element("span", {}, text));
-  line.append(element("button", { type: "button", class: "small", "aria-label": "Close", onclick: () => line.remove() }, "×"));
+  const close = button("×", () => line.remove(), { class: "small", "aria-label": "Close" });
+  const line = element("div", { class: kind }, element("span", {}, text), close);
   byId("status").append(line);
   if (kind === "info") setTimeout(() => line.remove(), SHOWN_FOR);
 }

@@ -12,7 +12,9 @@ const MODELS: Model[] = NAMES.map((name) => ({ name, model: `x/${name}`, window:
 const known = { models: MODELS, default: [] as string[] };
 
 test("a message goes to the models it names at its start, as the server reads it", () => {
-  for (const [text, expected] of table.cases) assert.deepEqual(addressed(text as string, known), expected, text as string);
+  for (const [text, expected] of table.cases as [string, string[]][]) {
+    assert.deepEqual(addressed(text, known), expected, text);
+  }
 });
 
 test("a name that nobody has is told", () => {
@@ -58,7 +60,8 @@ test("entries of one answer stand together, those of old files by who speaks", (
 
 function card(): { card: Card; done: string[] } {
   const done: string[] = [];
-  const note = (word: string) => (...given: unknown[]): unknown => done.push([word, ...given.map((one) => JSON.stringify(one))].join(" "));
+  const note = (word: string) => (...given: unknown[]): unknown =>
+    done.push([word, ...given.map((one) => JSON.stringify(one))].join(" "));
   const words = ["copy", "retry", "branch", "showAs", "stop", "permit"] as const;
   const actions = Object.fromEntries(words.map((word) => [word, note(word)])) as unknown as CardActions;
   return { card: new Card("a1", "gemini", MODELS, actions), done };
@@ -86,7 +89,8 @@ test("an answer grows from its events, and is what was stored in the end", async
   shown.activity({ type: "tool_result", tool: "weather", result: "snow", tool_call_id: "c1" });
   shown.activity({ type: "step_complete", step_id: "c1", duration_ms: 1500 });
   assert.equal(body?.querySelector(".state")?.textContent, "done (1.5 s)");
-  shown.finished([{ role: "gemini", id: "e1", answer: "a1", status: "cut", content: [{ type: "text", content: "It" }] }]);
+  const content = [{ type: "text" as const, content: "It" }];
+  shown.finished([{ role: "gemini", id: "e1", answer: "a1", status: "cut", content }]);
   assert.equal(shown.running, false);
   assert.match(body?.textContent ?? "", /^ItCut short: no reason was given$/);
   for (const label of ["Copy", "Retry", "Branch", "Show as…"]) click(shown.node, label);

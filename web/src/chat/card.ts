@@ -180,7 +180,8 @@ export class Card {
   }
 
   #result(told: Pick<ToolResult, "tool_call_id" | "name" | "content" | "is_error" | "media">): void {
-    const tool = this.#tools.get(told.tool_call_id) ?? this.#call(told.tool_call_id, { name: told.name, arguments: "" });
+    const { tool_call_id: id, name } = told;
+    const tool = this.#tools.get(id) ?? this.#call(id, { name, arguments: "" });
     tool.result(told);
   }
 

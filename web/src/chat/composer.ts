@@ -1,8 +1,9 @@
 // Where messages are written: text, files, who they go to, and how full everybody's window is.
 
 import { button, element } from "../dom.ts";
+import { Completion } from "./completion.ts";
 import { Files } from "./files.ts";
-import { addressed, completions, stranger, toggled } from "./mentions.ts";
+import { addressed, stranger, toggled } from "./mentions.ts";
 import type { Attachment, Gauge, State } from "./types.ts";
 
 const COUNTED_AFTER = 500; // milliseconds without a key
@@ -28,29 +29,29 @@ export class Composer {
     "aria-describedby": "hint",
     autocomplete: "off",
   });
-  readonly #models = element("div", { id: "gauges", role: "group", "aria-label": "Models, and how full their windows are" });
-  readonly #mentions = element("ul", { id: "mentions", role: "listbox", "aria-label": "Models", hidden: true });
+  readonly #models = element("div", { id: "gauges", role: "group", "aria-label": "Models, and how full they are" });
+  readonly #completion: Completion;
   readonly #target = element("span", { id: "target" });
   readonly #send = element("button", { id: "send", class: "primary" }, "Send");
   readonly #stop: HTMLButtonElement;
   #gauges: readonly Gauge[] = [];
-  #picked = 0;
   #counting = 0;
 
   constructor(state: () => State, actions: ComposerActions) {
     this.#state = state;
     this.#actions = actions;
     this.#stop = button("Stop", () => actions.stop(), { id: "stop", class: "danger", hidden: true });
+    this.#completion = new Completion(this.#text, () => state().models, () => this.typed());
     this.node = this.#built();
     this.#text.value = sessionStorage.getItem(KEPT) ?? "";
     this.#text.addEventListener("input", () => this.typed());
     this.#text.addEventListener("keydown", (event) => this.#pressed(event));
     this.#text.addEventListener("paste", (event) => void this.files.add(event.clipboardData?.files ?? []));
-    this.#text.addEventListener("blur", () => (this.#mentions.hidden = true));
   }
 
   #built(): HTMLFormElement {
     const attach = button("Attach", () => this.files.input.click(), { id: "attach", title: "Add pictures or files" });
+    const buttons = element("div", { class: "buttons" }, attach, this.#send, this.#stop);
     const hint = element("div", { id: "hint" }, "Enter sends, Shift+Enter makes a new line, Esc stops. ", this.#target);
     const submit = (event: SubmitEvent): void => {
       event.preventDefault();
@@ -60,12 +61,19 @@ export class Composer {
       "form",
       { id: "composer", onsubmit: submit },
       this.#models,
-      this.#mentions,
+      this.#completion.node,
       this.files.node,
-      element("div", { class: "row" }, this.#text, element("div", { class: "buttons" }, attach, this.#send, this.#stop)),
+      element("div", { class: "row" }, this.#text, buttons),
       hint,
       this.files.input,
     );
+  }
+
+  #pressed(event: KeyboardEvent): void {
+    if (this.#completion.pressed(event)) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    void this.#submit();
   }
 
   focus(): void {
@@ -82,7 +90,7 @@ export class Composer {
     sessionStorage.setItem(KEPT, this.#text.value);
     this.#grow();
     this.showTarget();
-    this.#showMentions();
+    this.#completion.show();
     this.#count();
   }
 
@@ -118,15 +126,16 @@ export class Composer {
     this.#target.textContent = text.trim() ? this.#destination(text, models) : "";
     for (const chip of this.#models.querySelectorAll<HTMLElement>("button")) {
       const name = chip.dataset["name"] ?? "";
-      const pressed = name === "all" ? models.length > 1 && models.length === this.#state().models.length : models.includes(name);
-      chip.setAttribute("aria-pressed", String(pressed));
+      const all = models.length === this.#state().models.length;
+      chip.setAttribute("aria-pressed", String(name === "all" ? all : models.includes(name)));
     }
   }
 
   #destination(text: string, models: readonly string[]): string {
     if (models.length) return `Goes to ${models.join(", ")}.`;
     const unknown = stranger(text, this.#state().models.map((one) => one.name));
-    return unknown === null ? "A memo: stored, sent to nobody." : `Nobody is called @${unknown}: a memo, sent to nobody.`;
+    if (unknown !== null) return `Nobody is called @${unknown}: a memo, sent to nobody.`;
+    return "A memo: stored, sent to nobody.";
   }
 
   /** A button for each model: it says how full its window is, and pressing it asks that model. */
@@ -136,7 +145,8 @@ export class Composer {
     const chips = models.map(({ name, window }) => {
       const gauge = gauges.find((one) => one.model === name) ?? { used: 0, window, exact: false };
       const share = Math.min(1, gauge.used / gauge.window);
-      const told = `${gauge.exact ? "" : "about "}${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
+      const counted = `${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
+      const told = gauge.exact ? counted : `about ${counted}`;
       return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
     });
     this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "Ask all of them")] : []), ...chips);
@@ -144,7 +154,8 @@ export class Composer {
   }
 
   #chip(name: string, told: string, ...more: Node[]): HTMLElement {
-    const choose = (): void => this.write(toggled(this.#text.value, name, this.#state().models.map((one) => one.name)));
+    const names = this.#state().models.map((one) => one.name);
+    const choose = (): void => this.write(toggled(this.#text.value, name, names));
     const attributes = { type: "button", class: "model", "data-name": name, title: told, onclick: choose };
     return element("button", attributes, element("span", {}, `@${name}`), ...more);
   }
@@ -159,66 +170,6 @@ export class Composer {
   /** What was to be counted is no more. */
   forget(): void {
     clearTimeout(this.#counting);
-  }
-
-  // ── completion ──
-
-  #offered(): { name: string; about: string }[] {
-    return completions(this.#text.value.slice(0, this.#text.selectionStart), this.#state().models);
-  }
-
-  #showMentions(): void {
-    const offered = this.#offered();
-    this.#picked = Math.min(this.#picked, Math.max(0, offered.length - 1));
-    this.#mentions.hidden = !offered.length;
-    const rows = offered.map(({ name, about }, index) => {
-      const choose = (event: Event): void => {
-        event.preventDefault(); // the box keeps the focus
-        this.#complete(name);
-      };
-      const attributes = { role: "option", id: `mention-${index}`, "aria-selected": String(index === this.#picked), onmousedown: choose };
-      return element("li", attributes, `@${name} `, element("small", {}, about));
-    });
-    this.#mentions.replaceChildren(...rows);
-    if (offered.length) this.#text.setAttribute("aria-activedescendant", `mention-${this.#picked}`);
-    else this.#text.removeAttribute("aria-activedescendant");
-  }
-
-  #complete(name: string): void {
-    const start = this.#text.value.lastIndexOf("@", this.#text.selectionStart - 1);
-    this.#text.setRangeText(`@${name} `, start, this.#text.selectionStart, "end");
-    this.typed();
-  }
-
-  #pressed(event: KeyboardEvent): void {
-    const offered = this.#mentions.hidden ? [] : this.#offered();
-    const chosen = offered[this.#picked];
-    if (chosen !== undefined && this.#completing(event, chosen.name, offered.length)) return;
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      void this.#submit();
-    }
-  }
-
-  #completing(event: KeyboardEvent, name: string, count: number): boolean {
-    const keys: Record<string, () => void> = {
-      ArrowDown: () => this.#pick(1, count),
-      ArrowUp: () => this.#pick(-1, count),
-      Tab: () => this.#complete(name),
-      Enter: () => this.#complete(name),
-      Escape: () => (this.#mentions.hidden = true),
-    };
-    const work = keys[event.key];
-    if (work === undefined) return false;
-    event.preventDefault();
-    event.stopPropagation(); // Esc stops no answers here
-    work();
-    return true;
-  }
-
-  #pick(step: number, count: number): void {
-    this.#picked = (this.#picked + step + count) % count;
-    this.#showMentions();
   }
 }
 

@@ -1,6 +1,6 @@
 // Files that go with the next message: chosen, pasted or dropped anywhere on the page.
 
-import { element } from "../dom.ts";
+import { button, element } from "../dom.ts";
 import { attempt } from "../notices.ts";
 import type { Attachment } from "./types.ts";
 
@@ -14,7 +14,8 @@ export class Files {
       await this.add(this.input.files ?? []);
       this.input.value = ""; // the same file may be chosen again
     });
-    this.input = element("input", { id: "file", type: "file", multiple: true, hidden: true, "aria-label": "Files to attach", onchange: chosen });
+    const hidden = { id: "file", type: "file", multiple: true, hidden: true, "aria-label": "Files to attach" };
+    this.input = element("input", { ...hidden, onchange: chosen });
     // A reload would lose them, and only them: the text is kept.
     addEventListener("beforeunload", (event) => this.#held.length && event.preventDefault());
   }
@@ -41,8 +42,8 @@ export class Files {
         this.#held = this.#held.filter((one) => one !== file);
         this.#show();
       };
-      const remove = element("button", { type: "button", class: "small", "aria-label": `Remove ${file.name}`, onclick: drop }, "×");
-      return element("span", { class: "chip" }, file.name, remove);
+      const label = { class: "small", "aria-label": `Remove ${file.name}` };
+      return element("span", { class: "chip" }, file.name, button("×", drop, label));
     });
     this.node.replaceChildren(...chips);
   }

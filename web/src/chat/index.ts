@@ -102,7 +102,8 @@ class Chat implements Place {
     this.#ofConversation = [all.rename, all.export, all.delete];
     const row = element("div", { class: "actions", id: "actions" }, ...Object.values(all));
     const attributes = { id: "more", "aria-label": "More", "aria-controls": "actions", "aria-expanded": "false" };
-    const more = button("⋯", () => more.setAttribute("aria-expanded", String(row.classList.toggle("open"))), attributes);
+    const toggle = (): void => more.setAttribute("aria-expanded", String(row.classList.toggle("open")));
+    const more = button("⋯", toggle, attributes);
     document.addEventListener("click", (event) => {
       if (event.target === more) return;
       row.classList.remove("open");

@@ -27,6 +27,7 @@ export class Session {
   #source: EventSource | null = null;
   #hiding = 0;
   readonly #handlers: Handlers;
+  readonly #taken: (snapshot: Snapshot) => void;
   readonly #failed: (problem: Error) => void;
 
   constructor(handlers: Handlers, failed: (problem: Error) => void) {
@@ -35,8 +36,6 @@ export class Session {
     this.#failed = failed;
     document.addEventListener("visibilitychange", () => this.#seen(!document.hidden));
   }
-
-  readonly #taken: (snapshot: Snapshot) => void;
 
   get id(): string | null {
     return this.#id;

@@ -33,17 +33,17 @@ export class Sidebar {
       "aria-label": "Conversation to import",
       onchange: attempt(() => this.#import()),
     });
-    const make = button("New", () => actions.open(null), { id: "new", class: "primary", title: "New conversation (Alt+N)" });
+    const begin = { id: "new", class: "primary", title: "New conversation (Alt+N)" };
     this.node = element(
       "nav",
       { id: "sidebar", "aria-label": "Conversations" },
-      element("div", { class: "row" }, this.#search, make),
+      element("div", { class: "row" }, this.#search, button("New", () => actions.open(null), begin)),
       this.#list,
       button("Import…", () => this.#file.click(), { id: "import" }),
       this.#file,
     );
-    const attributes = { id: "menu", "aria-label": "Show conversations", "aria-controls": "sidebar", "aria-expanded": "false" };
-    this.menu = button("☰", () => this.#toggle(), attributes);
+    const labels = { "aria-label": "Show conversations", "aria-controls": "sidebar", "aria-expanded": "false" };
+    this.menu = button("☰", () => this.#toggle(), { id: "menu", ...labels });
   }
 
   #toggle(): void {

@@ -99,8 +99,8 @@ export class Timeline {
       button("Show as…", () => showAs(entry.id), small),
     );
     const bubble = element("div", { class: "bubble" }, ...(entry.content ?? []).flatMap(userPart));
-    const attributes = { class: isMemo ? "mine memo" : "mine", role: "group", "aria-label": isMemo ? "Your memo" : "You" };
-    node.insertBefore(element("div", attributes, bubble, foot), answers);
+    const [kind, label] = isMemo ? ["mine memo", "Your memo"] : ["mine", "You"];
+    node.insertBefore(element("div", { class: kind, role: "group", "aria-label": label }, bubble, foot), answers);
   }
 
   // ── what happens ──

@@ -78,7 +78,8 @@ function addRow(change: Change): HTMLElement {
   const name = element("input", { placeholder: "another name", "aria-label": "Name of another model" });
   const model = element("input", { placeholder: "provider/model", list: "offered", "aria-label": "Another model" });
   const add = (): void => {
-    if (name.value && model.value) change(`/chat/models/${encodeURIComponent(name.value.replace(/^@/, ""))}`, () => ({ model: model.value }))();
+    if (!name.value || !model.value) return;
+    change(`/chat/models/${encodeURIComponent(name.value.replace(/^@/, ""))}`, () => ({ model: model.value }))();
   };
   name.addEventListener("change", add);
   model.addEventListener("change", add);
@@ -90,8 +91,9 @@ function options(state: State, change: Change): HTMLElement[] {
   share.addEventListener("change", change("/chat/options", () => ({ share: share.checked })));
   const names = ["", "all", ...state.models.map((one) => one.name)];
   const label = (name: string): string => (name ? `@${name}` : "nobody: it is a memo");
-  const rows = names.map((name) => element("option", { value: name, selected: state.default[0] === name }, label(name)));
-  const pick = element("select", {}, ...rows);
+  const [chosen = ""] = state.default;
+  const row = (name: string): HTMLElement => element("option", { value: name, selected: name === chosen }, label(name));
+  const pick = element("select", {}, ...names.map(row));
   pick.addEventListener("change", change("/chat/options", () => ({ default: pick.value ? [pick.value] : [] })));
   return [
     element("label", { class: "row" }, share, element("span", {}, "Models see each other’s answers")),

@@ -68,13 +68,11 @@ function isTyping(target) {
 //#region src/notices.ts
 var SHOWN_FOR = 6e3;
 function notice(text, kind = "info") {
-	const line = element("div", { class: kind }, element("span", {}, text));
-	line.append(element("button", {
-		type: "button",
+	const close = button("×", () => line.remove(), {
 		class: "small",
-		"aria-label": "Close",
-		onclick: () => line.remove()
-	}, "×"));
+		"aria-label": "Close"
+	});
+	const line = element("div", { class: kind }, element("span", {}, text), close);
 	byId("status").append(line);
 	if (kind === "info") setTimeout(() => line.remove(), SHOWN_FOR);
 }
@@ -101,6 +99,11 @@ async function copy(text, what) {
 }
 //#endregion
 //#region src/dialogs.ts
+var CANCEL = [
+	"Cancel",
+	"",
+	() => null
+];
 function opened(title, body, choices) {
 	const dialog = byId("dialog");
 	return new Promise((done) => {
@@ -153,11 +156,7 @@ function ask(title, label, value) {
 		value,
 		"aria-label": label
 	});
-	return opened(title, [input], [[
-		"Cancel",
-		"",
-		() => null
-	], [
+	return opened(title, [input], [CANCEL, [
 		"OK",
 		"primary",
 		() => input.value.trim()
@@ -172,11 +171,7 @@ async function askText(title, about, value) {
 	});
 	const key = `${title}\n${value}`;
 	area.value = unsent.get(key) ?? value;
-	const text = await opened(title, [element("p", {}, about), area], [[
-		"Cancel",
-		"",
-		() => null
-	], [
+	const text = await opened(title, [element("p", {}, about), area], [CANCEL, [
 		"OK",
 		"primary",
 		() => area.value
@@ -186,84 +181,6 @@ async function askText(title, about, value) {
 		notice("What you wrote is kept: it is there when you open this again.");
 	} else unsent.delete(key);
 	return text;
-}
-//#endregion
-//#region src/chat/files.ts
-var Files = class {
-	node = element("div", { id: "files" });
-	input;
-	#held = [];
-	constructor() {
-		const chosen = attempt(async () => {
-			await this.add(this.input.files ?? []);
-			this.input.value = "";
-		});
-		this.input = element("input", {
-			id: "file",
-			type: "file",
-			multiple: true,
-			hidden: true,
-			"aria-label": "Files to attach",
-			onchange: chosen
-		});
-		addEventListener("beforeunload", (event) => this.#held.length && event.preventDefault());
-	}
-	get held() {
-		return this.#held;
-	}
-	clear() {
-		this.#held = [];
-		this.#show();
-	}
-	async add(files) {
-		for (const file of files) {
-			this.#held.push({
-				name: file.name,
-				media_type: file.type,
-				data: await base64$1(file)
-			});
-			this.#show();
-		}
-	}
-	#show() {
-		const chips = this.#held.map((file) => {
-			const drop = () => {
-				this.#held = this.#held.filter((one) => one !== file);
-				this.#show();
-			};
-			const remove = element("button", {
-				type: "button",
-				class: "small",
-				"aria-label": `Remove ${file.name}`,
-				onclick: drop
-			}, "×");
-			return element("span", { class: "chip" }, file.name, remove);
-		});
-		this.node.replaceChildren(...chips);
-	}
-	/** `target` shows that it would take what is being dragged over the page. */
-	listen(root, target) {
-		const carriesFiles = (event) => event.dataTransfer?.types.includes("Files") ?? false;
-		for (const kind of [
-			"dragenter",
-			"dragover",
-			"dragleave",
-			"drop"
-		]) root.addEventListener(kind, (event) => {
-			if (!carriesFiles(event)) return;
-			event.preventDefault();
-			target.classList.toggle("drop", kind === "dragenter" || kind === "dragover");
-			if (kind === "drop") attempt(() => this.add(event.dataTransfer?.files ?? []))();
-		});
-	}
-};
-function base64$1(file) {
-	return new Promise((done, failed) => {
-		const reader = new FileReader();
-		reader.onload = () => done(String(reader.result).replace(/^[^,]*,/, ""));
-		reader.onerror = () => failed(reader.error ?? /* @__PURE__ */ new Error(`${file.name} cannot be read`));
-		reader.readAsDataURL(file);
-	});
 }
 //#endregion
 //#region src/chat/mentions.ts
@@ -318,6 +235,160 @@ function completions(before, models) {
 	}].filter((one) => one.name.toLowerCase().startsWith(begun.toLowerCase()) && one.name !== begun);
 }
 //#endregion
+//#region src/chat/completion.ts
+var Completion = class {
+	node = element("ul", {
+		id: "mentions",
+		role: "listbox",
+		"aria-label": "Models",
+		hidden: true
+	});
+	#box;
+	#models;
+	#completed;
+	#picked = 0;
+	constructor(box, models, completed) {
+		this.#box = box;
+		this.#models = models;
+		this.#completed = completed;
+		box.addEventListener("blur", () => this.#hide());
+	}
+	#offered() {
+		return completions(this.#box.value.slice(0, this.#box.selectionStart), this.#models());
+	}
+	show() {
+		const offered = this.#offered();
+		this.#picked = Math.min(this.#picked, Math.max(0, offered.length - 1));
+		this.node.replaceChildren(...offered.map(({ name, about }, index) => this.#row(name, about, index)));
+		this.node.hidden = offered.length === 0;
+		if (offered.length) this.#box.setAttribute("aria-activedescendant", `mention-${this.#picked}`);
+		else this.#box.removeAttribute("aria-activedescendant");
+	}
+	#row(name, about, index) {
+		const choose = (event) => {
+			event.preventDefault();
+			this.#complete(name);
+		};
+		const selected = String(index === this.#picked);
+		return element("li", {
+			role: "option",
+			id: `mention-${index}`,
+			"aria-selected": selected,
+			onmousedown: choose
+		}, `@${name} `, element("small", {}, about));
+	}
+	#hide() {
+		this.node.hidden = true;
+		this.#box.removeAttribute("aria-activedescendant");
+	}
+	#complete(name) {
+		const start = this.#box.value.lastIndexOf("@", this.#box.selectionStart - 1);
+		this.#box.setRangeText(`@${name} `, start, this.#box.selectionStart, "end");
+		this.#completed();
+	}
+	#pick(step, count) {
+		this.#picked = (this.#picked + step + count) % count;
+		this.show();
+	}
+	/** Whether a key was for the list, and for nothing else: Esc stops no answers then. */
+	pressed(event) {
+		const offered = this.node.hidden ? [] : this.#offered();
+		const chosen = offered[this.#picked];
+		if (chosen === void 0) return false;
+		const work = {
+			ArrowDown: () => this.#pick(1, offered.length),
+			ArrowUp: () => this.#pick(-1, offered.length),
+			Tab: () => this.#complete(chosen.name),
+			Enter: () => this.#complete(chosen.name),
+			Escape: () => this.#hide()
+		}[event.key];
+		if (work === void 0) return false;
+		event.preventDefault();
+		event.stopPropagation();
+		work();
+		return true;
+	}
+};
+//#endregion
+//#region src/chat/files.ts
+var Files = class {
+	node = element("div", { id: "files" });
+	input;
+	#held = [];
+	constructor() {
+		const chosen = attempt(async () => {
+			await this.add(this.input.files ?? []);
+			this.input.value = "";
+		});
+		const hidden = {
+			id: "file",
+			type: "file",
+			multiple: true,
+			hidden: true,
+			"aria-label": "Files to attach"
+		};
+		this.input = element("input", {
+			...hidden,
+			onchange: chosen
+		});
+		addEventListener("beforeunload", (event) => this.#held.length && event.preventDefault());
+	}
+	get held() {
+		return this.#held;
+	}
+	clear() {
+		this.#held = [];
+		this.#show();
+	}
+	async add(files) {
+		for (const file of files) {
+			this.#held.push({
+				name: file.name,
+				media_type: file.type,
+				data: await base64$1(file)
+			});
+			this.#show();
+		}
+	}
+	#show() {
+		const chips = this.#held.map((file) => {
+			const drop = () => {
+				this.#held = this.#held.filter((one) => one !== file);
+				this.#show();
+			};
+			const label = {
+				class: "small",
+				"aria-label": `Remove ${file.name}`
+			};
+			return element("span", { class: "chip" }, file.name, button("×", drop, label));
+		});
+		this.node.replaceChildren(...chips);
+	}
+	/** `target` shows that it would take what is being dragged over the page. */
+	listen(root, target) {
+		const carriesFiles = (event) => event.dataTransfer?.types.includes("Files") ?? false;
+		for (const kind of [
+			"dragenter",
+			"dragover",
+			"dragleave",
+			"drop"
+		]) root.addEventListener(kind, (event) => {
+			if (!carriesFiles(event)) return;
+			event.preventDefault();
+			target.classList.toggle("drop", kind === "dragenter" || kind === "dragover");
+			if (kind === "drop") attempt(() => this.add(event.dataTransfer?.files ?? []))();
+		});
+	}
+};
+function base64$1(file) {
+	return new Promise((done, failed) => {
+		const reader = new FileReader();
+		reader.onload = () => done(String(reader.result).replace(/^[^,]*,/, ""));
+		reader.onerror = () => failed(reader.error ?? /* @__PURE__ */ new Error(`${file.name} cannot be read`));
+		reader.readAsDataURL(file);
+	});
+}
+//#endregion
 //#region src/chat/composer.ts
 var COUNTED_AFTER = 500;
 var KEPT$1 = "unsent";
@@ -338,14 +409,9 @@ var Composer = class {
 	#models = element("div", {
 		id: "gauges",
 		role: "group",
-		"aria-label": "Models, and how full their windows are"
+		"aria-label": "Models, and how full they are"
 	});
-	#mentions = element("ul", {
-		id: "mentions",
-		role: "listbox",
-		"aria-label": "Models",
-		hidden: true
-	});
+	#completion;
 	#target = element("span", { id: "target" });
 	#send = element("button", {
 		id: "send",
@@ -353,7 +419,6 @@ var Composer = class {
 	}, "Send");
 	#stop;
 	#gauges = [];
-	#picked = 0;
 	#counting = 0;
 	constructor(state, actions) {
 		this.#state = state;
@@ -363,18 +428,18 @@ var Composer = class {
 			class: "danger",
 			hidden: true
 		});
+		this.#completion = new Completion(this.#text, () => state().models, () => this.typed());
 		this.node = this.#built();
 		this.#text.value = sessionStorage.getItem(KEPT$1) ?? "";
 		this.#text.addEventListener("input", () => this.typed());
 		this.#text.addEventListener("keydown", (event) => this.#pressed(event));
 		this.#text.addEventListener("paste", (event) => void this.files.add(event.clipboardData?.files ?? []));
-		this.#text.addEventListener("blur", () => this.#mentions.hidden = true);
 	}
 	#built() {
-		const attach = button("Attach", () => this.files.input.click(), {
+		const buttons = element("div", { class: "buttons" }, button("Attach", () => this.files.input.click(), {
 			id: "attach",
 			title: "Add pictures or files"
-		});
+		}), this.#send, this.#stop);
 		const hint = element("div", { id: "hint" }, "Enter sends, Shift+Enter makes a new line, Esc stops. ", this.#target);
 		const submit = (event) => {
 			event.preventDefault();
@@ -383,7 +448,13 @@ var Composer = class {
 		return element("form", {
 			id: "composer",
 			onsubmit: submit
-		}, this.#models, this.#mentions, this.files.node, element("div", { class: "row" }, this.#text, element("div", { class: "buttons" }, attach, this.#send, this.#stop)), hint, this.files.input);
+		}, this.#models, this.#completion.node, this.files.node, element("div", { class: "row" }, this.#text, buttons), hint, this.files.input);
+	}
+	#pressed(event) {
+		if (this.#completion.pressed(event)) return;
+		if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+		event.preventDefault();
+		this.#submit();
 	}
 	focus() {
 		this.#text.focus();
@@ -397,7 +468,7 @@ var Composer = class {
 		sessionStorage.setItem(KEPT$1, this.#text.value);
 		this.#grow();
 		this.showTarget();
-		this.#showMentions();
+		this.#completion.show();
 		this.#count();
 	}
 	#grow() {
@@ -426,14 +497,15 @@ var Composer = class {
 		this.#target.textContent = text.trim() ? this.#destination(text, models) : "";
 		for (const chip of this.#models.querySelectorAll("button")) {
 			const name = chip.dataset["name"] ?? "";
-			const pressed = name === "all" ? models.length > 1 && models.length === this.#state().models.length : models.includes(name);
-			chip.setAttribute("aria-pressed", String(pressed));
+			const all = models.length === this.#state().models.length;
+			chip.setAttribute("aria-pressed", String(name === "all" ? all : models.includes(name)));
 		}
 	}
 	#destination(text, models) {
 		if (models.length) return `Goes to ${models.join(", ")}.`;
 		const unknown = stranger(text, this.#state().models.map((one) => one.name));
-		return unknown === null ? "A memo: stored, sent to nobody." : `Nobody is called @${unknown}: a memo, sent to nobody.`;
+		if (unknown !== null) return `Nobody is called @${unknown}: a memo, sent to nobody.`;
+		return "A memo: stored, sent to nobody.";
 	}
 	/** A button for each model: it says how full its window is, and pressing it asks that model. */
 	showModels(gauges = this.#gauges) {
@@ -446,14 +518,16 @@ var Composer = class {
 				exact: false
 			};
 			const share = Math.min(1, gauge.used / gauge.window);
-			const told = `${gauge.exact ? "" : "about "}${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
+			const counted = `${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
+			const told = gauge.exact ? counted : `about ${counted}`;
 			return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
 		});
 		this.#models.replaceChildren(...models.length > 1 ? [this.#chip("all", "Ask all of them")] : [], ...chips);
 		this.showTarget();
 	}
 	#chip(name, told, ...more) {
-		const choose = () => this.write(toggled(this.#text.value, name, this.#state().models.map((one) => one.name)));
+		const names = this.#state().models.map((one) => one.name);
+		const choose = () => this.write(toggled(this.#text.value, name, names));
 		return element("button", {
 			type: "button",
 			class: "model",
@@ -471,61 +545,6 @@ var Composer = class {
 	/** What was to be counted is no more. */
 	forget() {
 		clearTimeout(this.#counting);
-	}
-	#offered() {
-		return completions(this.#text.value.slice(0, this.#text.selectionStart), this.#state().models);
-	}
-	#showMentions() {
-		const offered = this.#offered();
-		this.#picked = Math.min(this.#picked, Math.max(0, offered.length - 1));
-		this.#mentions.hidden = !offered.length;
-		const rows = offered.map(({ name, about }, index) => {
-			const choose = (event) => {
-				event.preventDefault();
-				this.#complete(name);
-			};
-			return element("li", {
-				role: "option",
-				id: `mention-${index}`,
-				"aria-selected": String(index === this.#picked),
-				onmousedown: choose
-			}, `@${name} `, element("small", {}, about));
-		});
-		this.#mentions.replaceChildren(...rows);
-		if (offered.length) this.#text.setAttribute("aria-activedescendant", `mention-${this.#picked}`);
-		else this.#text.removeAttribute("aria-activedescendant");
-	}
-	#complete(name) {
-		const start = this.#text.value.lastIndexOf("@", this.#text.selectionStart - 1);
-		this.#text.setRangeText(`@${name} `, start, this.#text.selectionStart, "end");
-		this.typed();
-	}
-	#pressed(event) {
-		const offered = this.#mentions.hidden ? [] : this.#offered();
-		const chosen = offered[this.#picked];
-		if (chosen !== void 0 && this.#completing(event, chosen.name, offered.length)) return;
-		if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-			event.preventDefault();
-			this.#submit();
-		}
-	}
-	#completing(event, name, count) {
-		const work = {
-			ArrowDown: () => this.#pick(1, count),
-			ArrowUp: () => this.#pick(-1, count),
-			Tab: () => this.#complete(name),
-			Enter: () => this.#complete(name),
-			Escape: () => this.#mentions.hidden = true
-		}[event.key];
-		if (work === void 0) return false;
-		event.preventDefault();
-		event.stopPropagation();
-		work();
-		return true;
-	}
-	#pick(step, count) {
-		this.#picked = (this.#picked + step + count) % count;
-		this.#showMentions();
 	}
 };
 /** How full, for the eye; the words say it too. */
@@ -662,6 +681,7 @@ var Session = class {
 	#source = null;
 	#hiding = 0;
 	#handlers;
+	#taken;
 	#failed;
 	constructor(handlers, failed) {
 		this.#handlers = {
@@ -672,7 +692,6 @@ var Session = class {
 		this.#failed = failed;
 		document.addEventListener("visibilitychange", () => this.#seen(!document.hidden));
 	}
-	#taken;
 	get id() {
 		return this.#id;
 	}
@@ -768,22 +787,24 @@ var Sidebar = class {
 			"aria-label": "Conversation to import",
 			onchange: attempt(() => this.#import())
 		});
-		const make = button("New", () => actions.open(null), {
+		const begin = {
 			id: "new",
 			class: "primary",
 			title: "New conversation (Alt+N)"
-		});
+		};
 		this.node = element("nav", {
 			id: "sidebar",
 			"aria-label": "Conversations"
-		}, element("div", { class: "row" }, this.#search, make), this.#list, button("Import…", () => this.#file.click(), { id: "import" }), this.#file);
-		const attributes = {
-			id: "menu",
+		}, element("div", { class: "row" }, this.#search, button("New", () => actions.open(null), begin)), this.#list, button("Import…", () => this.#file.click(), { id: "import" }), this.#file);
+		const labels = {
 			"aria-label": "Show conversations",
 			"aria-controls": "sidebar",
 			"aria-expanded": "false"
 		};
-		this.menu = button("☰", () => this.#toggle(), attributes);
+		this.menu = button("☰", () => this.#toggle(), {
+			id: "menu",
+			...labels
+		});
 	}
 	#toggle() {
 		this.menu.setAttribute("aria-expanded", String(this.node.classList.toggle("open")));
@@ -1197,8 +1218,9 @@ var Card = class {
 		return made;
 	}
 	#result(told) {
-		(this.#tools.get(told.tool_call_id) ?? this.#call(told.tool_call_id, {
-			name: told.name,
+		const { tool_call_id: id, name } = told;
+		(this.#tools.get(id) ?? this.#call(id, {
+			name,
 			arguments: ""
 		})).result(told);
 	}
@@ -1331,12 +1353,12 @@ var Timeline$1 = class {
 		const small = { class: "small" };
 		const foot = element("div", { class: "foot" }, button("Copy", () => copy(text), small), button("Edit and resend", attempt(() => edit(entry)), small), button("Branch", () => branch(entry.id), small), button("Show as…", () => showAs(entry.id), small));
 		const bubble = element("div", { class: "bubble" }, ...(entry.content ?? []).flatMap(userPart));
-		const attributes = {
-			class: isMemo ? "mine memo" : "mine",
+		const [kind, label] = isMemo ? ["mine memo", "Your memo"] : ["mine", "You"];
+		node.insertBefore(element("div", {
+			class: kind,
 			role: "group",
-			"aria-label": isMemo ? "Your memo" : "You"
-		};
-		node.insertBefore(element("div", attributes, bubble, foot), answers);
+			"aria-label": label
+		}, bubble, foot), answers);
 	}
 	said(entry) {
 		this.#following(() => this.#say(entry));
@@ -1439,7 +1461,8 @@ function addRow(change) {
 		"aria-label": "Another model"
 	});
 	const add = () => {
-		if (name.value && model.value) change(`/chat/models/${encodeURIComponent(name.value.replace(/^@/, ""))}`, () => ({ model: model.value }))();
+		if (!name.value || !model.value) return;
+		change(`/chat/models/${encodeURIComponent(name.value.replace(/^@/, ""))}`, () => ({ model: model.value }))();
 	};
 	name.addEventListener("change", add);
 	model.addEventListener("change", add);
@@ -1457,10 +1480,12 @@ function options(state, change) {
 		...state.models.map((one) => one.name)
 	];
 	const label = (name) => name ? `@${name}` : "nobody: it is a memo";
-	const pick = element("select", {}, ...names.map((name) => element("option", {
+	const [chosen = ""] = state.default;
+	const row = (name) => element("option", {
 		value: name,
-		selected: state.default[0] === name
-	}, label(name))));
+		selected: name === chosen
+	}, label(name));
+	const pick = element("select", {}, ...names.map(row));
 	pick.addEventListener("change", change("/chat/options", () => ({ default: pick.value ? [pick.value] : [] })));
 	return [element("label", { class: "row" }, share, element("span", {}, "Models see each other’s answers")), element("label", {}, "A message without a mention goes to ", pick)];
 }
@@ -1578,12 +1603,14 @@ var Chat = class {
 			class: "actions",
 			id: "actions"
 		}, ...Object.values(all));
-		const more = button("⋯", () => more.setAttribute("aria-expanded", String(row.classList.toggle("open"))), {
+		const attributes = {
 			id: "more",
 			"aria-label": "More",
 			"aria-controls": "actions",
 			"aria-expanded": "false"
-		});
+		};
+		const toggle = () => more.setAttribute("aria-expanded", String(row.classList.toggle("open")));
+		const more = button("⋯", toggle, attributes);
 		document.addEventListener("click", (event) => {
 			if (event.target === more) return;
 			row.classList.remove("open");
@@ -3819,12 +3846,14 @@ function chords(places, router) {
 	});
 }
 function shortcuts(places) {
-	return show("Keyboard", element("table", { class: "keys" }, element("tbody", {}, ...[
+	const rows = [
 		...(places.find((place) => place.name === parse$1(location.hash).place)?.keys ?? []).map(([keys, what]) => [keys, what]),
 		...places.map((place) => [`g ${place.name[0]}`, place.label]),
 		["?", "This list"],
 		["Esc", "Close a window, stop answers"]
-	].map(([keys, what]) => element("tr", {}, element("th", {}, element("kbd", {}, keys)), element("td", {}, what))))));
+	];
+	const row = ([keys, what]) => element("tr", {}, element("th", { scope: "row" }, element("kbd", {}, keys)), element("td", {}, what));
+	return show("Keyboard", element("table", { class: "keys" }, element("tbody", {}, ...rows.map(row))));
 }
 async function logOut() {
 	await call("POST", "/logout");
