@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +32,16 @@ def _answers(port: int) -> bool:
             return True
     except OSError:
         return False
+
+
+_SYSTEM = ctypes.CDLL(None) if sys.platform == "linux" else None
+_WHEN_THE_PARENT_DIES = 1  # PR_SET_PDEATHSIG
+
+
+def _die_with_the_tests() -> None:
+    """Tests that are killed cannot tidy up."""
+    if _SYSTEM is not None:
+        _SYSTEM.prctl(_WHEN_THE_PARENT_DIES, signal.SIGQUIT)
 
 
 def _until(condition: Callable[[], bool], words: str) -> None:
@@ -94,6 +107,7 @@ class Postgres:
             stderr=subprocess.DEVNULL,
             user=self._user,
             cwd=self._data,
+            preexec_fn=_die_with_the_tests,  # noqa: PLW1509 - it calls the system once
         )
         _until(self._is_ready, "PostgreSQL does not start")
 
@@ -114,7 +128,7 @@ class Postgres:
     def stop(self) -> None:
         """At once: whoever is connected is cut off."""
         if self._process is not None:
-            self._process.send_signal(3)  # SIGQUIT, an immediate shutdown
+            self._process.send_signal(signal.SIGQUIT)  # an immediate shutdown
             self._process.wait(_PATIENCE)
             self._process = None
 
@@ -160,7 +174,11 @@ class Redis:
             "no",
         ]
         self._process = subprocess.Popen(  # noqa: S603
-            [self._program, *given], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self._folder
+            [self._program, *given],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self._folder,
+            preexec_fn=_die_with_the_tests,  # noqa: PLW1509 - it calls the system once
         )
         _until(lambda: _answers(self._port), "Redis does not start")
 
