@@ -4,6 +4,7 @@ import { copy } from "../copying.ts";
 import { button, element } from "../dom.ts";
 import { open as openInPlayground } from "../playground/handing.ts";
 import { curl } from "./curl.ts";
+import { hasFailed } from "./feed.ts";
 import { badge, pair } from "./list.ts";
 import { bodyPane, lossPane, meantPane } from "./panes.ts";
 import { Timeline } from "./timeline.ts";
@@ -96,7 +97,7 @@ export class Detail {
     const facts = [
       clock(summary.at),
       `${client.method} ${client.path}`,
-      summary.upstream ? `answered by ${summary.upstream}/${summary.target}` : "",
+      summary.upstream ? `${hasFailed(summary) ? "asked" : "answered by"} ${summary.upstream}/${summary.target}` : "",
       summary.first_byte === undefined ? "" : `first byte ${duration(summary.first_byte)}`,
       summary.duration === undefined ? "" : `whole ${duration(summary.duration)}`,
       summary.tokens ? `${summary.tokens.input} tokens in, ${summary.tokens.output} out` : "",

@@ -2909,7 +2909,7 @@ var Detail = class {
 		const facts = [
 			clock(summary.at),
 			`${client.method} ${client.path}`,
-			summary.upstream ? `answered by ${summary.upstream}/${summary.target}` : "",
+			summary.upstream ? `${hasFailed(summary) ? "asked" : "answered by"} ${summary.upstream}/${summary.target}` : "",
 			summary.first_byte === void 0 ? "" : `first byte ${duration(summary.first_byte)}`,
 			summary.duration === void 0 ? "" : `whole ${duration(summary.duration)}`,
 			summary.tokens ? `${summary.tokens.input} tokens in, ${summary.tokens.output} out` : "",
