@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from dragoman.gateway.serving import serving
-from dragoman.web.guard import HEADER
+from dragoman.gateway.config import read_config
+from dragoman.gateway.server import Exchange, Server
+from dragoman.gateway.serving import Setting, listening_socket, serving
+from dragoman.web.guard import HEADER, Guard
 from dragoman.web.serving import page_before
+from dragoman.web.site import Place, Route, Site
 from tests.gateway.running import Lines, configured
 from tests.support.promises import promise
 
@@ -99,3 +103,47 @@ def test_a_password_of_the_page_comes_before_keys() -> None:
                 assert (answer.url.path == "/") == known
 
     with_site(work, '[server]\nkeys = ["a-key"]', {"DRAGOMAN_PAGE_PASSWORD": "open sesame"})
+
+
+@promise("web:front", "gateway:shutdown")
+def test_an_open_page_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    async def run() -> None:
+        text = "[server]\ndrain_seconds = 30\nport = 0"
+        setting = Setting(config=read_config(text), environment={"CHAT_HISTORY_DIR": str(tmp_path)})
+        async with asyncio.timeout(20), aiohttp.ClientSession() as client:
+            async with serving(setting, log=Lines(), front=page_before) as running:
+                api = f"{running.url}/_/api/chat/conversations"
+                async with client.post(api, json={}, headers={HEADER: "1"}) as answer:
+                    conversation = (await answer.json())["id"]
+                stream = await client.get(f"{api}/{conversation}/events")
+                assert (await stream.content.readline()) == b"event: snapshot\n"
+                started = asyncio.get_running_loop().time()
+            assert asyncio.get_running_loop().time() - started < 5
+            await stream.read()  # it ended as streams end, and was not cut
+
+    asyncio.run(run())
+
+
+@promise("web:front")
+def test_a_mistake_of_ours_is_one_answer_and_told_to_the_operator() -> None:
+    async def broken(_: Exchange, __: Mapping[str, str]) -> None:
+        raise ZeroDivisionError("a secret")
+
+    async def run() -> None:
+        told: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        site = Site(Guard("127.0.0.1"), [Place("odd", (Route("GET", "/_/api/odd/{name}", broken),))])
+        server = Server(site)
+        with listening_socket("127.0.0.1", 0) as listening:
+            await server.listen(listening)
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            async with aiohttp.ClientSession() as client:
+                async with client.get(f"{url}/_/api/odd/a%2Fb") as answer:
+                    assert answer.status == 500
+                    assert "secret" not in await answer.text()
+                assert await status(client, "GET", f"{url}/_/api/site") == 200
+                assert await status(client, "GET", f"{url}/elsewhere") == 404
+            await server.close(1.0)
+        assert [str(one["exception"]) for one in told] == ["a secret"]
+
+    asyncio.run(run())
