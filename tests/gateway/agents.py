@@ -27,29 +27,30 @@ LOOPBACK_ONLY = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Agent:
     recipe: str
     program: str
     """Within `node_modules`; the first that fits."""
     command: tuple[str, ...]
     tool: str
+    """That runs a shell command, which is its `argument`."""
     argument: str
     format: str
-    """Its own."""
+    """That it speaks."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Beside the recipe: silence, and no questions to people."""
 
 
 AGENTS: Mapping[str, Agent] = {
     "claude": Agent(
-        "claude-code",
-        "@anthropic-ai/claude-code-*/claude",
-        ("claude", "-p", QUESTION, "--allowedTools", "Bash", "--output-format", "json", "--max-turns", "4"),
-        "Bash",
-        "command",
-        "anthropic-messages",
-        {
+        recipe="claude-code",
+        program="@anthropic-ai/claude-code-*/claude",
+        command=("claude", "-p", QUESTION, "--allowedTools", "Bash", "--output-format", "json", "--max-turns", "4"),
+        tool="Bash",
+        argument="command",
+        format="anthropic-messages",
+        environment={
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_TELEMETRY": "1",
             "DISABLE_AUTOUPDATER": "1",
@@ -57,33 +58,33 @@ AGENTS: Mapping[str, Agent] = {
         },
     ),
     "codex": Agent(
-        "codex",
-        ".bin/codex",
-        (
+        recipe="codex",
+        program=".bin/codex",
+        command=(
             *("codex", "exec", "--skip-git-repo-check", "--json", "--dangerously-bypass-approvals-and-sandbox"),
             *("-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false", QUESTION),
         ),
-        "exec_command",
-        "cmd",
-        "openai-responses",
+        tool="exec_command",
+        argument="cmd",
+        format="openai-responses",
     ),
     "gemini": Agent(
-        "gemini-cli",
-        ".bin/gemini",
-        ("gemini", "--yolo", "-p", QUESTION, "--output-format", "json"),
-        "run_shell_command",
-        "command",
-        "gemini",
-        {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_TELEMETRY_ENABLED": "false"},
+        recipe="gemini-cli",
+        program=".bin/gemini",
+        command=("gemini", "--yolo", "-p", QUESTION, "--output-format", "json"),
+        tool="run_shell_command",
+        argument="command",
+        format="gemini",
+        environment={"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_TELEMETRY_ENABLED": "false"},
     ),
     "opencode": Agent(
-        "opencode",
-        "opencode-*/bin/opencode",
-        ("opencode", "run", "--format", "json", QUESTION),
-        "bash",
-        "command",
-        "anthropic-messages",
-        {
+        recipe="opencode",
+        program="opencode-*/bin/opencode",
+        command=("opencode", "run", "--format", "json", QUESTION),
+        tool="bash",
+        argument="command",
+        format="anthropic-messages",
+        environment={
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
