@@ -131,6 +131,9 @@ def test_a_provider_that_nobody_knows_is_not_replaced_by_another(format: str) ->
     assert caught.value.hint.startswith("no provider is called 'nobody'; there are fast, openai, ")
 
 
+OWN_SERVER = '[providers.openai]\nbase_url = "http://127.0.0.1:1"\napi_key = "k"\n'
+
+
 @promise("gateway:names")
 @pytest.mark.parametrize(
     ("text", "environment", "format", "told"),
@@ -138,6 +141,9 @@ def test_a_provider_that_nobody_knows_is_not_replaced_by_another(format: str) ->
         ("", {"OPENAI_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": "k"}, "openai-chat", "openai-chat"),
         ('[providers.anthropic]\nbase_url = "http://127.0.0.1:1"', KEYS, "anthropic-messages", "anthropic"),
         ("", {}, "ollama-chat", "ollama"),
+        # Whichever API of OpenAI's is configured, it answers clients of both.
+        (OWN_SERVER, {}, "openai-chat", "openai"),
+        (OWN_SERVER.replace("openai", "openai-chat"), {}, "openai-responses", "openai-chat"),
     ],
 )
 def test_a_server_of_ones_own_names_its_models_as_it_likes(

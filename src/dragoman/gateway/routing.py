@@ -230,7 +230,14 @@ class Router:
             return place
         provider = _speaking(PROVIDERS[ALIASES.get(name, name)], format)
         place = self._places.get(provider.name)
-        return place or self._of_environment(provider)
+        return place or self._sibling(provider) or self._of_environment(provider)
+
+    def _sibling(self, provider: Provider) -> Place | None:
+        """A vendor whose other API is configured, and who has no key in the environment, is asked there."""
+        if provider.name in self._simulated or any(self._environment.get(name) for name in provider.key_environment):
+            return None
+        configured = (self._places.get(other.name) for other in PROVIDERS.values() if _is_sibling(other, provider))
+        return next((place for place in configured if place is not None), None)
 
     def _of_environment(self, provider: Provider) -> Place:
         simulated = self._simulated.get(provider.name)
@@ -303,16 +310,15 @@ def _speaking(provider: Provider, format: str) -> Provider:
     """The same vendor's API in the client's own format, where it has one at the same address with the same key."""
     if provider.format == format:
         return provider
-    return next(
-        (
-            other
-            for other in PROVIDERS.values()
-            if other.format == format
-            and other.base_url_environment == provider.base_url_environment
-            and (other.base_url, other.key_environment) == (provider.base_url, provider.key_environment)
-            and other.key_environment
-        ),
-        provider,
+    others = (other for other in PROVIDERS.values() if other.format == format and _is_sibling(other, provider))
+    return next(others, provider)
+
+
+def _is_sibling(other: Provider, provider: Provider) -> bool:
+    return (
+        other.base_url_environment == provider.base_url_environment
+        and (other.base_url, other.key_environment) == (provider.base_url, provider.key_environment)
+        and bool(other.key_environment)
     )
 
 
