@@ -214,7 +214,6 @@ def test_every_control_has_a_name_and_works_by_keyboard_on_a_phone_in_the_dark(
         await page.size(390, 800, phone=True)
         await page.until("getComputedStyle(document.getElementById('menu')).display !== 'none'")
         assert await page.js("document.documentElement.scrollWidth <= 390")
-        await picture(page, "chat-phone")
 
     with_browser(work, tmp_path, model("gemini", ["A *fine* answer with `code`."]))
 

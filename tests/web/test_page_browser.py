@@ -23,6 +23,15 @@ ANSWERED = "document.querySelectorAll('.answer:not(.busy)').length === 4"
 # What the standards say, and what experience says; an opinion on how regions are named is left out.
 RUN = """axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}).then(
     (told) => told.violations.flatMap((one) => one.nodes.map((node) => `${one.id}: ${one.help}: ${node.html}`)))"""
+# What cannot be reached: out of sight at the right, and in nothing that scrolls sideways.
+OUTSIDE = """[...document.querySelectorAll('#place :is(button, input, textarea, select, a, h1, p)')].filter((one) => {
+    const box = one.getBoundingClientRect();
+    if (!box.width || box.right <= 391 || getComputedStyle(one).visibility === 'hidden') return false;
+    for (let outer = one.parentElement; outer; outer = outer.parentElement) {
+        const scrolls = ['auto', 'scroll'].includes(getComputedStyle(outer).overflowX);
+        if (scrolls && outer.clientWidth <= 390 && outer.scrollWidth > outer.clientWidth) return false;
+    }
+    return true; }).map((one) => one.outerHTML.slice(0, 120))"""
 Work = Callable[[Page, str], Coroutine[Any, Any, None]]
 
 
@@ -67,6 +76,14 @@ def test_a_newcomer_sees_four_models_call_a_tool_and_the_requests_they_made(tmp_
         await page.until("document.querySelectorAll('.request').length >= 8")
         await pressed(page, "g", "p")
         await page.until("location.hash.startsWith('#/playground')")
+        await page.size(390, 800, phone=True)
+        for place in ("live", "chat", "playground"):
+            await page.js(f"location.hash = '#/{place}'")
+            await page.until(f"document.querySelector('.place.{place}:not([hidden])')")
+            await asyncio.sleep(0.2)
+            assert await page.js(OUTSIDE) == [], f"{place} is wider than a phone"
+            if place == "chat":
+                await picture(page, "chat-phone")
 
     at_the_gateway(address, tmp_path, work)
 

@@ -143,10 +143,11 @@ export class Composer {
     this.#gauges = gauges;
     const { models } = this.#state();
     const chips = models.map(({ name, window }) => {
-      const gauge = gauges.find((one) => one.model === name) ?? { used: 0, window, exact: false };
+      const gauge = gauges.find((one) => one.model === name) ?? { used: 0, window, exact: false, dropped_turns: 0 };
       const share = Math.min(1, gauge.used / gauge.window);
       const counted = `${gauge.used.toLocaleString()} of ${gauge.window.toLocaleString()} tokens`;
-      const told = gauge.exact ? counted : `about ${counted}`;
+      const left = gauge.dropped_turns ? `; the ${gauge.dropped_turns} oldest turns would be left out` : "";
+      const told = `${gauge.exact ? "" : "about "}${counted}${left}`;
       return this.#chip(name, told, bar(share), element("span", {}, `${Math.round(share * 100)}%`));
     });
     this.#models.replaceChildren(...(models.length > 1 ? [this.#chip("all", "Ask all of them")] : []), ...chips);
