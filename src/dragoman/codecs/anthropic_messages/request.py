@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.parts import decode_part
+from dragoman.codecs.anthropic_messages.places import leading_system, locate_request
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
 from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_settings
 from dragoman.codecs.anthropic_messages.tools import (
@@ -31,10 +32,10 @@ from dragoman.codecs.anthropic_messages.wire import (
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import Unmodelled, WireReader, WireValue, spliced
 from dragoman.errors import EncodeError
-from dragoman.ir import AnyPart, Message, Request, StructuredOutput, Text, ToolCall
+from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.values import encode_json, note, parse_json
+from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(MessagesRequest, "anthropic-messages request")
@@ -145,7 +146,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     extra: Extra = {} if metadata is None else metadata.get(FAMILY, {})
     encoder = MessageEncoder(log, request, native=native)
     messages = request.messages
-    leading = _leading_system(messages) if messages and messages[0].role == "system" else 0
+    leading = leading_system(messages) if messages and messages[0].role == "system" else 0
     wires = encoder.encode(messages[leading:] if leading else messages)
     settings = encode_settings(request, log)
     tools: WireValue = encode_tools(request, encoder.mark, log) if request.tools else []
@@ -201,16 +202,6 @@ def _headers(extra: Extra, version: str) -> dict[str, str]:
     return headers
 
 
-def _leading_system(messages: tuple[Message, ...]) -> int:
-    """How many messages the `system` field holds. One that stood inline at the very start stays there."""
-    count = 0
-    for message in messages:
-        if message.role != "system" or "~inline" in (message.metadata or {}).get(FAMILY, {}):
-            break
-        count += 1
-    return count
-
-
 def _encode_system(messages: list[Message], encoder: MessageEncoder) -> str | list[WireValue] | UnsetType:
     """A single string as a string; anything more as blocks."""
     if len(messages) == 1 and isinstance(content := content_held(messages[0]), str):
@@ -259,97 +250,4 @@ def _stop_sequences(request: Request, log: LossLog) -> list[str] | UnsetType:
     return kept or UNSET
 
 
-# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
-
-_FIELDS = {
-    "max_output_tokens": "max_tokens",
-    "stop": "stop_sequences",
-    "user": "metadata.user_id",
-    "cache": "cache_control",
-    "cache.ttl": "cache_control.ttl",
-    "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
-    "reasoning": "thinking",
-    "reasoning.mode": "thinking.type",
-    "reasoning.effort": "output_config.effort",
-    "reasoning.budget_tokens": "thinking.budget_tokens",
-    "reasoning.visible": "thinking.display",
-    "parameters": "input_schema",
-    "arguments": "input",
-    "arguments_text": "input",
-    "tool_call_id": "tool_use_id",
-    "value": "content",
-    "parts": "content",
-    "data": "source.data",
-    "url": "source.url",
-    "file_id": "source.file_id",
-    "media_type": "source.media_type",
-    "cite": "citations",
-}
-
-
-def locate(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the request came from."""
-    tail = _wire_field(request, field)
-    if message_index is None:
-        head = "$" if part_index is None else f"$.tools[{part_index}]"
-        return f"{head}.{tail}" if tail else head
-    path = _message_path(request.messages, message_index, part_index)
-    return f"{path}.{tail}" if tail else path
-
-
-def _wire_field(request: Request, field: str) -> str:
-    if field in _FIELDS:
-        return _FIELDS[field]
-    head, dot, rest = field.partition(".")
-    if head == "output":
-        place = (
-            "output_format" if note(request.metadata, FAMILY, "~output_format") is not UNSET else "output_config.format"
-        )
-        return place + dot + rest
-    return _FIELDS.get(head, head) + dot + rest
-
-
-def _message_path(messages: tuple[Message, ...], message_index: int, part_index: int | None) -> str:
-    message = messages[message_index]
-    leading = _leading_system(messages)
-    if message_index < leading:
-        place = "$.system"
-        return place if part_index is None or isinstance(content_held(message), str) else f"{place}[{part_index}]"
-    wire_index, start = _wire_place(messages[leading : message_index + 1])
-    path = f"$.messages[{wire_index}]"
-    if part_index is None:
-        return path
-    if isinstance(content_held(message), str):
-        return f"{path}.content"
-    return f"{path}.content[{_block_index(messages, message_index, part_index, start)}]"
-
-
-def _wire_place(messages: tuple[Message, ...]) -> tuple[int, int]:
-    """Index of the wire message that holds the last of these, and of its first block there."""
-    wire_index, start, length, in_turn = -1, 0, 0, False
-    for message in messages:
-        joined = (
-            in_turn and message.role in {"tool", "user"} and "~turn" not in (message.metadata or {}).get(FAMILY, {})
-        )
-        wire_index, start = (wire_index, start + length) if joined else (wire_index + 1, 0)
-        length = len(message.parts)
-        in_turn = message.role == "tool"
-    return wire_index, start
-
-
-def _block_index(messages: tuple[Message, ...], message_index: int, part_index: int, start: int) -> int:
-    message = messages[message_index]
-    holder = message if message.role == "tool" or message_index == 0 else messages[message_index - 1]
-    order = note(holder.metadata, FAMILY, "~order")
-    if order is not UNSET and start + part_index < len(order):
-        wanted = message.role == "tool"
-        return [place for place, is_result in enumerate(order) if is_result is wanted][part_index]
-    carriers = sum(_travels_behind_signature(part) for part in message.parts[: part_index + 1])
-    return start + part_index + carriers
-
-
-def _travels_behind_signature(part: AnyPart) -> bool:
-    """Whether a block of its own, before it, carried the part's signature."""
-    if not isinstance(part, ToolCall) and not (isinstance(part, Text) and part.text):
-        return False
-    return "~tagged" in (part.metadata or {}).get(FAMILY, {})
+locate = locate_request

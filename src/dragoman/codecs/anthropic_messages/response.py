@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.messages import MessageEncoder, decode_blocks
 from dragoman.codecs.anthropic_messages.parts import own
+from dragoman.codecs.anthropic_messages.places import locate_response
 from dragoman.codecs.anthropic_messages.wire import MessageResponse, OutputDetails, TextBlock, UsageWire
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
@@ -246,20 +247,4 @@ def message_id(given: str | None) -> str:
     return given if given.startswith("msg_") else f"msg_{given}"
 
 
-# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
-
-_FIELDS = {
-    "finish": "stop_reason",
-    "finish.stop_sequence": "stop_sequence",
-    "arguments": "input",
-    "usage.cache_written": "usage.cache_creation_input_tokens",
-    "usage.cached": "usage.cache_read_input_tokens",
-    "usage.reasoning": "usage.output_tokens_details.thinking_tokens",
-}
-
-
-def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the completion came from."""
-    held = None if message_index is None else content_held(completion.messages[message_index])
-    path = "$" if part_index is None or isinstance(held, str) else f"$.content[{part_index}]"
-    return f"{path}.{_FIELDS.get(field, field)}" if field else path
+locate = locate_response

@@ -8,15 +8,9 @@ from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
+from dragoman.codecs.openai_chat.places import locate_response
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
-from dragoman.codecs.openai_chat.request import locate_part
-from dragoman.codecs.openai_chat.wire import (
-    ChatResponse,
-    ChoiceWire,
-    CompletionDetails,
-    PromptDetails,
-    UsageWire,
-)
+from dragoman.codecs.openai_chat.wire import ChatResponse, ChoiceWire, CompletionDetails, PromptDetails, UsageWire
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.ir import Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage
 from dragoman.ir.messages import content_held
@@ -280,29 +274,4 @@ def _encode_choice(
     return choice if inner is None else spliced(choice, inner)
 
 
-_USAGE = {
-    "input": "prompt_tokens",
-    "output": "completion_tokens",
-    "cached": "prompt_tokens_details.cached_tokens",
-    "cache_written": "prompt_tokens_details.cache_write_tokens",
-    "image": "prompt_tokens_details.image_tokens",
-    "reasoning": "completion_tokens_details.reasoning_tokens",
-    "total": "total_tokens",
-}
-
-
-def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the completion came from."""
-    if message_index is None:
-        head, _, rest = field.partition(".")
-        if head == "finish":
-            return "$.choices[0].finish_reason"
-        if head == "usage" and rest:
-            return f"$.usage.{_USAGE.get(rest, rest)}"
-        return f"$.{field}" if field else "$"
-    path = f"$.choices[{message_index}]"
-    if part_index is None:
-        of_the_choice = field.startswith(("choice.", "logprobs"))
-        path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
-        return path if of_the_choice or not field else f"{path}.{field}"
-    return f"{path}.message{locate_part(completion.messages[message_index], part_index, field)}"
+locate = locate_response

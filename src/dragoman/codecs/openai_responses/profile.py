@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from dragoman.ir import FinishReason
 from dragoman.profile import Profile
 
 FAMILY = "openai-responses"
@@ -58,3 +59,12 @@ def nearest_effort(effort: str, known: tuple[str, ...]) -> str:
 
 LEAST_OUTPUT_TOKENS = 16
 """`max_output_tokens` below this is refused (`integer_below_min_value`)."""
+
+ENDED_EARLY: dict[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+    "max_messages": "pause",
+    "steered": "pause",
+}
+"""Why an answer ended early, in the words of `incomplete_details`."""

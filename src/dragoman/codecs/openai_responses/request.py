@@ -9,8 +9,9 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_responses.items import INSTRUCTIONS
-from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_items, message_items
+from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_items
 from dragoman.codecs.openai_responses.parts import TRUE, own
+from dragoman.codecs.openai_responses.places import locate_request
 from dragoman.codecs.openai_responses.profile import (
     FAMILY,
     LEAST_OUTPUT_TOKENS,
@@ -27,29 +28,10 @@ from dragoman.codecs.openai_responses.tools import (
     encode_tool_choice,
     encode_tools,
 )
-from dragoman.codecs.openai_responses.wire import (
-    LooseRequest,
-    ReasoningWire,
-    ResponsesRequest,
-    Settings,
-    TextSettings,
-)
+from dragoman.codecs.openai_responses.wire import LooseRequest, ReasoningWire, ResponsesRequest, Settings, TextSettings
 from dragoman.codecs.reading import WireReader, WireValue, check_text, keep, spliced
 from dragoman.errors import EncodeError
-from dragoman.ir import (
-    AnyPart,
-    Document,
-    Image,
-    Message,
-    Reasoning,
-    ReasoningSettings,
-    Refusal,
-    Request,
-    Text,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-)
+from dragoman.ir import Message, ReasoningSettings, Request, Text
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
@@ -326,83 +308,4 @@ def _encode_effort(settings: ReasoningSettings, known: tuple[str, ...], request:
     return UNSET
 
 
-# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
-
-_OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
-_OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
-    Image: {"url": "image_url", "data": "image_url", "media_type": "image_url"},
-    Document: {"data": "file_data", "media_type": "file_data", "url": "file_url", "title": "filename"},
-    ToolCall: {"id": "call_id", "signature": ""},
-    Reasoning: {"signature": "encrypted_content", "text": "summary", "redacted": "encrypted_content"},
-    Refusal: {"text": "refusal"},
-}
-
-
-def locate(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the request came from."""
-    if message_index is None:
-        return _locate_setting(field) if part_index is None else _locate_tool(part_index, field)
-    messages = request.messages
-    if message_index == 0 and own(messages[0].metadata) == INSTRUCTIONS[FAMILY]:
-        return "$.instructions"
-    if "~input" in own(request.metadata):
-        return "$.input"
-    start = sum(map(_item_count, messages[:message_index]))
-    message = messages[message_index]
-    if part_index is None:
-        path = f"$.input[{start}]"
-        return f"{path}.{field}" if field else path
-    if message.role == "assistant":
-        item, place = list(message_items(message))[part_index]
-        return locate_part(f"$.input[{start + item}]", message.parts[part_index], place, field)
-    return _locate_in_message(f"$.input[{start}]", message, part_index, field)
-
-
-def _item_count(message: Message) -> int:
-    if message.role == "assistant":
-        return max((item for item, _ in message_items(message)), default=0) + 1
-    return 0 if own(message.metadata) == INSTRUCTIONS[FAMILY] else 1
-
-
-def _locate_in_message(path: str, message: Message, part_index: int, field: str) -> str:
-    part = message.parts[part_index]
-    if isinstance(part, ToolResult):
-        return f"{path}.{field}" if field and field not in ToolResult.__struct_fields__ else path
-    if type(content_held(message)) is str:
-        return f"{path}.content"
-    inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
-    return f"{path}.content[{part_index}]" + (f".{inner}" if inner else "")
-
-
-def locate_part(path: str, part: AnyPart, place: int, field: str) -> str:
-    """A part of the model's turn, within its item."""
-    inner = _OF_A_PART.get(type(part), {}).get(field, field)
-    if isinstance(part, Text | Refusal):
-        if field == "phase":
-            return f"{path}.phase"
-        if field.startswith("item."):
-            return f"{path}.{field.removeprefix('item.')}"
-        if field.startswith("citations"):
-            return f"{path}.content[{place}].annotations"
-        notes = own(part.metadata)
-        easy = "~item" not in notes and "~id" not in notes
-        path += ".content" if easy and not place else f".content[{place}]"
-    return f"{path}.{inner}" if inner else path
-
-
-def _locate_setting(field: str) -> str:
-    head, _, rest = field.partition(".")
-    if head == "output":
-        inner = f".{rest}" if rest.partition(".")[0] in _OF_A_SCHEMA or rest else ""
-        return f"$.text.format{inner}"
-    if head == "tool_choice" and rest in ToolChoice.__struct_fields__:
-        return "$.tool_choice"
-    if head == "reasoning" and rest == "visible":
-        return "$.reasoning.summary"
-    if head == "reasoning" and rest in {"mode", "budget_tokens"}:
-        return "$.reasoning.effort"
-    return f"$.{field}" if head else "$"
-
-
-def _locate_tool(index: int, field: str) -> str:
-    return f"$.tools[{index}].{field}" if field else f"$.tools[{index}]"
+locate = locate_request

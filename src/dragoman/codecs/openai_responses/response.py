@@ -11,10 +11,10 @@ from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS
-from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_answer, message_items
+from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_answer
 from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
-from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.request import locate_part
+from dragoman.codecs.openai_responses.places import locate_response
+from dragoman.codecs.openai_responses.profile import ENDED_EARLY, FAMILY
 from dragoman.codecs.openai_responses.server_items import asks_client
 from dragoman.codecs.openai_responses.wire import (
     InputDetails,
@@ -39,13 +39,6 @@ INVENTED_ID = f"resp_{invent_id('answer', 0)}"
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
-_INCOMPLETE: dict[str, FinishReason] = {
-    "max_output_tokens": "length",
-    "max_tokens": "length",
-    "content_filter": "content_filter",
-    "max_messages": "pause",
-    "steered": "pause",
-}
 _STATUS: dict[str, FinishReason] = {"failed": "error", "cancelled": "error", "incomplete": "unknown"}
 _UNFINISHED = frozenset({"in_progress", "queued"})
 _ENDED = frozenset({"completed", "complete"})
@@ -57,7 +50,7 @@ def decode_finish(status: str | None, details: Raw | UnsetType, parts: tuple[Any
         return None
     reason, further = _early_end(details)
     if status == "incomplete" and reason is not None:
-        return Finish(_INCOMPLETE.get(reason, "unknown"), reason, metadata=further)
+        return Finish(ENDED_EARLY.get(reason, "unknown"), reason, metadata=further)
     if status is not None and status not in _ENDED:
         return Finish(_STATUS.get(status, "unknown"), status)
     word: FinishReason = "stop"
@@ -317,35 +310,4 @@ def _encode_native(completion: Completion, extra: Extra, log: LossLog) -> Encode
     return Encoded(bytes(spliced(wire, extra)))
 
 
-# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
-
-_USAGE = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cached": "input_tokens_details.cached_tokens",
-    "cache_written": "input_tokens_details.cache_write_tokens",
-    "image": "input_tokens_details.image_tokens",
-    "reasoning": "output_tokens_details.reasoning_tokens",
-    "total": "total_tokens",
-}
-
-
-def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the completion came from."""
-    if message_index is None:
-        head, _, rest = field.partition(".")
-        if head == "finish":
-            if rest and rest not in Finish.__struct_fields__:
-                return f"$.incomplete_details.{rest}"
-            early = completion.finish is not None and completion.finish.raw in _INCOMPLETE
-            return "$.incomplete_details.reason" if early else "$.status"
-        if head == "usage" and rest:
-            return f"$.usage.{_USAGE.get(rest, rest)}"
-        if head == "created":
-            return "$.created_at"
-        return f"$.{field}" if field else "$"
-    if part_index is None:
-        return f"$.output.{field}" if field else "$.output"
-    message = completion.messages[message_index]
-    item, place = list(message_items(message))[part_index]
-    return locate_part(f"$.output[{item}]", message.parts[part_index], place, field)
+locate = locate_response

@@ -1,0 +1,149 @@
+"""Where in the wire body a node came from: JSON paths for losses."""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from dragoman.codecs.openai_chat.carriers import TAGGED
+from dragoman.codecs.openai_chat.messages import FAMILY
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Completion,
+    CustomTool,
+    Document,
+    Image,
+    Message,
+    Reasoning,
+    Refusal,
+    Request,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+)
+from dragoman.ir.messages import content_held
+from dragoman.ir.values import note
+
+_FIELDS = {"max_output_tokens": "max_completion_tokens", "candidates": "n", "reasoning": "reasoning_effort"}
+_OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
+_OF_A_TOOL = {
+    ToolDefinition: ("function", frozenset({"name", "description", "parameters", "strict"})),
+    CustomTool: ("custom", frozenset({"name", "description", "format"})),
+}
+_OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
+    Image: {
+        "url": "image_url.url",
+        "data": "image_url.url",
+        "media_type": "image_url.url",
+        "detail": "image_url.detail",
+    },
+    Audio: {"data": "input_audio.data", "media_type": "input_audio.format"},
+    Document: {"data": "file.file_data", "url": "file.file_data", "file_id": "file.file_id", "title": "file.filename"},
+    ToolCall: {"name": "function.name", "arguments": "function.arguments", "signature": "extra_content"},
+}
+
+
+def locate_request(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the wire body a node of the request came from."""
+    if message_index is None:
+        return _locate_setting(request, field) if part_index is None else _locate_tool(request, part_index, field)
+    path = f"$.messages[{message_index + _media_turns(request.messages[:message_index])}]"
+    if part_index is None:
+        return f"{path}.{field}" if field else path
+    return path + locate_part(request.messages[message_index], part_index, field)
+
+
+def _media_turns(messages: tuple[Message, ...]) -> int:
+    """How many tagged user turns stood among these messages, before their media went back into the results."""
+    turns = 0
+    waiting = False
+    for message in messages:
+        if waiting and message.role != "tool":
+            turns += 1
+            waiting = False
+        waiting = waiting or any(TAGGED in (part.metadata or {}).get(FAMILY, {}) for part in message.tool_results)
+    return turns + waiting
+
+
+def _locate_setting(request: Request, field: str) -> str:
+    head, _, rest = field.partition(".")
+    if head == "max_output_tokens" and note(request.metadata, FAMILY, "~max_tokens") is not UNSET:
+        return "$.max_tokens"
+    if head == "output" and rest:
+        return f"$.response_format.{'json_schema.' if rest.partition('.')[0] in _OF_A_SCHEMA else ''}{rest}"
+    if head == "output":
+        return "$.response_format"
+    if head == "tool_choice" and rest in ToolChoice.__struct_fields__:
+        return "$.tool_choice"
+    return f"$.{_FIELDS.get(head, field)}" if head else "$"
+
+
+def _locate_tool(request: Request, index: int, field: str) -> str:
+    path = f"$.tools[{index}]"
+    inner, fields = _OF_A_TOOL.get(type(request.tools[index]), ("", frozenset()))
+    if field.partition(".")[0] in fields:
+        return f"{path}.{inner}.{field}"
+    return f"{path}.{field}" if field else path
+
+
+def locate_part(message: Message, part_index: int, field: str) -> str:
+    """A part within its message: calls, reasoning and citations have fields of their own there."""
+    parts = message.parts
+    part = parts[part_index]
+    inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
+    if isinstance(part, ToolCall):
+        if "~legacy" in (part.metadata or {}).get(FAMILY, {}):
+            return ".function_call"
+        place = f".tool_calls[{sum(isinstance(before, ToolCall) for before in parts[:part_index])}]"
+        return f"{place}.{inner}" if inner else place
+    if message.role == "tool":
+        return f".{field}" if field and field not in ToolResult.__struct_fields__ else ""
+    if message.role == "assistant" and note(message.metadata, FAMILY, "~content") != "parts":
+        return _locate_said(message, part, field)
+    place = ".content" if type(content_held(message)) is str else f".content[{part_index}]"
+    return f"{place}.{inner}" if inner else place
+
+
+def _locate_said(message: Message, part: AnyPart, field: str) -> str:
+    """Reasoning, text and refusal of an assistant message stand in fields of the message itself."""
+    notes = (message.metadata or {}).get(FAMILY, {})
+    if isinstance(part, Reasoning):
+        spelled = note(part.metadata, FAMILY, "~key")
+        return ".reasoning_details" if spelled is UNSET else f".{spelled}"
+    if isinstance(part, Refusal):
+        return ".refusal"
+    if isinstance(part, Audio):
+        own = (part.metadata or {}).get(FAMILY, {})
+        return f".audio.{field}" if field in {"data", "transcript", *own} else ".audio"
+    if field == "signature":
+        return ".extra_content" if "~raw:extra_content" in notes else ".reasoning_details"
+    return ".annotations" if field.startswith("citations") else ".content"
+
+
+_USAGE = {
+    "input": "prompt_tokens",
+    "output": "completion_tokens",
+    "cached": "prompt_tokens_details.cached_tokens",
+    "cache_written": "prompt_tokens_details.cache_write_tokens",
+    "image": "prompt_tokens_details.image_tokens",
+    "reasoning": "completion_tokens_details.reasoning_tokens",
+    "total": "total_tokens",
+}
+
+
+def locate_response(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the wire body a node of the completion came from."""
+    if message_index is None:
+        head, _, rest = field.partition(".")
+        if head == "finish":
+            return "$.choices[0].finish_reason"
+        if head == "usage" and rest:
+            return f"$.usage.{_USAGE.get(rest, rest)}"
+        return f"$.{field}" if field else "$"
+    path = f"$.choices[{message_index}]"
+    if part_index is None:
+        of_the_choice = field.startswith(("choice.", "logprobs"))
+        path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
+        return path if of_the_choice or not field else f"{path}.{field}"
+    return f"{path}.message{locate_part(completion.messages[message_index], part_index, field)}"
