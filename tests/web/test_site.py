@@ -13,6 +13,7 @@ from dragoman.gateway.serving import Setting, listening_socket, serving
 from dragoman.web.guard import HEADER, Guard
 from dragoman.web.serving import page_before
 from dragoman.web.site import Place, Route, Site
+from dragoman.web.streams import Streams
 from tests.gateway.running import Lines, configured
 from tests.support.promises import promise
 
@@ -145,5 +146,27 @@ def test_a_mistake_of_ours_is_one_answer_and_told_to_the_operator() -> None:
                 assert await status(client, "GET", f"{url}/elsewhere") == 404
             await server.close(1.0)
         assert [str(one["exception"]) for one in told] == ["a secret"]
+
+    asyncio.run(run())
+
+
+@promise("web:front")
+def test_a_page_that_falls_behind_is_sent_back_to_the_beginning_and_misses_nothing_unnoticed() -> None:
+    streams = Streams()
+
+    async def flood(exchange: Exchange, _: Mapping[str, str]) -> None:
+        stream = streams.stream()
+        for number in range(20_000):
+            stream.put("number", number)
+        await stream.run(exchange)
+
+    async def run() -> None:
+        server = Server(Site(Guard("127.0.0.1"), [Place("flood", (Route("GET", "/_/api/flood", flood),))]))
+        with listening_socket("127.0.0.1", 0) as listening:
+            await server.listen(listening)
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            async with aiohttp.ClientSession() as client, client.get(f"{url}/_/api/flood") as answer:
+                assert b"data: 19999" not in await answer.read()  # it ended, whole, and did not jump over anything
+            await server.close(1.0)
 
     asyncio.run(run())

@@ -43,23 +43,24 @@ class Stream:
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
-        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(_BEHIND)
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._is_whole = True
 
     def put(self, kind: str, told: object) -> None:
-        if self._queue.full():
-            return
-        self._queue.put_nowait(b"event: " + kind.encode() + b"\ndata: " + msgspec.json.encode(told) + b"\n\n")
+        if self._queue.qsize() >= _BEHIND:
+            self._is_whole = False
+        else:
+            self._queue.put_nowait(b"event: " + kind.encode() + b"\ndata: " + msgspec.json.encode(told) + b"\n\n")
 
     def end(self) -> None:
-        if not self._queue.full():
-            self._queue.put_nowait(None)
+        self._queue.put_nowait(None)
 
     async def run(self, exchange: Exchange) -> None:
         """Until the page goes, or has fallen too far behind."""
         exchange.start(200, _HEADERS)
         self._streams.enter(self)
         try:
-            while not self._queue.full() and (data := await self._next()) is not None:
+            while self._is_whole and (data := await self._next()) is not None:
                 if exchange.write(data):
                     await exchange.drain()
         finally:
