@@ -184,34 +184,23 @@ _CHOICES = {"auto": ToolChoiceWire("auto"), "none": ToolChoiceWire("none")}
 
 
 def encode_plain_request(request: Request) -> Encoded | None:
-    maximum, temperature, tools, choice = (
-        request.max_output_tokens,
-        request.temperature,
-        request.tools,
-        request.tool_choice,
-    )
+    model, maximum, temperature = request.model, request.max_output_tokens, request.temperature
+    tools, choice = request.tools, request.tool_choice
     losses: Any = ()
     if maximum is None:
-        maximum, losses = limits_of(request.model).invented_max_tokens, UNTOLD
+        maximum, losses = limits_of(model).invented_max_tokens, UNTOLD
     if has_rare_settings(request) or maximum < 1:
         return None
     version = NEWEST_VERSION
     if temperature is not None:
-        if temperature > 1 or limits_of(request.model).sampling[:3] == "def":
+        if temperature > 1 or limits_of(model).sampling[:3] == "def":
             return None
         version = SAMPLING_VERSION
     messages = request.messages
     system: WireValue = UNSET
     if messages and messages[0].role == "system":
-        first = messages[0]
-        system = content_held(first)
-        if (
-            type(system) is not str
-            or not system
-            or system.isspace()
-            or first.name is not None
-            or (first.metadata is not None and tells(first.metadata, FAMILY))
-        ):
+        system = _system(messages[0])
+        if system is None:
             return None
         messages = messages[1:]
     wires = _messages(messages)
@@ -228,7 +217,6 @@ def encode_plain_request(request: Request) -> Encoded | None:
         wire_choice = _CHOICES.get(choice.mode)
         if wire_choice is None or choice.names or choice.metadata is not None or not tools:
             return None
-    model = request.model
     wire = RequestOut(
         wires,
         UNSET if model is None else model,  # type: ignore[arg-type]
@@ -240,6 +228,13 @@ def encode_plain_request(request: Request) -> Encoded | None:
         temperature,
     )
     return Encoded(encode_json(wire), losses, PATH, {"anthropic-version": version})
+
+
+def _system(message: Message) -> str | None:
+    text = content_held(message)
+    if type(text) is not str or not text or text.isspace() or message.name is not None:
+        return None
+    return None if message.metadata is not None and tells(message.metadata, FAMILY) else text
 
 
 def _messages(messages: tuple[Message, ...]) -> list[WireValue] | None:  # noqa: C901, PLR0912  the hot path: one walk
