@@ -237,7 +237,13 @@ def test_the_core_imports_the_standard_library_and_msgspec_only() -> None:
 ROOMS: dict[str, frozenset[str]] = {
     "wire": frozenset(),
     "carriers": frozenset(),
+    "parts": frozenset(),
     "messages": frozenset({"MessageDecoder", "MessageEncoder"}),
+    "thinking": frozenset({"decode_reasoning"}),
+    "places": frozenset({"locate_request", "locate_response"}),
+    "stream_wire": frozenset(),
+    "stream": frozenset({"PayloadDecoder"}),
+    "stream_encoding": frozenset({"EventEncoder"}),
     "tools": frozenset(
         {
             "decode_tools",

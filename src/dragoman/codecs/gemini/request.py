@@ -10,7 +10,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder, decode_system
 from dragoman.codecs.gemini.places import locate_request
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
-from dragoman.codecs.gemini.thinking import decode_thinking, encode_thinking
+from dragoman.codecs.gemini.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.gemini.tools import (
     GROUPS,
     decode_output,
@@ -87,7 +87,7 @@ def decode_request(body: bytes) -> Request:
         None if config.presence_penalty is UNSET else _real(config.presence_penalty, "presencePenalty", said),
         None if config.frequency_penalty is UNSET else _real(config.frequency_penalty, "frequencyPenalty", said),
         None if config.candidate_count is UNSET else _whole(config.candidate_count, "candidateCount", said),
-        None if config.thinking_config is UNSET else decode_thinking(config.thinking_config, said),
+        None if config.thinking_config is UNSET else decode_reasoning(config.thinking_config, said),
         decode_output(config, said),
         None,
         None,
@@ -180,7 +180,7 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said:
         request = _legal_settings(request, profile, log)
     mime: WireValue
     mime, schema, typed, form = (UNSET,) * 4 if request.output is None else encode_output(request, profile, log)
-    thinking = UNSET if request.reasoning is None else encode_thinking(request, profile, log)
+    thinking = UNSET if request.reasoning is None else encode_reasoning(request, profile, log)
     if said is None:
         config = ConfigOut(
             request.max_output_tokens,

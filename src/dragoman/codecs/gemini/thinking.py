@@ -22,7 +22,7 @@ _CONFIG = "~config"
 _DYNAMIC = -1
 
 
-def decode_thinking(held: Raw, said: Extra) -> ReasoningSettings | None:
+def decode_reasoning(held: Raw, said: Extra) -> ReasoningSettings | None:
     if bytes(held) == b"null":
         keep_whole(said, "thinkingConfig", held)
         return None
@@ -53,7 +53,7 @@ def _settings(wire: ThinkingConfig) -> ReasoningSettings:
     )
 
 
-def encode_thinking(request: Request, profile: GeminiProfile, log: LossLog) -> WireValue:
+def encode_reasoning(request: Request, profile: GeminiProfile, log: LossLog) -> WireValue:
     """The thinkingConfig, or UNSET."""
     settings = request.reasoning
     if settings is None:

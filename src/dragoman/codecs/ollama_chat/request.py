@@ -10,7 +10,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ollama_chat.messages import MessageEncoder, decode_messages
 from dragoman.codecs.ollama_chat.places import locate_request
 from dragoman.codecs.ollama_chat.profile import FAMILY, PATH
-from dragoman.codecs.ollama_chat.thinking import decode_thinking, encode_thinking
+from dragoman.codecs.ollama_chat.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.ollama_chat.tools import decode_output, decode_tools, encode_output, encode_tools
 from dragoman.codecs.ollama_chat.wire import ALIASES, ChatRequest, Options
 from dragoman.codecs.reading import WireReader, WireValue, spliced
@@ -67,7 +67,7 @@ def decode_request(body: bytes) -> Request:
         options.presence_penalty,
         options.frequency_penalty,
         None,
-        None if wire.think is UNSET else decode_thinking(wire.think),
+        None if wire.think is UNSET else decode_reasoning(wire.think),
         None if wire.format is UNSET else decode_output(wire.format, notes),
         True if wire.stream is None else wire.stream,
         None,
@@ -121,7 +121,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         messages if messages or "~messages" not in notes or bytes(notes["~messages"]) != b"null" else UNSET,
         tools or UNSET,
         stream,
-        UNSET if request.reasoning is None else encode_thinking(request, log),
+        UNSET if request.reasoning is None else encode_reasoning(request, log),
         encode_output(request, log),
         _encode_options(request, inner_extra(notes, "options")),
     )

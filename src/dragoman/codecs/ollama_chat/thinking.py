@@ -13,14 +13,14 @@ _ON = ReasoningSettings("on", visible=True)
 _OFF = ReasoningSettings("off")
 
 
-def decode_thinking(think: bool | str) -> ReasoningSettings:  # noqa: FBT001
+def decode_reasoning(think: bool | str) -> ReasoningSettings:  # noqa: FBT001
     """Thinking is always shown. Without the key, models that can think do."""
     if isinstance(think, bool):
         return _ON if think else _OFF
     return ReasoningSettings(None, think, visible=True)
 
 
-def encode_thinking(request: Request, log: LossLog) -> WireValue:
+def encode_reasoning(request: Request, log: LossLog) -> WireValue:
     """The switch or level, or UNSET."""
     settings = request.reasoning
     if settings is None:

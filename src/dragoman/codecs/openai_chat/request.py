@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.compatible import fit
 from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageEncoder, decode_messages
 from dragoman.codecs.openai_chat.places import locate_request
-from dragoman.codecs.openai_chat.profile import PATH, PLAIN_MODELS, PROFILE, REASONING_MODELS, SAMPLING, ChatProfile
+from dragoman.codecs.openai_chat.profile import PATH, PROFILE, ChatProfile
+from dragoman.codecs.openai_chat.thinking import decode_reasoning, encode_reasoning, without_sampling
 from dragoman.codecs.openai_chat.tools import (
     decode_output,
     decode_tool_choice,
@@ -22,7 +21,7 @@ from dragoman.codecs.openai_chat.tools import (
 from dragoman.codecs.openai_chat.wire import ChatRequest
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.errors import EncodeError
-from dragoman.ir import Message, ReasoningSettings, Request
+from dragoman.ir import Message, Request
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -63,7 +62,7 @@ def decode_request(body: bytes) -> Request:
         wire.presence_penalty,
         wire.frequency_penalty,
         wire.n,
-        None if wire.reasoning_effort is UNSET else _decode_effort(wire.reasoning_effort),
+        None if wire.reasoning_effort is UNSET else decode_reasoning(wire.reasoning_effort),
         None if output is UNSET else decode_output(output),
         wire.stream,
         wire.user,
@@ -103,16 +102,12 @@ def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
     return extra
 
 
-def _decode_effort(effort: str) -> ReasoningSettings:
-    return ReasoningSettings("off" if effort == "none" else None, effort)
-
-
 def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFILE) -> Encoded:
     request = fit(request, profile, log)
     metadata = request.metadata
     extra: Extra | None = None if metadata is None else metadata.get(FAMILY)
     native = request.origin == FAMILY and not profile.legalises_own_family
-    effort = UNSET if request.reasoning is None else _encode_effort(request.reasoning, request, log)
+    effort = UNSET if request.reasoning is None else encode_reasoning(request.reasoning, request, log)
     if not native:
         request = _as_the_model_takes_it(request, effort, log)
         if extra is not None and MODELLED + SEED in extra:
@@ -165,8 +160,7 @@ def _report_missing(request: Request, log: LossLog) -> None:
 
 
 def _as_the_model_takes_it(request: Request, effort: WireValue, log: LossLog) -> Request:
-    if request.stop or _samples(request):
-        request = _without_sampling(request, effort, log)
+    request = without_sampling(request, effort, log)
     if request.output is not None and request.output.kind == "json":
         request = _announcing_json(request, log)
     return request
@@ -180,58 +174,6 @@ def _announcing_json(request: Request, log: LossLog) -> Request:
     announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
     log.replaced(announced, request)
     return announced
-
-
-def _samples(request: Request) -> bool:
-    return (
-        request.temperature is not None
-        or request.top_p is not None
-        or request.presence_penalty is not None
-        or request.frequency_penalty is not None
-    )
-
-
-def _without_sampling(request: Request, effort: WireValue, log: LossLog) -> Request:
-    if request.model is None or REASONING_MODELS.match(request.model) is None:
-        return request
-    changes: dict[str, Any] = {}
-    why = "this model refuses it while it reasons"
-    for name in SAMPLING if effort != "none" else ():
-        if getattr(request, name) is not None:
-            log.drop(request, name, name, why)
-            changes[name] = None
-    if request.stop:
-        log.drop(request, "stop", "stop sequences", "this model takes none")
-        changes["stop"] = ()
-    if not changes:
-        return request
-    changed = structs.replace(request, **changes)
-    log.replaced(changed, request)
-    return changed
-
-
-_BUDGET_EFFORT = ((2048, "low"), (8192, "medium"))
-
-
-def _encode_effort(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
-    if request.origin != FAMILY and request.model is not None and PLAIN_MODELS.match(request.model) is not None:
-        log.drop(request, "reasoning", "reasoning settings", "this model does not reason")
-        return UNSET
-    if settings.visible and FAMILY not in (settings.metadata or {}):
-        log.drop(request, "reasoning.visible", "visible reasoning", "this API does not show reasoning")
-    if settings.effort is not None:
-        return settings.effort
-    if settings.budget_tokens is not None and settings.budget_tokens > 0:
-        effort = next((name for limit, name in _BUDGET_EFFORT if settings.budget_tokens <= limit), "high")
-        log.degrade(
-            request, "reasoning.budget_tokens", f"budget of {settings.budget_tokens} tokens", f"sent as effort {effort}"
-        )
-        return effort
-    if settings.mode == "off":
-        return "none"
-    if settings.mode is not None:
-        log.degrade(request, "reasoning.mode", f"reasoning {settings.mode}", "the model's own default effort applies")
-    return UNSET
 
 
 locate = locate_request

@@ -18,8 +18,8 @@ from dragoman.codecs.openai_responses.profile import (
     REASONING_MODELS,
     SAMPLING,
     efforts_of,
-    nearest_effort,
 )
+from dragoman.codecs.openai_responses.thinking import decode_reasoning, encode_reasoning, is_off
 from dragoman.codecs.openai_responses.tools import (
     decode_output,
     decode_tool_choice,
@@ -28,10 +28,10 @@ from dragoman.codecs.openai_responses.tools import (
     encode_tool_choice,
     encode_tools,
 )
-from dragoman.codecs.openai_responses.wire import LooseRequest, ReasoningWire, ResponsesRequest, Settings, TextSettings
+from dragoman.codecs.openai_responses.wire import LooseRequest, ResponsesRequest, Settings, TextSettings
 from dragoman.codecs.reading import WireReader, WireValue, check_text, keep, spliced
 from dragoman.errors import EncodeError
-from dragoman.ir import Message, ReasoningSettings, Request, Text
+from dragoman.ir import Message, Request, Text
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.values import encode_json, parse_json
@@ -85,7 +85,7 @@ def decode_request(body: bytes) -> Request:
         wire.max_output_tokens,
         wire.temperature,
         wire.top_p,
-        reasoning=None if wire.reasoning is UNSET else _decode_reasoning(wire.reasoning),
+        reasoning=None if wire.reasoning is UNSET else decode_reasoning(wire.reasoning),
         output=None if text is UNSET or text.format is UNSET else decode_output(text.format),
         stream=wire.stream,
         user=wire.user,
@@ -112,17 +112,6 @@ def _decode_text_settings(text: TextSettings, extra: Extra) -> None:
         extra["~format"] = spliced(text.format, text.format.extra or {})
         if text.format.extra is not UNSET:
             extra[WITHIN + "text.format"] = Raw(encode_json(text.format.extra))
-
-
-def _decode_reasoning(wire: ReasoningWire) -> ReasoningSettings:
-    effort = None if wire.effort is UNSET else wire.effort
-    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    if wire.summary is not UNSET and wire.summary != "auto":
-        notes[MODELLED + "summary"] = Raw(encode_json(wire.summary))
-    visible = None if wire.summary is UNSET else True
-    return ReasoningSettings(
-        "off" if effort == "none" else None, effort, None, visible, {FAMILY: notes} if notes else None
-    )
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -155,7 +144,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         request.max_output_tokens,
         request.temperature,
         request.top_p,
-        UNSET if request.reasoning is None else _encode_reasoning(request.reasoning, request, log),
+        UNSET if request.reasoning is None else encode_reasoning(request.reasoning, request, log),
         _encode_text_settings(request, extra, log),
         request.stream,
         request.user,
@@ -213,12 +202,8 @@ def _fitting(request: Request, log: LossLog) -> Request:
     return _replaced(request, changes, log) if changes else request
 
 
-def _is_off(settings: ReasoningSettings | None) -> bool:
-    return settings is not None and (settings.effort == "none" or (settings.effort is None and settings.mode == "off"))
-
-
 def _is_switched_off(request: Request) -> bool:
-    return _is_off(request.reasoning) and "none" in efforts_of(request.model or "")
+    return is_off(request.reasoning) and "none" in efforts_of(request.model or "")
 
 
 def _replaced(request: Request, changes: dict[str, Any], log: LossLog) -> Request:
@@ -266,46 +251,6 @@ def _encode_text_settings(request: Request, extra: Extra, log: LossLog) -> WireV
         return UNSET
     settings = TextSettings(form)
     return settings if within is None else spliced(settings, within)
-
-
-_BUDGET_EFFORT = ((2048, "low"), (8192, "medium"))
-
-
-def _encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
-    notes = own(settings.metadata)
-    if request.origin == FAMILY:
-        shown = settings.visible and MODELLED + "summary" not in notes
-        wire = ReasoningWire(UNSET if settings.effort is None else settings.effort, "auto" if shown else UNSET)
-        return spliced(wire, notes) if notes else wire
-    known = efforts_of(request.model or "")
-    if not known:
-        if not _is_off(settings):
-            log.drop(request, "reasoning", "reasoning", "this model does not reason")
-        return UNSET
-    effort = _encode_effort(settings, known, request, log)
-    # Whoever asks for thinking gets to see it elsewhere; here only when asked.
-    visible = settings.mode in {"on", "adaptive"} if settings.visible is None else settings.visible
-    if effort is UNSET and not visible:
-        return UNSET
-    wire = ReasoningWire(effort, "auto" if visible else UNSET)
-    return spliced(wire, notes) if notes else wire
-
-
-def _encode_effort(settings: ReasoningSettings, known: tuple[str, ...], request: Request, log: LossLog) -> Any:
-    budget, asked = settings.budget_tokens, settings.effort
-    if asked is None and budget is not None and budget > 0:
-        asked = next((name for limit, name in _BUDGET_EFFORT if budget <= limit), "high")
-        log.degrade(request, "reasoning.budget_tokens", f"budget of {budget} tokens", f"sent as effort {asked}")
-    if asked is None and settings.mode == "off":
-        asked = "none"
-    if asked is not None:
-        effort = nearest_effort(asked, known)
-        if effort != asked:
-            log.degrade(request, "reasoning.effort", f"effort {asked!r}", f"the nearest this model takes is {effort}")
-        return effort
-    if settings.mode is not None:
-        log.degrade(request, "reasoning.mode", f"reasoning {settings.mode}", "the model's own default effort applies")
-    return UNSET
 
 
 locate = locate_request

@@ -1,0 +1,72 @@
+"""How much the model reasons, and whether one sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.efforts import effort_of_budget
+from dragoman.codecs.openai_responses.parts import own
+from dragoman.codecs.openai_responses.profile import (
+    FAMILY,
+    efforts_of,
+    nearest_effort,
+)
+from dragoman.codecs.openai_responses.wire import ReasoningWire
+from dragoman.codecs.reading import WireValue, spliced
+from dragoman.ir import ReasoningSettings, Request
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.values import encode_json
+from dragoman.losses import LossLog
+
+
+def decode_reasoning(wire: ReasoningWire) -> ReasoningSettings:
+    effort = None if wire.effort is UNSET else wire.effort
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    if wire.summary is not UNSET and wire.summary != "auto":
+        notes[MODELLED + "summary"] = Raw(encode_json(wire.summary))
+    visible = None if wire.summary is UNSET else True
+    return ReasoningSettings(
+        "off" if effort == "none" else None, effort, None, visible, {FAMILY: notes} if notes else None
+    )
+
+
+def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
+    notes = own(settings.metadata)
+    if request.origin == FAMILY:
+        shown = settings.visible and MODELLED + "summary" not in notes
+        wire = ReasoningWire(UNSET if settings.effort is None else settings.effort, "auto" if shown else UNSET)
+        return spliced(wire, notes) if notes else wire
+    known = efforts_of(request.model or "")
+    if not known:
+        if not is_off(settings):
+            log.drop(request, "reasoning", "reasoning", "this model does not reason")
+        return UNSET
+    effort = _encode_effort(settings, known, request, log)
+    # Whoever asks for thinking gets to see it elsewhere; here only when asked.
+    visible = settings.mode in {"on", "adaptive"} if settings.visible is None else settings.visible
+    if effort is UNSET and not visible:
+        return UNSET
+    wire = ReasoningWire(effort, "auto" if visible else UNSET)
+    return spliced(wire, notes) if notes else wire
+
+
+def _encode_effort(settings: ReasoningSettings, known: tuple[str, ...], request: Request, log: LossLog) -> Any:
+    budget, asked = settings.budget_tokens, settings.effort
+    if asked is None and budget is not None and budget > 0:
+        asked = effort_of_budget(budget, request, log)
+    if asked is None and settings.mode == "off":
+        asked = "none"
+    if asked is not None:
+        effort = nearest_effort(asked, known)
+        if effort != asked:
+            log.degrade(request, "reasoning.effort", f"effort {asked!r}", f"the nearest this model takes is {effort}")
+        return effort
+    if settings.mode is not None:
+        log.degrade(request, "reasoning.mode", f"reasoning {settings.mode}", "the model's own default effort applies")
+    return UNSET
+
+
+def is_off(settings: ReasoningSettings | None) -> bool:
+    return settings is not None and (settings.effort == "none" or (settings.effort is None and settings.mode == "off"))
