@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.drivers.scripted import events_of
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.losses import Loss
 from tests.support.formats import FORMATS, MODELS, complaints, refusals
@@ -81,6 +82,20 @@ def test_an_ugly_answer_reaches_every_client(source: str, name: str, body: dict[
         assert missed(body, encoded.json().decode(), encoded.losses) == [], target
         if (source, target) not in _ONE_FAMILY:
             assert complaints(encoded, target) == (), target
+
+
+@promise("law:2-nothing-vanishes", "law:5-streams-tell-the-same-story")
+@pytest.mark.parametrize(("source", "name", "body"), rows(UGLY_ANSWERS))
+def test_an_ugly_answer_streams_to_every_client(source: str, name: str, body: dict[str, Any]) -> None:
+    answer = dragoman.decode_response(json.dumps(body), source)
+    for target in FORMATS:
+        encoder, decoder = dragoman.StreamEncoder(target), dragoman.StreamDecoder(target)
+        stream = b"".join(encoder.encode(events) for events in events_of(answer)) + encoder.close()
+        heard = dragoman.accumulate([*decoder.feed(stream), *decoder.close()])
+        lossy = any(loss.refusable for loss in encoder.losses)
+        assert lossy or heard.text.split() == answer.text.split(), (name, target)
+        names = [call.name for call in answer.tool_calls if not call.incomplete]
+        assert lossy or [call.name for call in heard.tool_calls if not call.incomplete] == names, (name, target)
 
 
 @pytest.mark.parametrize(

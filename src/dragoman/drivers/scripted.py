@@ -215,7 +215,7 @@ def _completion(line: Scripted) -> Completion:
 
 def _pieces(index: int, part: AnyPart) -> Iterator[Sequence[AnyEvent]]:
     if not isinstance(part, Text | Reasoning) or not part.text:
-        yield [PartStart(index, part), PartEnd(index)]
+        yield [PartStart(index, part), PartEnd(index, incomplete=isinstance(part, ToolCall) and part.incomplete)]
         return
     words = part.text.split(" ")
     yield [PartStart(index, type(part)(""))]
