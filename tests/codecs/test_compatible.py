@@ -228,3 +228,15 @@ def test_what_the_servers_took_crosses_to_them_without_a_word_lost(
             continue
         encoded = dragoman.translate_request(record.request, source=server, target=server)
         assert encoded.losses == ()
+
+
+@pytest.mark.parametrize("server", ["groq", "vllm", "xai", "openrouter"])
+def test_schemas_of_others_say_that_they_are_objects(server: str) -> None:
+    tool = ir.ToolDefinition("f", None, {"properties": {"a": {"type": "string"}}}, strict=True)
+    body = dragoman.encode_request(ir.Request("m", (ir.Message("user", "hi"),), (tool,)), server).body
+    function = body["tools"][0]["function"]
+    assert function["parameters"]["type"] == "object"
+    assert function["strict"]
+    own = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": [{"type": "function"}]}
+    own["tools"][0]["function"] = {"name": "f", "parameters": {"properties": {}}}  # type: ignore[index]
+    assert dragoman.translate_request(own, source="openai-chat", target=server).body["tools"] == own["tools"]

@@ -119,7 +119,9 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
         stop = stop[0]
     _report_missing(request, log)
     tools: WireValue = (
-        encode_tools(request.tools, log, native=native or not profile.strict_schemas) if request.tools else None
+        encode_tools(request.tools, log, native=request.origin == FAMILY, loose=not profile.strict_schemas)
+        if request.tools
+        else None
     )
     # The API refuses both switches when no tool is left.
     choice = request.tool_choice if tools or native else None

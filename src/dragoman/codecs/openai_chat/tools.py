@@ -85,11 +85,15 @@ def _decode_untyped(wire: UntypedTool) -> Tool:
     return structs.replace(tool, metadata={FAMILY: {**notes, "~type": Raw(b'"absent"')}})
 
 
-def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> list[WireValue]:
-    return [wire for tool in tools if (wire := _encode_tool(tool, tools, log, native=native)) is not None]
+def encode_tools(
+    tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, loose: bool = False
+) -> list[WireValue]:
+    """`loose`: for a server to which `strict` is a wish, whatever the schema."""
+    wires = (_encode_tool(tool, tools, log, native=native, loose=loose or native) for tool in tools)
+    return [wire for wire in wires if wire is not None]
 
 
-def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
+def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool, loose: bool) -> WireValue:
     if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
             log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
@@ -98,13 +102,13 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
             tool.name,
             UNSET if tool.description is None else tool.description,
             UNSET if parameters is None else parameters,
-            UNSET if tool.strict is None else tool.strict if native else _strict(tool, log),
+            UNSET if tool.strict is None else tool.strict if loose else _strict(tool, log),
         )
         if tool.metadata is None or FAMILY not in tool.metadata:
             return FunctionTool(function)
         extra = tool.metadata[FAMILY]
         inner = inner_extra(extra, "function")
-        kind = UntypedTool if native and "~type" in extra else FunctionTool
+        kind = UntypedTool if loose and "~type" in extra else FunctionTool
         return spliced(kind(function if inner is None else cast("Any", spliced(function, inner))), extra)
     if isinstance(tool, CustomTool):
         form = format_held(tool)
