@@ -1,6 +1,6 @@
 """What a gateway costs: requests per second, CPU time of its process, what it adds to the time of a piece, memory.
 
-    python benchmarks/gateway.py [--seconds 2] [--rounds 3] [--peer-python PYTHON]...
+    python benchmarks/gateway.py [--seconds 0.6] [--rounds 8] [--peer-python PYTHON]...
 
 Three kinds of processes: an upstream that answers with bytes made beforehand (it speaks Chat), what stands in between
 (dragoman, two bare relays, and other gateways where an interpreter given by --peer-python has them), and this one,
@@ -13,9 +13,10 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # a script finds its own folder, not the one around it
 
@@ -35,7 +36,8 @@ from benchmarks.relays import (
 )
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
-CASES: Final = (
+Case: TypeAlias = tuple[str, str, Callable[..., bytes], bool]
+CASES: Final[tuple[Case, ...]] = (
     ("JSON, the same bytes", CHAT, chat, False),
     ("JSON, translated", MESSAGES, messages, False),
     (f"{PIECES} pieces, the same bytes", CHAT, chat, True),
@@ -54,31 +56,26 @@ class Measured:
         self.first: dict[str, float] = {}
         self.delay: dict[str, tuple[float, float]] = {}
 
-    def cases(self) -> list[tuple[str, bytes, bytes, bool]]:
-        """What to ask, as fast as can be and slowly."""
-        return [
-            (title, request(path, body(stream=stream)), request(path, body(stream=True, words=PACED)), stream)
-            for title, path, body, stream in CASES
-            if path == CHAT or self.relay.translates
-        ]
-
-    def round(self, seconds: float, concurrency: int) -> None:
-        for title, sent, paced, stream in self.cases():
-            result = measure(self.port, self.pid, sent, seconds, concurrency, stream=stream)
-            before = self.best.get(title, result)
-            self.best[title] = Result(max(before.rate, result.rate), min(before.cpu, result.cpu))
-            if stream:
-                delay = delays(self.port, paced, 2)
-                self.delay[title] = min(self.delay.get(title, delay), delay)
-            else:
-                first = first_byte(self.port, sent, seconds / 4)
-                self.first[title] = min(self.first.get(title, first), first)
+    def turn(self, case: Case, seconds: float, concurrency: int) -> None:
+        title, path, body, stream = case
+        if path != CHAT and not self.relay.translates:
+            return
+        sent = request(path, body(stream=stream))
+        result = measure(self.port, self.pid, sent, seconds, concurrency, stream=stream)
+        before = self.best.get(title, result)
+        self.best[title] = Result(max(before.rate, result.rate), min(before.cpu, result.cpu))
+        if stream:
+            delay = delays(self.port, request(path, body(stream=True, words=PACED)), 1)
+            self.delay[title] = min(self.delay.get(title, delay), delay)
+        else:
+            first = first_byte(self.port, sent, seconds / 4)
+            self.first[title] = min(self.first.get(title, first), first)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each number and round")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.6, help="for each number and round")
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--memory", type=int, default=10_000, help="requests after which memory is looked at")
     parser.add_argument("--peer-python", type=Path, action="append", default=[], metavar="PYTHON")
@@ -89,9 +86,12 @@ def main() -> None:
         relays = [*RELAYS, *peers(arguments.peer_python)]
         measured = [Measured(relay, *running.enter_context(started(relay, target, folder))) for relay in relays]
         for number in range(arguments.rounds):
-            for one in measured:
-                print(f"round {number + 1}: {one.relay.name}", file=sys.stderr)
-                one.round(arguments.seconds, arguments.concurrency)
+            print(f"round {number + 1}", file=sys.stderr)
+            # Noise comes in phases of seconds: what is compared is measured side by side.
+            for case in CASES:
+                for one in measured:
+                    if number < one.relay.rounds:
+                        one.turn(case, arguments.seconds, arguments.concurrency)
         direct = int(target.rpartition(":")[2])
         show(measured, first_byte(direct, request(CHAT, chat(stream=False)), 1.0), piece_alone(direct))
         memory(measured[0], arguments.memory)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -239,6 +240,8 @@ class Relay:
     command: Callable[[str, int, Path], list[str]]
     """From the upstream's address, a port of its own and a folder for its configuration."""
     translates: bool = True
+    rounds: int = 1 << 20
+    """So many at most: whoever takes seconds for an answer is not asked for all of them again and again."""
 
 
 def _dragoman(upstream: str, port: int, folder: Path) -> list[str]:
@@ -270,7 +273,7 @@ def peers(pythons: list[Path]) -> Iterator[Relay]:
         found = [python.parent / program for python in pythons if _runs(python.parent / program)]
         if found:
             file = found[-1]
-            yield Relay(name, lambda up, port, folder, file=file, command=command: command(file, up, port, folder))  # type: ignore[misc]
+            yield Relay(name, partial(command, file), rounds=3)
         else:
             print(f"{name} is not measured: no --peer-python has a {program} that runs")
 
