@@ -32,6 +32,9 @@ from dragoman.passes.answers import RestoredEvents
 if TYPE_CHECKING:
     from dragoman.ir import Request
 
+_LONG = 1 << 10
+_MOST_PARTS = 8
+
 
 class PayloadDecoder(Protocol):
     """What each codec's stream module offers for reading."""
@@ -270,6 +273,7 @@ class StreamTranslator:
         if self._encoder is not None and opening is not None:
             self._encode = self._encode_opening
         self._texts = account.texts
+        self._parted = False
         self._fragment = None if self._encoder is None else self._encoder.fragment
 
     def feed(self, data: bytes) -> bytes:
@@ -279,8 +283,7 @@ class StreamTranslator:
             texts = known.read_several(data) if len(data) > known.last.long else None
             if texts is not None:
                 return self._feed_several(data, texts)
-            events = self._decode(data)
-            return data if self._encode is None else self._encode(events)
+            return self._feed_unknown(data) if len(data) < _LONG or self._parted else self._feed_in_parts(data)
         index = known.last.index
         pieces = self._texts.get(index)
         if pieces is None:  # a call that is held back until it is whole
@@ -288,6 +291,24 @@ class StreamTranslator:
             return data if self._encode is None else self._encode(events)
         pieces.append(text)
         return data if self._fragment is None else self._fragment(index, text)
+
+    def _feed_unknown(self, data: bytes) -> bytes:
+        events = self._decode(data)
+        return data if self._encode is None else self._encode(events)
+
+    def _feed_in_parts(self, data: bytes) -> bytes:
+        """One cut is as good as another; and most of a long read is known once its first events are."""
+        self._parted = True
+        out = []
+        for _ in range(_MOST_PARTS):
+            cut = self._known.cut(data)
+            if not 0 < cut < len(data):
+                break
+            out.append(self.feed(data[:cut]))
+            data = data[cut:]
+        out.append(self.feed(data))
+        self._parted = False
+        return b"".join(out)
 
     def _feed_several(self, data: bytes, texts: list[str]) -> bytes:
         index = self._known.last.index

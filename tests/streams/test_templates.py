@@ -123,6 +123,22 @@ def test_however_many_events_come_in_one_read(source: str, target: str, texts: l
     assert grouped.completion == one_by_one.completion
 
 
+@pytest.mark.parametrize("source", WAYS)
+@pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "openai-responses"])
+def test_a_long_read_with_much_that_is_known_and_something_that_is_not(source: str, target: str) -> None:
+    start, event = WAYS[source]
+    events = [event(f'word {number} \n\n "') for number in range(60)]
+    events[30:30] = [b": a comment\n\n", event("").replace(b"data: ", b"data:")]
+    for size in (7, 31, 40, 99):
+        one_by_one = dragoman.StreamTranslator(source=source, target=target)
+        expected = one_by_one.feed(start) + b"".join(map(one_by_one.feed, events))
+        grouped = dragoman.StreamTranslator(source=source, target=target)
+        reads = [start, *events]
+        came = b"".join(grouped.feed(b"".join(reads[at : at + size])) for at in range(0, len(reads), size))
+        assert came == expected
+        assert grouped.completion == one_by_one.completion
+
+
 @given(st.lists(st.text(), min_size=3, max_size=12))
 def test_any_text_is_told_as_it_came(texts: list[str]) -> None:
     texts = [text.encode("utf-8", "ignore").decode() for text in texts]

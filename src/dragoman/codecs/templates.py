@@ -26,6 +26,8 @@ _PROBE = encode_json(_PROBE_TEXT)
 
 read_string = msgspec.json.Decoder(str).decode
 _read_strings = msgspec.json.Decoder(list[str]).decode
+_BLANK = b"\n\n"
+"""The end of an event, on most wires."""
 _ESCAPED_END = b'\\","'
 
 
@@ -61,7 +63,6 @@ class Ring:
         self._templates: list[Template] = []
         self._start = Template(b"", b"")
         self._start.follower = None
-        self._start.long = maxsize  # nothing is like it
         self.last = self._start
         """The template of the bytes that were read last."""
         self.room = maxsize
@@ -94,8 +95,9 @@ class Ring:
             template = self._other(data)
             if template is None:
                 return None
-        passed = self.passed + len(data)
-        if passed > self.room:
+        size = len(data)
+        passed = self.passed + size
+        if passed > self.room or (size > template.long and template.seam in data):
             return None
         try:
             text = read_string(data[template.text_place])
@@ -132,6 +134,17 @@ class Ring:
         if template.pieces is not None:
             template.pieces += texts
         return texts
+
+    def cut(self, data: bytes) -> int:
+        """Where to cut bytes that are not known as they are: before, or behind, what is. 0: nowhere."""
+        template = self.last.follower
+        if template is None:
+            return data.find(_BLANK) + len(_BLANK) if _BLANK in data else 0
+        start = data.find(template.head)
+        if start:
+            return max(start, 0)
+        end = data.rfind(template.tail)
+        return end + len(template.tail) if end >= 0 else 0
 
     def _other(self, data: bytes) -> Template | None:
         for template in self._templates:

@@ -126,6 +126,11 @@ _SIZES: dict[bytes, int] = {}
 
 def _whole_chunks(data: bytes, pieces: list[bytes]) -> int:
     """The chunks at the beginning that are whole, and of sizes that are known; where they end."""
+    if len(data) > _USUAL_CHUNK // 4:
+        lines = data.split(b"\r\n")
+        if not lines[-1] and [_SIZES.get(line) for line in lines[:-1:2]] == [len(body) for body in lines[1::2]]:
+            pieces += lines[1::2]  # no chunk is cut, and no line ends within one
+            return len(data)
     at, size = 0, len(data)
     while at < size:
         line = data.find(b"\r\n", at, at + _MAX_CHUNK_LINE)
