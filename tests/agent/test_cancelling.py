@@ -59,9 +59,18 @@ async def cancelled_at(agent: Agent, when: Callable[[AnyAgentEvent], bool]) -> S
 
 
 async def cancelled_after(agent: Agent, seconds: float) -> Story:
-    """The events, if somebody else cancels after a while."""
-    asyncio.get_running_loop().call_later(seconds, agent.cancel)
-    return await story_of(agent.run_stream("Go"))
+    """The events, if somebody else cancels a while after the model was asked, however long that took."""
+
+    async def cancel() -> None:
+        while isinstance(agent.driver, ScriptedDriver) and not agent.driver.requests:  # noqa: ASYNC110 - it cannot tell
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(seconds)
+        agent.cancel()
+
+    cancelling = asyncio.create_task(cancel())
+    story = await story_of(agent.run_stream("Go"))
+    await cancelling
+    return story
 
 
 @promise("agent:cancel", "agent:only-final")
