@@ -88,10 +88,10 @@ class StreamDecoder:
         self._account = account
         self._is_heard = account is not None or self._restore is not None
         self._failed = False
+        if self._templates is None:  # nothing of these wires is known beforehand
+            self.feed = self.feed_unknown  # type: ignore[method-assign]
 
     def feed(self, data: bytes) -> list[AnyEvent]:
-        if self._templates is None:
-            return self.feed_unknown(data)
         known = self.known
         text = known.read(data)
         if text is None:
@@ -99,9 +99,9 @@ class StreamDecoder:
             if texts is None:
                 return self.feed_unknown(data)
             return self.heard([PartDelta(known.last.index, text) for text in texts if text])
-        if self._is_heard:
-            return self.heard([PartDelta(known.last.index, text)] if text else [])
-        return [PartDelta(known.last.index, text)] if text else []
+        if text and not self._is_heard:
+            return [PartDelta(known.last.index, text)]
+        return self.heard([PartDelta(known.last.index, text)] if text else [])
 
     def feed_unknown(self, data: bytes) -> list[AnyEvent]:
         """What is not like anything before."""

@@ -136,12 +136,18 @@ class ServerSentEvents(_Bounded):
     def feed(self, chunk: bytes) -> list[bytes]:
         cut = self._cut
         total = self.total + len(chunk)
-        clean = self.clean or (self._first and not self._pieces)
-        if clean and chunk[cut:] == self._blank and chunk[:6] == b"data: " and total <= self.small:
+        if (
+            (self.clean or (self._first and not self._pieces))
+            and chunk[cut:] == self._blank
+            and chunk[:6] == b"data: "
+            and total <= self.small
+        ):
             # The usual case: events of one line each, and mostly one of them.
             payload = chunk[6:cut]
             if LF not in payload and CR not in payload and payload:
-                self.total, self.clean, self._first = total, True, False
+                self.total = total
+                if self._first:
+                    self.clean, self._first = True, False
                 return [payload]
             payloads = payload.split(self._blank + b"data: ")
             if not any(LF in one or CR in one or not one or one.isspace() for one in payloads):

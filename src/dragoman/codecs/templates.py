@@ -63,6 +63,7 @@ class Ring:
         self._templates: list[Template] = []
         self._start = Template(b"", b"")
         self._start.follower = None
+        self._start.long = maxsize  # nothing is like it
         self.last = self._start
         """The template of the bytes that were read last."""
         self.room = maxsize
@@ -80,11 +81,13 @@ class Ring:
         self._templates.append(template)
         self.last = self._start
         self._start.follower = template
+        self._start.long = template.long
 
     def clear(self) -> None:
         self._templates.clear()
         self.last = self._start
         self._start.follower = None
+        self._start.long = maxsize
 
     def read(self, data: bytes) -> str | None:
         """The text in these bytes, if they are like earlier ones; `last` tells of which part it is."""
@@ -95,18 +98,18 @@ class Ring:
             template = self._other(data)
             if template is None:
                 return None
-        size = len(data)
-        passed = self.passed + size
-        if passed > self.room or (size > template.long and template.seam in data):
+        passed = self.passed + len(data)
+        if passed > self.room:
             return None
         try:
             text = read_string(data[template.text_place])
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError):  # several events, too: a quote between them ends the text
             return None
         self.passed = passed
         self.last = template
-        if template.pieces is not None:
-            template.pieces.append(text)
+        pieces = template.pieces
+        if pieces is not None:
+            pieces.append(text)
         return text
 
     def read_several(self, data: bytes) -> list[str] | None:

@@ -252,8 +252,9 @@ class PayloadDecoder:
             # The usual chunk: more of the running text or thought.
             candidate = candidates[0]
             content = candidate.content
-            if type(candidate) is PlainCandidate and content and content.parts and len(content.parts) == 1:
-                part = content.parts[0]
+            parts = content.parts if content else UNSET
+            if parts and len(parts) == 1 and type(candidate) is PlainCandidate:
+                part = parts[0]
                 text = part.text
                 if text and candidate.finish_reason is part.thought_signature is part.function_call is UNSET:
                     answer = self._first
