@@ -40,7 +40,7 @@ def measure() -> list[MemoryUse]:
 
 def _peak(source: Format, target: Format, count: int) -> int:
     from dragoman import StreamDecoder, StreamTranslator  # noqa: PLC0415 - its import is measured too
-    from dragoman.codecs.assembly import Accumulator  # noqa: PLC0415
+    from dragoman.codecs.accumulate import Accumulator  # noqa: PLC0415
 
     chunks = streams.chunks(conversations.spoken(count), source, count)
     tracemalloc.start()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent, tool
-    from dragoman.codecs.assembly import accumulate
+    from dragoman.codecs.accumulate import accumulate
     from dragoman.codecs.encoded import Encoded
     from dragoman.codecs.registry import formats
     from dragoman.detection import detect
@@ -54,7 +54,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "dragoman.agent": ("Agent", "tool"),
-    "dragoman.codecs.assembly": ("accumulate",),
+    "dragoman.codecs.accumulate": ("accumulate",),
     "dragoman.codecs.encoded": ("Encoded",),
     "dragoman.codecs.registry": ("formats",),
     "dragoman.detection": ("detect",),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from dragoman.ir import Message, Request, ToolResult
+from dragoman.ir import Message, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
 
@@ -48,14 +49,21 @@ def render_losses(losses: Iterable[Loss]) -> str:
     return "\n".join(f"{row.severity:9} {row.path:{path_width}}  {row.what:{what_width}}  {row.why}" for row in rows)
 
 
-Locator: TypeAlias = Callable[[Request, int | None, int | None, str], str]
-"""(request, message index, part index, field) -> JSON path in the wire body the request was decoded from."""
+PathLookup: TypeAlias = Callable[[int | None, int | None, str], str]
+"""(message index, part index, field) -> JSON path. Without a message index, the part index counts tools."""
+
+JsonPaths: TypeAlias = Callable[[Any], PathLookup]
+"""Request or completion -> where its nodes stood in the wire body it was decoded from.
+
+The first call may walk the messages once; each lookup must then take constant time, because one body can lose thousands
+of things.
+"""
 
 
 class LossLog:
-    """Collects losses while passes and encoders work, by the node they concern; paths are worked out at the end.
+    """Collects losses while passes and encoders work, by the node they concern; JSON paths are resolved on demand.
 
-    A pass that replaces a node says so (`replaced`), so that the path still leads to where it came from.
+    A pass that replaces a node registers the replacement (`replaced`), so that its path leads to the original.
     """
 
     __slots__ = ("_origins", "entries")
@@ -84,49 +92,75 @@ class LossLog:
             self._origins = {}
         self._origins[id(new)] = (old, new)
 
-    def resolve(self, root: Value, locate: Locator) -> tuple[Loss, ...]:
+    def resolve(self, root: Value, paths: JsonPaths) -> tuple[Loss, ...]:
+        """All losses with their JSON paths in the source, in one pass over the log and at most one over `root`."""
         if not self.entries:
             return ()
-        places, within = _places(root)
-        origins = self._origins or {}
+        lookup = paths(root)
+        positions = _Positions(root, self._origins or {})
         losses = []
         for node, field, what, severity, why in self.entries:
-            origin = node
-            while id(origin) in origins and id(origin) not in places:
-                origin = origins[id(origin)][0]
-            message_index, part_index = places.get(id(origin), (None, None))
-            if id(origin) in within:
-                # A piece of a result has no place of its own in the intermediate format's coordinates.
-                message_index, part_index = within[id(origin)]
-                field = ""  # noqa: PLW2901
-            path = locate(root, message_index, part_index, field)  # type: ignore[arg-type]
+            position = positions.of(node)
+            if position is None:
+                path = "$"  # an invented node: nothing in the source stands for it
+            else:
+                message_index, part_index, is_inner = position
+                path = lookup(message_index, part_index, "" if is_inner else field)
             losses.append(Loss(path, what, severity, why))
         return tuple(losses)
 
 
-Places: TypeAlias = dict[int, tuple[int | None, int | None]]
+Position: TypeAlias = tuple[int | None, int | None, bool]
+"""Message index, part index, and whether the node is a piece of the result that stands there."""
+
+_ROOT: Position = (None, None, False)
 
 
-def _places(root: Value) -> tuple[Places, Places]:
-    """Where each node stands, and for each piece of a result, where that result stands."""
-    places: Places = {}
-    within: Places = {}
+class _Positions:
+    """Where the nodes of a request or completion stand; walks them when the first one is looked up."""
+
+    def __init__(self, root: Value, origins: dict[int, tuple[Value, Value]]) -> None:
+        self._root = root
+        self._origins = origins
+        self._known: dict[int, Position] | None = None
+
+    def of(self, node: Value) -> Position | None:
+        # A pass may log against a changed copy of the request: any request in the log means the root.
+        if type(node) is type(self._root):
+            return _ROOT
+        known = self._known
+        if known is None:
+            known = self._known = _walk(self._root)
+        position = known.get(id(node))
+        while position is None and id(node) in self._origins:
+            node = self._origins[id(node)][0]
+            position = known.get(id(node))
+        return position
+
+
+def _walk(root: Value) -> dict[int, Position]:
+    positions: dict[int, Position] = {}
     messages: tuple[Message, ...] = getattr(root, "messages", ())
     for message_index, message in enumerate(messages):
-        places[id(message)] = (message_index, None)
+        positions[id(message)] = (message_index, None, False)
         content = content_held(message)
         if type(content) is tuple:
             for part_index, part in enumerate(content):
-                places[id(part)] = (message_index, part_index)
+                positions[id(part)] = (message_index, part_index, False)
                 if type(part) is ToolResult:
-                    within.update((id(inner), (message_index, part_index)) for inner in part.parts)
+                    for inner in part.parts:
+                        positions[id(inner)] = (message_index, part_index, True)
     for index, tool in enumerate(getattr(root, "tools", ())):
-        places[id(tool)] = (None, index)
-    return places, within
+        positions[id(tool)] = (None, index, False)
+    return positions
 
 
-def intermediate_path(_root: Value, message_index: int | None, part_index: int | None, field: str) -> str:
-    """The path of a node in the intermediate format itself, for values that came from no wire."""
+def intermediate_paths(_root: Value) -> PathLookup:
+    """Paths in the intermediate format itself, for values that came from no wire."""
+    return _intermediate_path
+
+
+def _intermediate_path(message_index: int | None, part_index: int | None, field: str) -> str:
     path = "$"
     if message_index is not None:
         path += f".messages[{message_index}]"
@@ -135,3 +169,8 @@ def intermediate_path(_root: Value, message_index: int | None, part_index: int |
     elif part_index is not None:
         path += f".tools[{part_index}]"
     return f"{path}.{field}" if field else path
+
+
+def paths_by(json_path: Callable[[Any, int | None, int | None, str], str]) -> JsonPaths:
+    """Path lookup from a function that finds one path at a time in the whole value."""
+    return lambda root: partial(json_path, root)

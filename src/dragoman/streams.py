@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import structs
 
-from dragoman.codecs.assembly import Accumulator
+from dragoman.codecs.accumulate import Accumulator
+from dragoman.codecs.event_templates import Ring, Templates
 from dragoman.codecs.framing import Framing, Limits
 from dragoman.codecs.registry import codec, folder_of, variation
-from dragoman.codecs.templates import Ring, Templates
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import (
     AnyEvent,
@@ -26,7 +26,7 @@ from dragoman.ir import (
     StreamStart,
     Text,
 )
-from dragoman.losses import Loss, LossLog, intermediate_path
+from dragoman.losses import Loss, LossLog, intermediate_paths
 from dragoman.passes.answers import RestoredEvents
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class StreamEncoder:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        return self._log.resolve(Completion(()), intermediate_path)
+        return self._log.resolve(Completion(()), intermediate_paths)
 
 
 class StreamTranslator:

@@ -12,7 +12,7 @@ from dragoman.codecs.reading import MAX_BODY_BYTES, body_bytes
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
-from dragoman.losses import Locator, Loss, LossLog, intermediate_path
+from dragoman.losses import JsonPaths, Loss, LossLog, intermediate_paths
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
 
@@ -40,24 +40,24 @@ def decode_error(
 
 def encode_request(request: Request, target: str, *, strict: bool = False) -> Encoded:
     """The request as a body of format `target`, legal there, with what did not cross."""
-    return _encode_request(request, codec(target), intermediate_path, strict)
+    return _encode_request(request, codec(target), intermediate_paths, strict)
 
 
 def encode_request_for(
-    request: Request, target: Codec, *, locate: Locator = intermediate_path, strict: bool = False
+    request: Request, target: Codec, *, paths: JsonPaths = intermediate_paths, strict: bool = False
 ) -> Encoded:
     """The same for a codec in hand, such as one with the profile of a server that speaks a format in its own way.
 
-    `locate`, of the codec that read the request, makes losses tell their paths in the body it came from.
+    `paths`, of the codec that read the request, gives losses their JSON paths in the body it came from.
     """
-    return _encode_request(request, target, locate, strict)
+    return _encode_request(request, target, paths, strict)
 
 
 def encode_response(
     completion: Completion, target: str, *, request: Request | None = None, strict: bool = False
 ) -> Encoded:
     """The completion as a body that a client of format `target` expects."""
-    return _encode_response(completion, codec(target), intermediate_path, request, strict)
+    return _encode_response(completion, codec(target), intermediate_paths, request, strict)
 
 
 def encode_error(failure: Failure, target: str) -> Encoded:
@@ -75,7 +75,7 @@ def translate_request(
         request = incoming.decode_any_request(body_bytes(body, source))
     if model is not None:
         request = structs.replace(request, model=model)
-    return _encode_request(request, codec(target), incoming.locate_request, strict)
+    return _encode_request(request, codec(target), incoming.request_paths, strict)
 
 
 def translate_response(
@@ -89,7 +89,7 @@ def translate_response(
     completion = incoming.decode_plain_response(body) if type(body) is bytes and len(body) <= MAX_BODY_BYTES else None
     if completion is None:
         completion = incoming.decode_any_response(body_bytes(body, source))
-    return _encode_response(completion, codec(target), incoming.locate_response, request, strict)
+    return _encode_response(completion, codec(target), incoming.response_paths, request, strict)
 
 
 def translate_error(
@@ -104,7 +104,7 @@ def translate_error(
     return encode_error(decode_error(body, source, status=status, headers=headers), target)
 
 
-def _encode_request(request: Request, outgoing: Codec, locate: Locator, strict: bool) -> Encoded:  # noqa: FBT001
+def _encode_request(request: Request, outgoing: Codec, paths: JsonPaths, strict: bool) -> Encoded:  # noqa: FBT001
     if request.origin != outgoing.profile.family:
         try:
             plain = outgoing.encode_plain_request(request)
@@ -113,28 +113,28 @@ def _encode_request(request: Request, outgoing: Codec, locate: Locator, strict: 
         if plain is not None and losses_held(plain) is not UNTOLD:
             return plain
         if plain is not None and not strict:
-            return Encoded(plain.content, _request_losses(request, outgoing, locate), plain.path, plain.headers)
-    return _encode_any_request(request, outgoing, locate, strict)
+            return Encoded(plain.content, _request_losses(request, outgoing, paths), plain.path, plain.headers)
+    return _encode_any_request(request, outgoing, paths, strict)
 
 
-def _request_losses(request: Request, outgoing: Codec, locate: Locator) -> LossTeller:
+def _request_losses(request: Request, outgoing: Codec, paths: JsonPaths) -> LossTeller:
     """Told by the long way, when somebody asks. Apart, because a function with closures inside begins slowly."""
-    return lambda: _encode_any_request(request, outgoing, locate, strict=False).losses
+    return lambda: _encode_any_request(request, outgoing, paths, strict=False).losses
 
 
-def _encode_any_request(request: Request, outgoing: Codec, locate: Locator, strict: bool) -> Encoded:  # noqa: FBT001
+def _encode_any_request(request: Request, outgoing: Codec, paths: JsonPaths, strict: bool) -> Encoded:  # noqa: FBT001
     log = LossLog()
     try:
         encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
     except UnicodeEncodeError as error:
         raise _not_text(error, outgoing) from error
-    return _with_losses(encoded, log, request, outgoing, locate, strict=strict) if log.entries else encoded
+    return _with_losses(encoded, log, request, outgoing, paths, strict=strict) if log.entries else encoded
 
 
 def _encode_response(
     completion: Completion,
     outgoing: Codec,
-    locate: Locator,
+    paths: JsonPaths,
     request: Request | None,
     strict: bool,  # noqa: FBT001
 ) -> Encoded:
@@ -144,18 +144,18 @@ def _encode_response(
         except UnicodeEncodeError as error:
             raise _not_text(error, outgoing) from error
         if content is not None:
-            return Encoded(content, _response_losses(completion, outgoing, locate))
-    return _encode_any_response(completion, outgoing, locate, request, strict)
+            return Encoded(content, _response_losses(completion, outgoing, paths))
+    return _encode_any_response(completion, outgoing, paths, request, strict)
 
 
-def _response_losses(completion: Completion, outgoing: Codec, locate: Locator) -> LossTeller:
-    return lambda: _encode_any_response(completion, outgoing, locate, None, strict=False).losses
+def _response_losses(completion: Completion, outgoing: Codec, paths: JsonPaths) -> LossTeller:
+    return lambda: _encode_any_response(completion, outgoing, paths, None, strict=False).losses
 
 
 def _encode_any_response(
     completion: Completion,
     outgoing: Codec,
-    locate: Locator,
+    paths: JsonPaths,
     request: Request | None,
     strict: bool,  # noqa: FBT001
 ) -> Encoded:
@@ -165,7 +165,7 @@ def _encode_any_response(
         encoded = outgoing.encode_response(legal, log)
     except UnicodeEncodeError as error:
         raise _not_text(error, outgoing) from error
-    return _with_losses(encoded, log, completion, outgoing, locate, strict=strict) if log.entries else encoded
+    return _with_losses(encoded, log, completion, outgoing, paths, strict=strict) if log.entries else encoded
 
 
 def _not_text(error: UnicodeEncodeError, outgoing: Codec) -> EncodeError:
@@ -175,10 +175,10 @@ def _not_text(error: UnicodeEncodeError, outgoing: Codec) -> EncodeError:
 
 
 def _with_losses(
-    encoded: Encoded, log: LossLog, root: Request | Completion, outgoing: Codec, locate: Locator, *, strict: bool
+    encoded: Encoded, log: LossLog, root: Request | Completion, outgoing: Codec, paths: JsonPaths, *, strict: bool
 ) -> Encoded:
     if strict:
-        refused = [loss for loss in log.resolve(root, locate) if loss.refusable]
+        refused = [loss for loss in log.resolve(root, paths) if loss.refusable]
         if refused:
             raise LossRefused(refused, target=outgoing.name)
-    return Encoded(encoded.content, lambda: log.resolve(root, locate), encoded.path, encoded.headers, encoded.status)
+    return Encoded(encoded.content, lambda: log.resolve(root, paths), encoded.path, encoded.headers, encoded.status)

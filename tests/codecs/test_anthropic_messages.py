@@ -7,11 +7,11 @@ import pytest
 from msgspec import Raw, structs
 
 from dragoman import ir
-from dragoman.codecs.anthropic_messages import errors, request, response
+from dragoman.codecs.anthropic_messages import errors, json_paths, request, response
 from dragoman.codecs.anthropic_messages.profile import limits_of
 from dragoman.codecs.encoded import Encoded
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.losses import Loss, LossLog, intermediate_path
+from dragoman.losses import Loss, LossLog, intermediate_paths
 from dragoman.sim.rules import anthropic_messages as judge
 from tests.support.promises import promise
 
@@ -41,13 +41,13 @@ def encode(value: ir.Request) -> tuple[Encoded, tuple[Loss, ...]]:
     """The request as the codec alone encodes it, with its losses."""
     log = LossLog()
     encoded = request.encode_request(value, log)
-    return encoded, log.resolve(value, intermediate_path)
+    return encoded, log.resolve(value, intermediate_paths)
 
 
 def answer(value: ir.Completion) -> tuple[Json, tuple[Loss, ...]]:
     log = LossLog()
     encoded = response.encode_response(value, log)
-    return encoded.body, log.resolve(value, intermediate_path)
+    return encoded.body, log.resolve(value, intermediate_paths)
 
 
 def asked(*messages: ir.Message, model: str = MODEL, **fields: Any) -> ir.Request:
@@ -1424,13 +1424,13 @@ PLACES: list[tuple[int | None, int | None, str, str]] = [
 @promise("law:2-nothing-vanishes")
 @pytest.mark.parametrize(("message", "part", "field", "path"), PLACES)
 def test_places_in_the_body(message: int | None, part: int | None, field: str, path: str) -> None:
-    assert request.locate(decode(PLACED), message, part, field) == path
+    assert json_paths.request_paths(decode(PLACED))(message, part, field) == path
 
 
 def test_places_in_an_answer() -> None:
     completion = response.decode_response(json.dumps(ANSWER).encode())
-    assert response.locate(completion, 0, 0, "citations") == "$.content[0].citations"
-    assert response.locate(completion, None, None, "finish") == "$.stop_reason"
+    assert json_paths.response_paths(completion)(0, 0, "citations") == "$.content[0].citations"
+    assert json_paths.response_paths(completion)(None, None, "finish") == "$.stop_reason"
 
 
 # ── models ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 import dragoman
 from dragoman import ir
-from dragoman.codecs.bedrock_converse import errors, request, response
+from dragoman.codecs.bedrock_converse import errors, json_paths, request, response
 from dragoman.codecs.bedrock_converse.profile import limits_of
 from dragoman.codecs.bedrock_converse.tools import NO_CALLS
 from dragoman.codecs.encoded import Encoded
@@ -44,13 +44,13 @@ def decode(body: Json) -> ir.Request:
 def encode(value: ir.Request) -> tuple[Encoded, tuple[Loss, ...]]:
     log = LossLog()
     encoded = request.encode_request(value, log)
-    return encoded, log.resolve(value, request.locate)
+    return encoded, log.resolve(value, json_paths.request_paths)
 
 
 def answer(value: ir.Completion) -> tuple[Json, tuple[Loss, ...]]:
     log = LossLog()
     encoded = response.encode_response(value, log)
-    return encoded.body, log.resolve(value, response.locate)  # type: ignore[arg-type]
+    return encoded.body, log.resolve(value, json_paths.response_paths)
 
 
 def asked(*messages: ir.Message, model: str = CLAUDE, **fields: Any) -> ir.Request:

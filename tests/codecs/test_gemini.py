@@ -9,12 +9,12 @@ from msgspec import Raw, structs
 
 from dragoman import ir
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.gemini import errors, request, response
+from dragoman.codecs.gemini import errors, json_paths, request, response
 from dragoman.codecs.gemini.profile import PROFILE, VERTEX_PROFILE, GeminiProfile
 from dragoman.codecs.gemini.schemas import json_schema_of
 from dragoman.codecs.ids import invent_id
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.losses import Loss, LossLog, intermediate_path
+from dragoman.losses import Loss, LossLog, intermediate_paths
 from dragoman.sim.rules import gemini as judge
 from tests.codecs.gemini_cases import (
     ANSWERS,
@@ -66,13 +66,13 @@ def encode(value: ir.Request, profile: GeminiProfile = PROFILE) -> tuple[Encoded
     """The request as the codec alone encodes it, with its losses."""
     log = LossLog()
     encoded = request.encode_request(value, log, profile)
-    return encoded, log.resolve(value, intermediate_path)
+    return encoded, log.resolve(value, intermediate_paths)
 
 
 def answer(value: ir.Completion) -> tuple[Json, tuple[Loss, ...]]:
     log = LossLog()
     encoded = response.encode_response(value, log)
-    return encoded.body, log.resolve(value, intermediate_path)
+    return encoded.body, log.resolve(value, intermediate_paths)
 
 
 def asked(*messages: ir.Message, model: str | None = OLD, **fields: Any) -> ir.Request:
@@ -814,7 +814,7 @@ def test_losses_lead_to_the_wire_body() -> None:
     )
 
     def place(message: int | None, part: int | None, field: str = "") -> str:
-        return request.locate(read, message, part, field)
+        return json_paths.request_paths(read)(message, part, field)
 
     assert place(0, 0) == "$.systemInstruction.parts[0]"
     assert place(2, 0, "arguments") == "$.contents[1].parts[0].functionCall.args"

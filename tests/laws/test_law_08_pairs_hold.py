@@ -7,7 +7,7 @@ import dragoman
 from dragoman import ir
 from dragoman.codecs.registry import codec
 from dragoman.errors import EncodeError
-from dragoman.losses import LossLog, intermediate_path
+from dragoman.losses import LossLog, intermediate_paths
 from dragoman.passes.legalise import legalise
 from dragoman.passes.pairing import NO_RESULT
 from tests import strategies
@@ -71,7 +71,7 @@ def test_healing_is_idempotent(target: str, request: ir.Request) -> None:
         return  # nothing to say, and refused with these words
     log = LossLog()
     assert legalise(once, profile, log).messages == once.messages
-    again = [loss for loss in log.resolve(once, intermediate_path) if not loss.why.startswith("only ")]
+    again = [loss for loss in log.resolve(once, intermediate_paths) if not loss.why.startswith("only ")]
     assert again == []
 
 

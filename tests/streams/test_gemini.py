@@ -17,9 +17,9 @@ from msgspec import UNSET, Raw, structs
 
 import dragoman
 from dragoman import ir
-from dragoman.codecs.assembly import Accumulator
-from dragoman.codecs.gemini import carriers, response
-from dragoman.codecs.gemini.carriers import Bundle
+from dragoman.codecs.accumulate import Accumulator
+from dragoman.codecs.gemini import foreign_signatures, response
+from dragoman.codecs.gemini.foreign_signatures import Bundle
 from dragoman.codecs.gemini.stream import MOVES
 from dragoman.codecs.ids import is_invented
 from dragoman.errors import StreamError, TruncatedStream
@@ -198,7 +198,7 @@ TOLD: dict[str, tuple[list[Json], list[ir.AnyPart]]] = {
         [reasoned("a"), ir.Text("b", signature=GOOGLE)],
     ),
     "empty texts say nothing": ([text(""), text("a"), text("")], [ir.Text("a")]),
-    "signatures that are none": ([text("a", ""), text("b", carriers.PLACEHOLDER)], [ir.Text("ab")]),
+    "signatures that are none": ([text("a", ""), text("b", foreign_signatures.PLACEHOLDER)], [ir.Text("ab")]),
     "empty parts": ([{}, text("a"), {}], [ir.Text("a")]),
     "null for absent": ([{"text": "a", "thought": None, "functionCall": None}, text("b")], [ir.Text("ab")]),
     "snake_case": ([{"text": "a", "thought_signature": G}], [ir.Text("a", signature=GOOGLE)]),
@@ -784,7 +784,7 @@ ANTHROPIC = ir.Signature("anthropic", "c2lnbmVk")
 
 
 def carried(*reasoning: ir.Reasoning, signature: ir.Signature | None = None, last: bool = False) -> str:
-    return carriers.pack(Bundle(reasoning, signature, last))
+    return foreign_signatures.pack(Bundle(reasoning, signature, last))
 
 
 FOREIGN = ir.Reasoning("Hmm, let me think", ANTHROPIC)
@@ -1098,11 +1098,11 @@ def test_signatures_of_others_ride_on_the_next_part() -> None:
     shown, again, first, rest, end = parts_of(body)
     assert (shown, again) == ({"text": "Hmm, ", "thought": True}, {"text": "let me think", "thought": True})
     assert (first["text"], rest, end) == ("Hel", {"text": "lo"}, {"text": ""})
-    assert carriers.unpack(first["thoughtSignature"]) == Bundle((FOREIGN,))
+    assert foreign_signatures.unpack(first["thoughtSignature"]) == Bundle((FOREIGN,))
     called = written([START, *thinking, *flowing(ir.ToolCall("a", "f"), 1, None, "{}"), END])
-    assert carriers.unpack(parts_of(called)[2]["thoughtSignature"]) == Bundle((FOREIGN,))
+    assert foreign_signatures.unpack(parts_of(called)[2]["thoughtSignature"]) == Bundle((FOREIGN,))
     alone = written([START, *thinking, END])
-    assert carriers.unpack(parts_of(alone)[-1]["thoughtSignature"]) == Bundle((FOREIGN,), last=True)
+    assert foreign_signatures.unpack(parts_of(alone)[-1]["thoughtSignature"]) == Bundle((FOREIGN,), last=True)
 
 
 @promise("report:82")

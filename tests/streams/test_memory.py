@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import dragoman
-from dragoman.codecs.assembly import Accumulator
+from dragoman.codecs.accumulate import Accumulator
 from dragoman.ir import AnyEvent, Finish, Finished, PartDelta, PartEnd, PartStart, Reasoning, StreamStart, Text
 from tests.support.promises import promise
 

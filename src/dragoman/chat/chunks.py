@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
+from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.arguments import UNPARSED_KEY
-from dragoman.codecs.assembly import Accumulator
 from dragoman.ir import AnyEvent, PartDelta, PartEnd, PartStart, Reasoning, StreamFailed, Text, ToolCall
 from dragoman.streams import StreamDecoder
 

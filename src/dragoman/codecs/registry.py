@@ -15,7 +15,7 @@ from dragoman.errors import UnknownFormat
 if TYPE_CHECKING:
     from dragoman.codecs.encoded import Encoded
     from dragoman.ir import Completion, Failure, Request
-    from dragoman.losses import LossLog
+    from dragoman.losses import JsonPaths, LossLog
     from dragoman.profile import Profile
 
 _FORMATS: dict[str, tuple[str, str]] = {
@@ -62,8 +62,8 @@ class Codec(Struct, frozen=True):
     encode_response: Callable[[Completion, LossLog], Encoded]
     decode_error: Callable[[bytes, int | None, Mapping[str, str] | None], Failure]
     encode_error: Callable[[Failure], Encoded]
-    locate_request: Callable[[Any, int | None, int | None, str], str]
-    locate_response: Callable[[Any, int | None, int | None, str], str]
+    request_paths: JsonPaths
+    response_paths: JsonPaths
     encode_plain_request: Callable[[Request], Encoded | None]
     """The short way: None for a request that needs the long one."""
     encode_plain_response: Callable[[Completion], bytes | None]
@@ -126,8 +126,8 @@ def codec(name: str) -> Codec:
         encode_response,
         errors.decode_error,
         errors.encode_error,
-        request.locate,
-        response.locate,
+        _paths_in(folder, "request"),
+        _paths_in(folder, "response"),
         encode_plain_request,
         encode_plain_response,
         plain_request.decode,
@@ -139,6 +139,13 @@ def codec(name: str) -> Codec:
 
 def _module(folder: str, name: str) -> Any:
     return import_module(f"dragoman.codecs.{folder}.{name}")
+
+
+def _paths_in(folder: str, kind: str) -> JsonPaths:
+    """Record formats keep their paths beside the verb; API formats in a file of their own."""
+    own = find_spec(f"dragoman.codecs.{folder}.json_paths") is not None
+    paths: JsonPaths = getattr(_module(folder, "json_paths" if own else kind), f"{kind}_paths")
+    return paths
 
 
 class _ShortWay(Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from dragoman.codecs.tags import SIGNED, SIGNED_AFTER, read_tag, tagged
+from dragoman.codecs.signature_tags import SIGNED, SIGNED_AFTER, read_tag, tagged
 from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text, ToolCall
 
 _READABLE = "reasoning"

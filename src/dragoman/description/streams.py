@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from dragoman.codecs.assembly import Accumulator
+from dragoman.codecs.accumulate import Accumulator
 from dragoman.description.bodies import describe_completion, describe_finish, describe_part, describe_usage
 from dragoman.description.recordings import Recording, refuse_if_none, told
 from dragoman.description.tree import Node

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, Unpack, r
 
 from msgspec import Struct
 
-from dragoman.codecs.assembly import Accumulator
+from dragoman.codecs.accumulate import Accumulator
 from dragoman.errors import ProviderError, provider_error
 from dragoman.ir import (
     AnyEvent,

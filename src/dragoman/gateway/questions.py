@@ -15,7 +15,7 @@ from msgspec import Raw, Struct, structs
 import dragoman
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import codec
-from dragoman.codecs.tags import TAG
+from dragoman.codecs.signature_tags import TAG
 from dragoman.drivers.providers import Target
 from dragoman.drivers.remote import Call, Channel
 from dragoman.drivers.transport import HttpRequest
@@ -248,8 +248,8 @@ def _translated(question: Question, model: str, settings: RouteSettings, channel
         request = _with_settings(request, settings)
     if question.stream and channel.provider.stream_keys:
         request = _with_stream_keys(request, channel)
-    locate = codec(question.wire.format).locate_request
-    return encode_request_for(request, channel.codec, locate=locate, strict=settings.strict)
+    paths = codec(question.wire.format).request_paths
+    return encode_request_for(request, channel.codec, paths=paths, strict=settings.strict)
 
 
 def _with_settings(request: Request, settings: RouteSettings) -> Request:

@@ -10,14 +10,14 @@ from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from dragoman.codecs.assembly import accumulate
+from dragoman.codecs.accumulate import accumulate
 from dragoman.codecs.framing import Limits
 from dragoman.codecs.reading import body_bytes
 from dragoman.codecs.registry import Codec, codec, folder_of, formats
 from dragoman.errors import StreamError
 from dragoman.fidelity.cases import Heard
 from dragoman.ir import AnyEvent, Completion, Request
-from dragoman.losses import Loss, LossLog, intermediate_path
+from dragoman.losses import Loss, LossLog, intermediate_paths
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
 
@@ -37,12 +37,12 @@ class Subject:
     def write_request(self, request: Request) -> tuple[bytes, tuple[Loss, ...]]:
         log = LossLog()
         encoded = self.codec.encode_request(legalise(request, self.codec.profile, log), log)
-        return encoded.json(), log.resolve(request, intermediate_path)
+        return encoded.json(), log.resolve(request, intermediate_paths)
 
     def write_response(self, completion: Completion) -> tuple[bytes, tuple[Loss, ...]]:
         log = LossLog()
         encoded = self.codec.encode_response(legalise_answer(completion, self.codec.profile, None, log), log)
-        return encoded.json(), log.resolve(completion, intermediate_path)
+        return encoded.json(), log.resolve(completion, intermediate_paths)
 
     def as_asked(self, completion: Completion, request: Request | None) -> Completion:
         """The answer with the tools as the client had declared them."""
@@ -60,7 +60,7 @@ class Subject:
         log = LossLog()
         encoder = self.stream.EventEncoder(log)
         content = encoder.encode(events) + (encoder.close() if ended else b"")
-        return content, log.resolve(Completion(()), intermediate_path)
+        return content, log.resolve(Completion(()), intermediate_paths)
 
     def read_stream(self, content: bytes, size: int | None = None) -> list[AnyEvent]:
         decoder = self.stream.PayloadDecoder()

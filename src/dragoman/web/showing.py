@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from dragoman.codecs.assembly import Accumulator
+from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.framing import AwsEventStream, Limits, begins_with_frame
 from dragoman.codecs.registry import codec
 from dragoman.errors import DecodeError, DragomanError

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
-from dragoman.codecs.anthropic_messages import carriers
+from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark
 from dragoman.codecs.anthropic_messages.parts import PartEncoder, decode_part, decode_text, own
 from dragoman.codecs.anthropic_messages.profile import PROFILE
@@ -26,7 +26,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
-from dragoman.codecs.block_parts import with_keys
+from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import Unmodelled, WireValue, spliced
 from dragoman.errors import DecodeError
@@ -169,14 +169,18 @@ def decode_blocks(blocks: Sequence[Block], names: dict[str, str]) -> list[AnyPar
         elif isinstance(block, ToolUseBlock):
             part = decode_call(block)
             names[part.id] = part.name
-        elif isinstance(block, ThinkingBlock) and carriers.is_tagged(block.signature):
-            tagged = carriers.read_tagged(block)
+        elif isinstance(block, ThinkingBlock) and foreign_signatures.is_tagged(block.signature):
+            tagged = foreign_signatures.read_tagged(block)
             if isinstance(tagged, Signature):
                 if held is not None:
                     parts.append(decode_part(held))
                 held = block
                 continue
-            if tagged is None and held is None and carriers.sign_last(parts, carriers.read_trailing(block)):
+            if (
+                tagged is None
+                and held is None
+                and foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(block))
+            ):
                 continue
             part = decode_part(block) if tagged is None else tagged
         else:
@@ -192,8 +196,8 @@ def decode_blocks(blocks: Sequence[Block], names: dict[str, str]) -> list[AnyPar
 
 def _signed(held: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     """The part with the signature that came before it. A part that cannot have had one: then it is a block as any."""
-    signature = carriers.read_tagged(held)
-    signed = carriers.signed(part, signature) if isinstance(signature, Signature) else None
+    signature = foreign_signatures.read_tagged(held)
+    signed = foreign_signatures.signed(part, signature) if isinstance(signature, Signature) else None
     if signed is None:
         parts.append(decode_part(held))
         return part

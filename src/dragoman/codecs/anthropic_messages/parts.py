@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
-from dragoman.codecs.anthropic_messages import carriers
+from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, CacheMarks, Marked, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.wire import (
     Base64Source,
@@ -29,7 +29,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
     UrlSource,
 )
-from dragoman.codecs.block_parts import BlockEncoder
+from dragoman.codecs.block_encoder import BlockEncoder
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
 from dragoman.ir import (
     AnyPart,
@@ -237,7 +237,7 @@ _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml
 
 class PartEncoder(BlockEncoder):
     family: ClassVar = FAMILY
-    signatures: ClassVar = carriers
+    signatures: ClassVar = foreign_signatures
 
     needs_old_version = False
     """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
@@ -389,7 +389,7 @@ class PartEncoder(BlockEncoder):
     def _encode_reasoning(self, part: Reasoning, role: str) -> list[WireValue]:
         notes, signature = own(part.metadata), part.signature
         if "~tagged" in notes:
-            return [carriers.tagged_reasoning(part)]
+            return [foreign_signatures.tagged_reasoning(part)]
         if role != "assistant" and not self._native:
             return self._lose(part, "only assistant messages of this API hold reasoning")
         if signature is not None and signature.family == FAMILY and signature.data:
@@ -401,7 +401,7 @@ class PartEncoder(BlockEncoder):
             spelled = parse_json(notes["~signature"])
             return [spliced(ThinkingBlock(part.text, UNSET if spelled else ""), notes)]
         if self._to_client:
-            return [carriers.tagged_reasoning(part)]
+            return [foreign_signatures.tagged_reasoning(part)]
         if signature is not None and signature.family != FAMILY:
             return self._lose(part, f"its signature is owed to {signature.family} alone")
         return self._lose(part, "this API refuses reasoning that it did not sign")

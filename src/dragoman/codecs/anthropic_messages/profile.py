@@ -1,10 +1,10 @@
-"""What Messages accepts, as data. What each Claude model does stands in codecs/claude.py."""
+"""What Messages accepts, as data. What each Claude model does stands in codecs/claude_models.py."""
 
 from __future__ import annotations
 
 import re
 
-from dragoman.codecs.claude import ALL_EFFORTS, NO_FORCED_CHOICE, NO_PREFILL, ModelLimits, limits_of
+from dragoman.codecs.claude_models import ALL_EFFORTS, NO_FORCED_CHOICE, NO_PREFILL, ModelLimits, limits_of
 from dragoman.profile import Profile
 
 __all__ = ["ALL_EFFORTS", "PROFILE", "ModelLimits", "limits_of"]

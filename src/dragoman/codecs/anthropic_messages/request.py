@@ -8,9 +8,9 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
+from dragoman.codecs.anthropic_messages.json_paths import leading_system
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.parts import decode_part
-from dragoman.codecs.anthropic_messages.places import leading_system, locate_request
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
 from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_settings
 from dragoman.codecs.anthropic_messages.tools import (
@@ -248,6 +248,3 @@ def _stop_sequences(request: Request, log: LossLog) -> list[str] | UnsetType:
     if len(kept) < len(request.stop):
         log.drop(request, "stop", "blank stop sequence", "this API refuses stop sequences of white space only")
     return kept or UNSET
-
-
-locate = locate_request

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.messages import MessageEncoder, decode_blocks
 from dragoman.codecs.anthropic_messages.parts import own
-from dragoman.codecs.anthropic_messages.places import locate_response
 from dragoman.codecs.anthropic_messages.wire import MessageResponse, OutputDetails, TextBlock, UsageWire
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
@@ -245,6 +244,3 @@ def message_id(given: str | None) -> str:
     if given is None:
         return f"msg_{invent_id('message', 0)}"
     return given if given.startswith("msg_") else f"msg_{given}"
-
-
-locate = locate_response

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.codecs.anthropic_messages import carriers
+from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import decode_error
 from dragoman.codecs.anthropic_messages.messages import decode_call, named
@@ -49,11 +49,11 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolUseBlock,
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_fragment
-from dragoman.codecs.blocks import BlockDecoder, HeldEnd, Incoming
+from dragoman.codecs.block_streams import BlockDecoder, HeldEnd, Incoming
+from dragoman.codecs.event_templates import Fragment, Templates
 from dragoman.codecs.framing import Limits, NamedEvents, ServerSentEvents
 from dragoman.codecs.reading import WireReader
-from dragoman.codecs.tags import SIGNED
-from dragoman.codecs.templates import Fragment, Templates
+from dragoman.codecs.signature_tags import SIGNED
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -384,7 +384,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     def _start_part(self, block: _Incoming) -> None:
         self._release()
         carrier, self._carrier = self._carrier, None
-        signature = None if carrier is None else carriers.read_tagged(carrier)
+        signature = None if carrier is None else foreign_signatures.read_tagged(carrier)
         if block.kind is ThinkingBlock:
             self._carrier = carrier
             self._put_carrier_back()
@@ -394,7 +394,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             block.part_index = self._start(decode_text(replace(block.wire, text="", citations=UNSET)))
         else:
             call: Any = replace(decode_call(replace(block.wire, input=EMPTY_OBJECT)), arguments=UNSET)
-            call = carriers.signed(call, signature) if isinstance(signature, Signature) else call
+            call = foreign_signatures.signed(call, signature) if isinstance(signature, Signature) else call
             block.signature = call.signature
             self._calls.append(call)
             self._names[call.id] = call.name
@@ -424,13 +424,13 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     def _end_thinking(self, block: _Incoming) -> None:
         flowed = block.part_index >= 0
         wire = ThinkingBlock("..." if flowed else "", block.signature, extra=block.wire.extra)
-        tagged = carriers.read_tagged(wire) if carriers.is_tagged(block.signature) else None
+        tagged = foreign_signatures.read_tagged(wire) if foreign_signatures.is_tagged(block.signature) else None
         if flowed:
             part: Any = decode_part(wire) if tagged is None else tagged
             self._events.append(PartEnd(block.part_index, part.signature, metadata=part.metadata))
         elif isinstance(tagged, Signature):
             self._keep_carrier(wire)
-        elif not self._sign_held(carriers.read_trailing(wire)):
+        elif not self._sign_held(foreign_signatures.read_trailing(wire)):
             self._whole(decode_part(wire) if tagged is None else tagged)
 
     def _end_whole(self, block: _Incoming) -> None:

@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.anthropic_messages import carriers
+from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import encode_error
 from dragoman.codecs.anthropic_messages.parts import PartEncoder, own
 from dragoman.codecs.anthropic_messages.response import encode_finish, encode_usage, message_id
 from dragoman.codecs.anthropic_messages.wire import MessageResponse, ToolUseBlock
 from dragoman.codecs.arguments import EMPTY_OBJECT
+from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
 from dragoman.codecs.reading import WireValue, spliced
-from dragoman.codecs.sequential import Outgoing, SequentialEncoder
 from dragoman.ir import (
     AnyPart,
     Citation,
@@ -58,7 +58,7 @@ class EventEncoder(SequentialEncoder):
     """Events in, bytes out that a strict client of this format accepts."""
 
     def __init__(self, log: LossLog) -> None:
-        super().__init__(log, FAMILY, PartEncoder(log), carriers)
+        super().__init__(log, FAMILY, PartEncoder(log), foreign_signatures)
 
     def fragment(self, index: int, text: str) -> bytes:
         """More text of a part."""

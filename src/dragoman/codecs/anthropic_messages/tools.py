@@ -11,8 +11,8 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_ma
 from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ToolChoiceWire, ToolWire
-from dragoman.codecs.claude import forces_call
-from dragoman.codecs.object_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
+from dragoman.codecs.claude_models import forces_call
+from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool

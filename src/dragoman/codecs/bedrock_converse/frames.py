@@ -13,8 +13,8 @@ from zlib import crc32
 
 import msgspec
 
+from dragoman.codecs.event_templates import Ring, read_string
 from dragoman.codecs.framing import aws_frame, aws_headers
-from dragoman.codecs.templates import Ring, read_string
 
 _PRELUDE = struct.Struct(">III")
 _PRELUDE_BYTES = 12

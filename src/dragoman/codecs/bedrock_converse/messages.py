@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
-from dragoman.codecs.bedrock_converse import carriers
+from dragoman.codecs.bedrock_converse import foreign_signatures
 from dragoman.codecs.bedrock_converse.caching import marked
 from dragoman.codecs.bedrock_converse.parts import (
     PartEncoder,
@@ -26,7 +26,7 @@ from dragoman.codecs.bedrock_converse.parts import (
 )
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.wire import Block, MessageWire, ToolResultWire, ToolUse, exact
-from dragoman.codecs.block_parts import with_keys
+from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.errors import DecodeError
@@ -172,15 +172,15 @@ def _carrier(block: Block) -> AnyPart | Signature | str | None:
     if content is UNSET or content.extra is not UNSET or content.reasoning_text is UNSET or block.extra is not UNSET:
         return None
     wire = content.reasoning_text
-    if not carriers.carried(wire) or content.redacted_content is not UNSET:
+    if not foreign_signatures.carried(wire) or content.redacted_content is not UNSET:
         return None
-    return carriers.read_tagged(wire) or _BEHIND
+    return foreign_signatures.read_tagged(wire) or _BEHIND
 
 
 def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     """The part with the signature that came before it. A part that cannot have had one: then it is a block as any."""
     signature = _carrier(held)
-    signed = carriers.signed(part, signature) if isinstance(signature, Signature) else None
+    signed = foreign_signatures.signed(part, signature) if isinstance(signature, Signature) else None
     if signed is None:
         parts.append(decode_part(held))
         return part
@@ -189,7 +189,7 @@ def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
 
 def _signed_behind(held: Block, parts: list[AnyPart]) -> bool:
     wire = held.reasoning_content.reasoning_text  # type: ignore[union-attr]
-    return carriers.sign_last(parts, carriers.read_trailing(wire))  # type: ignore[arg-type]
+    return foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(wire))  # type: ignore[arg-type]
 
 
 def _decode_call_or_result(block: Block, names: dict[str, str], role: str) -> AnyPart:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.bedrock_converse import carriers
+from dragoman.codecs.bedrock_converse import foreign_signatures
 from dragoman.codecs.bedrock_converse.caching import CachePoints, Marked, encode_point
 from dragoman.codecs.bedrock_converse.media import MediaEncoder, decode_media
 from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
@@ -28,8 +28,8 @@ from dragoman.codecs.bedrock_converse.wire import (
     ReasoningText,
     exact,
 )
-from dragoman.codecs.block_parts import BlockEncoder
-from dragoman.codecs.claude import FAMILY as CLAUDE
+from dragoman.codecs.block_encoder import BlockEncoder
+from dragoman.codecs.claude_models import FAMILY as CLAUDE
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -193,7 +193,7 @@ _DECODE: dict[str, Callable[[Block], AnyPart]] = {
 
 class PartEncoder(BlockEncoder):
     family: ClassVar = FAMILY
-    signatures: ClassVar = carriers
+    signatures: ClassVar = foreign_signatures
 
     _points: CachePoints | None = None
 
@@ -277,7 +277,7 @@ class PartEncoder(BlockEncoder):
     def _encode_reasoning(self, part: Reasoning, role: str) -> list[WireValue]:
         notes, signature = own(part.metadata), part.signature
         if "~tagged" in notes and signature is not None:
-            return [carriers.tagged_reasoning(part, signature)]
+            return [foreign_signatures.tagged_reasoning(part, signature)]
         if role != "assistant" and not self._native:
             return self._lose(part, "only assistant messages of this API hold reasoning")
         if signature is None:
@@ -290,7 +290,7 @@ class PartEncoder(BlockEncoder):
                 return [_reasoning_block(wire, notes)]
             return [_reasoning(ReasoningText(part.text, signature.data), notes)]
         if self._to_client:
-            return [carriers.tagged_reasoning(part, signature)]
+            return [foreign_signatures.tagged_reasoning(part, signature)]
         return self._lose(part, f"its signature is owed to {signature.family} alone")
 
     def _is_owed(self, signature: Signature) -> bool:

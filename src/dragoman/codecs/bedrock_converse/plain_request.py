@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs import claude
+from dragoman.codecs import claude_models
 from dragoman.codecs.bedrock_converse.messages import SUCCESS
 from dragoman.codecs.bedrock_converse.parts import PartEncoder
 from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of, path_of
@@ -249,7 +249,7 @@ _CHOICES = {"auto": AUTO, "required": ANY}
 def _takes(model: str | None) -> tuple[bool, bool, bool]:
     """Whether a temperature, whether words beside results, whether to be forced to call."""
     limits = limits_of(model)
-    refuses = limits.thinking == "claude" and claude.limits_of(model).sampling.startswith("default")
+    refuses = limits.thinking == "claude" and claude_models.limits_of(model).sampling.startswith("default")
     return not refuses, not limits.results_alone, PROFILE.no_forced_choice_models.search(model or "") is None
 
 

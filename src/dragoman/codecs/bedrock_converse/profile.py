@@ -10,7 +10,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.codecs.claude import NO_FORCED_CHOICE, NO_PREFILL
+from dragoman.codecs.claude_models import NO_FORCED_CHOICE, NO_PREFILL
 from dragoman.profile import Profile
 
 FAMILY = "bedrock"

@@ -9,7 +9,6 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.bedrock_converse.messages import MessageDecoder, MessageEncoder, decode_blocks
 from dragoman.codecs.bedrock_converse.parts import is_plain_text
-from dragoman.codecs.bedrock_converse.places import locate_request
 from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of, path_of
 from dragoman.codecs.bedrock_converse.thinking import Settings, decode_reasoning, decode_top_k, encode_settings
 from dragoman.codecs.bedrock_converse.tools import (
@@ -320,6 +319,3 @@ def _report_missing(request: Request, log: LossLog) -> None:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
     if request.parallel_tool_calls is False:
         log.drop(request, "parallel_tool_calls", "switch for parallel calls", "this API has no such setting")
-
-
-locate = locate_request

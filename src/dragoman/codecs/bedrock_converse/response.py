@@ -9,7 +9,6 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.bedrock_converse.messages import MessageEncoder, decode_blocks
 from dragoman.codecs.bedrock_converse.parts import is_plain_text, own
-from dragoman.codecs.bedrock_converse.places import locate_response
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.wire import (
     Block,
@@ -229,6 +228,3 @@ def _encode_content(completion: Completion, encoder: MessageEncoder) -> list[Wir
         return []
     content = content_held(completion.messages[0])
     return [Block(content)] if isinstance(content, str) else encoder.encode_blocks(content, "assistant")
-
-
-locate = locate_response

@@ -12,7 +12,7 @@ import re
 from base64 import b64decode, b64encode
 
 from dragoman.codecs.bedrock_converse.profile import FAMILY
-from dragoman.codecs.claude import FAMILY as CLAUDE
+from dragoman.codecs.claude_models import FAMILY as CLAUDE
 from dragoman.ir import Signature
 
 # Base64 of a message whose first field is number two, of variable length.

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import UNPARSED_KEY, unwrap_fragment
-from dragoman.codecs.bedrock_converse import carriers
+from dragoman.codecs.bedrock_converse import foreign_signatures
 from dragoman.codecs.bedrock_converse.errors import ERROR_TYPE, decode_error
 from dragoman.codecs.bedrock_converse.frames import CALL, REASONING, TEXT, Fragments
 from dragoman.codecs.bedrock_converse.messages import SERVER_CALL, TYPED, decode_blocks
@@ -30,12 +30,12 @@ from dragoman.codecs.bedrock_converse.stream_wire import (
     WireEvent,
 )
 from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, ReasoningText
-from dragoman.codecs.blocks import BlockDecoder, HeldEnd, Incoming
+from dragoman.codecs.block_streams import BlockDecoder, HeldEnd, Incoming
+from dragoman.codecs.event_templates import Templates
 from dragoman.codecs.framing import AwsEventStream, Limits
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireReader
-from dragoman.codecs.tags import SIGNED
-from dragoman.codecs.templates import Templates
+from dragoman.codecs.signature_tags import SIGNED
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -239,7 +239,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
     def _start_call(self, block: _Incoming, call: ToolCall) -> None:
         carrier, self._carrier = self._carrier, None
         signature = None if carrier is None else _tagged(carrier)
-        signed: Any = carriers.signed(call, signature) if isinstance(signature, Signature) else call
+        signed: Any = foreign_signatures.signed(call, signature) if isinstance(signature, Signature) else call
         if signature is not None:
             block.signature = "carried"
         self._calls.append(signed)
@@ -419,12 +419,12 @@ def _tagged(block: Block) -> Reasoning | Text | Signature | None:
     content = block.reasoning_content
     if content is UNSET or content.reasoning_text is UNSET:
         return None
-    return carriers.read_tagged(content.reasoning_text)
+    return foreign_signatures.read_tagged(content.reasoning_text)
 
 
 def _trailing(block: Block) -> Signature | None:
     content: Any = block.reasoning_content
-    return None if content.reasoning_text is UNSET else carriers.read_trailing(content.reasoning_text)
+    return None if content.reasoning_text is UNSET else foreign_signatures.read_trailing(content.reasoning_text)
 
 
 def _rebuilt(block: _Incoming) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.bedrock_converse import carriers
+from dragoman.codecs.bedrock_converse import foreign_signatures
 from dragoman.codecs.bedrock_converse.errors import (
     STREAM_ERROR,
     STREAM_EXCEPTIONS,
@@ -40,10 +40,10 @@ from dragoman.codecs.bedrock_converse.response import (
     report_usage,
 )
 from dragoman.codecs.bedrock_converse.wire import Metrics
+from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
 from dragoman.codecs.failures import status_of_kind
 from dragoman.codecs.framing import aws_frame
 from dragoman.codecs.reading import WireValue
-from dragoman.codecs.sequential import Outgoing, SequentialEncoder
 from dragoman.ir import (
     AnyPart,
     Citation,
@@ -79,7 +79,7 @@ class EventEncoder(SequentialEncoder):
     """Events in, frames out that a strict client of this format accepts."""
 
     def __init__(self, log: LossLog) -> None:
-        super().__init__(log, FAMILY, PartEncoder(log), carriers)
+        super().__init__(log, FAMILY, PartEncoder(log), foreign_signatures)
 
     def fragment(self, index: int, text: str) -> bytes:
         """More text of a part."""

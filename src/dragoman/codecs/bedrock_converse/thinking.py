@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs import claude
+from dragoman.codecs import claude_models
 from dragoman.codecs.bedrock_converse.parts import own
 from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
 from dragoman.codecs.reading import WireValue
@@ -137,7 +137,7 @@ def _tell_top_k(fields: dict[str, Any], top_k: int, *, nested: bool) -> None:
 
 def _as_claude(settings: Settings, request: Request, limits: ModelLimits, log: LossLog) -> None:
     """Claude's own rules apply underneath: which kinds of thinking, which efforts, what sampling beside them."""
-    said = claude.legal_settings(request, log, wants_limit=False)
+    said = claude_models.legal_settings(request, log, wants_limit=False)
     settings.max_tokens = said.max_tokens
     settings.temperature, settings.top_p, settings.effort = said.temperature, said.top_p, said.effort
     settings.thinks = said.thinks

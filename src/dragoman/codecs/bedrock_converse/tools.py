@@ -21,7 +21,7 @@ from dragoman.codecs.bedrock_converse.wire import (
     ToolWire,
     exact,
 )
-from dragoman.codecs.object_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
+from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType, structs
 
-from dragoman.codecs.gemini import carriers
+from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.parts import (
     ABSENT,
     GIVEN_ID,
@@ -481,8 +481,8 @@ class MessageEncoder(PartEncoder):
             return wire
         self._log.invent(call, "signature", "placeholder signature", "this model wants the first call of a step signed")
         if isinstance(wire, CallOut):
-            return CallOut(wire.function_call, carriers.PLACEHOLDER)
-        return spliced(wire, {"thoughtSignature": Raw(encode_json(carriers.PLACEHOLDER))})
+            return CallOut(wire.function_call, foreign_signatures.PLACEHOLDER)
+        return spliced(wire, {"thoughtSignature": Raw(encode_json(foreign_signatures.PLACEHOLDER))})
 
     # ── results ──
 

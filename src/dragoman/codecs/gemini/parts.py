@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, unwrap_arguments
-from dragoman.codecs.gemini import carriers
+from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.alphabets import read_base64, write_base64
-from dragoman.codecs.gemini.carriers import HIDDEN, NATIVE_THOUGHT, Bundle
+from dragoman.codecs.gemini.foreign_signatures import HIDDEN, NATIVE_THOUGHT, Bundle
 from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.wire import (
     Blob,
@@ -113,7 +113,7 @@ def _decode_plain_call(
         return None
     signature = None
     if spelled is not UNSET:
-        if carriers.is_dummy(spelled) or carriers.is_tagged(spelled):
+        if foreign_signatures.is_dummy(spelled) or foreign_signatures.is_tagged(spelled):
             return None
         signature = Signature(FAMILY, spelled)
     if call_id is UNSET:
@@ -145,8 +145,8 @@ class PartDecoder:
 
     def add(self, wire: Part) -> None:
         signature = wire.thought_signature
-        if signature is not UNSET and carriers.is_tagged(signature):
-            bundle = carriers.unpack(signature)
+        if signature is not UNSET and foreign_signatures.is_tagged(signature):
+            bundle = foreign_signatures.unpack(signature)
             if bundle is not None:
                 self._add_carried(wire, signature, bundle)
                 return
@@ -158,15 +158,15 @@ class PartDecoder:
         if bundle.last:
             if bundle.reasoning:
                 self.parts.append(own)
-                self.parts.extend(carriers.unshow(self.parts, bundle.reasoning))
-            carriers.put_back(self.parts, bundle.overtaken)
+                self.parts.extend(foreign_signatures.unshow(self.parts, bundle.reasoning))
+            foreign_signatures.put_back(self.parts, bundle.overtaken)
             return
-        self.parts.extend(carriers.unshow(self.parts, bundle.reasoning))
+        self.parts.extend(foreign_signatures.unshow(self.parts, bundle.reasoning))
         if isinstance(own, Opaque):
             self.parts.append(structs.replace(own, signature=bundle.signature))
             return
         metadata = own.metadata
-        if carriers.pack(bundle) != spelling:
+        if foreign_signatures.pack(bundle) != spelling:
             notes = {**(metadata or {}).get(FAMILY, {}), "~carried": Raw(encode_json(spelling))}
             metadata = {**(metadata or {}), FAMILY: notes}
         self.parts.append(structs.replace(own, signature=bundle.signature, metadata=metadata))
@@ -294,11 +294,11 @@ def read_signature(wire: Part, notes: Extra) -> Signature | None:
     data = wire.thought_signature
     if data is UNSET:
         return None
-    if carriers.is_dummy(data):
+    if foreign_signatures.is_dummy(data):
         notes["~signature"] = Raw(encode_json(data))
         return None
     # A tagged signature that cannot be unpacked is ours all the same, and owed to nobody.
-    return Signature("dragoman" if carriers.is_tagged(data) else FAMILY, data)
+    return Signature("dragoman" if foreign_signatures.is_tagged(data) else FAMILY, data)
 
 
 def is_plain_text(wire: Part) -> bool:
@@ -414,7 +414,11 @@ class PartEncoder:
             bundle = Bundle(tuple(self.carried), signature)
             self.carried = []
             spelled = note(part.metadata, FAMILY, "~carried")
-            return spelled if spelled is not UNSET and carriers.unpack(spelled) == bundle else carriers.pack(bundle)
+            return (
+                spelled
+                if spelled is not UNSET and foreign_signatures.unpack(spelled) == bundle
+                else foreign_signatures.pack(bundle)
+            )
         if signature is None:
             spelled = note(part.metadata, FAMILY, "~signature") if "~signature" in notes else UNSET
             return spelled if isinstance(spelled, str) else UNSET
@@ -443,13 +447,13 @@ class PartEncoder:
 
     def _reasoning(self, part: Reasoning) -> WireValue:
         notes = (part.metadata or {}).get(FAMILY, {})
-        if carriers.is_native_thought(part):
+        if foreign_signatures.is_native_thought(part):
             return spliced(Part(part.text, True, self._signature(part)), notes)  # noqa: FBT003
         if not self._carries:
             self.dropped_foreign = True
             self._log.drop(part, "", "reasoning", "reasoning of another provider has no place here")
             return None
-        self.carried.append(carriers.carried_form(part))
+        self.carried.append(foreign_signatures.carried_form(part))
         return Part(part.text, True) if part.text and HIDDEN not in notes else None  # noqa: FBT003
 
     def finish(self, wires: list[WireValue]) -> None:
@@ -457,7 +461,7 @@ class PartEncoder:
         if not self.carried:
             return
         last = self.carried[-1]
-        signed = Part(last.text, True, carriers.pack(Bundle(tuple(self.carried), last=True)))  # noqa: FBT003
+        signed = Part(last.text, True, foreign_signatures.pack(Bundle(tuple(self.carried), last=True)))  # noqa: FBT003
         if last.text and wires and wires[-1] == Part(last.text, True):  # noqa: FBT003
             wires.pop()
         wires.append(signed)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.gemini.carriers import is_dummy, is_tagged
+from dragoman.codecs.gemini.foreign_signatures import is_dummy, is_tagged
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
 from dragoman.codecs.gemini.results import decode_text_wrapper, has_reference, read_response
 from dragoman.codecs.gemini.tools import encode_tools, read_tools

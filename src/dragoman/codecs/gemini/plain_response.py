@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.gemini.carriers import is_dummy, is_tagged
+from dragoman.codecs.gemini.foreign_signatures import is_dummy, is_tagged
 from dragoman.codecs.gemini.parts import GIVEN_ID
 from dragoman.codecs.gemini.plain_request import PlainContent
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile

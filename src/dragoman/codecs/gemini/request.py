@@ -8,7 +8,6 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder, decode_system
-from dragoman.codecs.gemini.places import locate_request
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
 from dragoman.codecs.gemini.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.gemini.tools import (
@@ -243,6 +242,3 @@ def _spelled(value: float | None, key: str, said: Extra) -> WireValue:
         return UNSET
     noted = said.get(_NUMBER + key)
     return noted if noted is not None and float(parse_json(noted)) == value else value
-
-
-locate = locate_request

@@ -10,9 +10,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.gemini import carriers
+from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.messages import MessageEncoder, decode_answer
-from dragoman.codecs.gemini.places import locate_response
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.wire import (
     ALIASES,
@@ -325,7 +324,7 @@ def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
     if wire.citation_metadata is not UNSET:
         keep_whole(extra, "citationMetadata", wire.citation_metadata)
     if wire.grounding_metadata is not UNSET:
-        cited, complete = carriers.read_grounding(wire.grounding_metadata, message.parts)
+        cited, complete = foreign_signatures.read_grounding(wire.grounding_metadata, message.parts)
         keep_whole(extra, "groundingMetadata", wire.grounding_metadata, MODELLED if complete else "")
         parts = tuple(cited) if tuple(cited) != message.parts else parts
     notes: Extra = {}
@@ -410,8 +409,5 @@ def _encode_citations(message: Message, places: Sequence[int], log: LossLog) -> 
             break
     else:
         return UNSET
-    held = carriers.write_grounding(message.parts, places, log)
+    held = foreign_signatures.write_grounding(message.parts, places, log)
     return UNSET if held is None else held
-
-
-locate = locate_response

@@ -20,12 +20,12 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
+from dragoman.codecs.accumulate import TEXT, Assembler, Lane
 from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
-from dragoman.codecs.assembly import TEXT, Assembler, Lane
 from dragoman.codecs.framing import Limits, SniffedJson
-from dragoman.codecs.gemini import carriers
-from dragoman.codecs.gemini.carriers import NATIVE_THOUGHT, Bundle
+from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import decode_error
+from dragoman.codecs.gemini.foreign_signatures import NATIVE_THOUGHT, Bundle
 from dragoman.codecs.gemini.partial_arguments import PartialArgument, PartialArguments
 from dragoman.codecs.gemini.parts import GIVEN_ID, PartDecoder
 from dragoman.codecs.gemini.profile import FAMILY
@@ -575,7 +575,7 @@ class PayloadDecoder:
 
     def _cite(self, answer: _Answer, grounding: Raw) -> None:
         """The service sends grounding with the last chunk, and means the text before it."""
-        cited, complete = carriers.read_grounding(grounding, [Text(self._running_text(answer))])
+        cited, complete = foreign_signatures.read_grounding(grounding, [Text(self._running_text(answer))])
         answer.grounding = None
         if complete:
             answer.extra[MODELLED + "groundingMetadata"] = answer.extra.pop("groundingMetadata")
@@ -705,10 +705,10 @@ def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
 
 def _signature(spelled: str | UnsetType) -> tuple[Signature | None, Bundle | None]:
     """The signature of a part; and what it carries beside, if it is one of ours."""
-    if spelled is UNSET or carriers.is_dummy(spelled):
+    if spelled is UNSET or foreign_signatures.is_dummy(spelled):
         return None, None
-    if carriers.is_tagged(spelled):
-        bundle = carriers.unpack(spelled)
+    if foreign_signatures.is_tagged(spelled):
+        bundle = foreign_signatures.unpack(spelled)
         return (Signature("dragoman", spelled), None) if bundle is None else (bundle.signature, bundle)
     return Signature(FAMILY, spelled), None
 

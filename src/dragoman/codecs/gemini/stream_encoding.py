@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec import UNSET, Raw, structs
 
-from dragoman.codecs.assembly import accumulate
-from dragoman.codecs.gemini import carriers
-from dragoman.codecs.gemini.carriers import THOUGHT, Bundle
+from dragoman.codecs.accumulate import accumulate
+from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import encode_error
+from dragoman.codecs.gemini.foreign_signatures import THOUGHT, Bundle
 from dragoman.codecs.gemini.parts import TRUE, PartEncoder
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.response import encode_finish, encode_time, encode_usage
@@ -292,11 +292,11 @@ class EventEncoder:
         overtaken = self._is_overtaken(part)
         if part.has_said():
             answer.leave(Reasoning)
-        if not carriers.is_native_thought(known):
-            whole = carriers.carried_form(part.whole(part.pieces))  # type: ignore[arg-type]
+        if not foreign_signatures.is_native_thought(known):
+            whole = foreign_signatures.carried_form(part.whole(part.pieces))  # type: ignore[arg-type]
             (answer.overtaken if overtaken else answer.encoder.carried).append(whole)
         elif known.signature is not None and not part.end.incomplete:
-            signed = Reasoning(self._called_back(part), known.signature, metadata=carriers.NATIVE_THOUGHT)
+            signed = Reasoning(self._called_back(part), known.signature, metadata=foreign_signatures.NATIVE_THOUGHT)
             self._write(answer, answer.encoder.encode(signed))
             answer.leave(None)
 
@@ -359,14 +359,16 @@ class EventEncoder:
         parts: list[WireValue] = [EMPTY_TEXT]
         if answer.encoder.carried or answer.overtaken:
             bundle = Bundle(tuple(answer.encoder.carried), last=True, overtaken=tuple(answer.overtaken))
-            parts = [structs.replace(EMPTY_THOUGHT, thought_signature=carriers.pack(bundle))]
+            parts = [structs.replace(EMPTY_THOUGHT, thought_signature=foreign_signatures.pack(bundle))]
         answer.leave(None)
         notes = (finish.metadata or {}).get(FAMILY, {}) if finish is not None else {}
         extra = inner_extra(notes, "candidate") or {}
         grounding: Any = UNSET
         if answer.cited and _GROUNDING not in extra and MODELLED + _GROUNDING not in extra:
             runs = answer.cited
-            held = carriers.write_grounding([run.part() for run in runs], [run.place for run in runs], self._log)
+            held = foreign_signatures.write_grounding(
+                [run.part() for run in runs], [run.place for run in runs], self._log
+            )
             grounding = UNSET if held is None else held
         word = encode_finish(finish, self._log, Completion(()))
         wire = Candidate(Content("model", parts), word, number, grounding_metadata=grounding)

@@ -16,8 +16,8 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, read_arguments, unwrap_arguments
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.ollama_chat import carriers
-from dragoman.codecs.ollama_chat.carriers import THINKING
+from dragoman.codecs.ollama_chat import foreign_signatures
+from dragoman.codecs.ollama_chat.foreign_signatures import THINKING
 from dragoman.codecs.ollama_chat.parts import decode_images, gather
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.wire import (
@@ -242,22 +242,24 @@ def decode_assistant(wire: AssistantMessage, seed: object, *, answer: bool = Fal
             parts += [decode_call(call, seed, index, answer=answer) for index, call in enumerate(calls)]
             return Message("assistant", tuple(parts))
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    signed = carriers.read_signatures(extra)
+    signed = foreign_signatures.read_signatures(extra)
     said = _content(content, extra)
     parts = []
     if wire.thinking:
         parts += (
-            carriers.reasoning_parts(wire.thinking, signed) if signed else [Reasoning(wire.thinking, metadata=THINKING)]
+            foreign_signatures.reasoning_parts(wire.thinking, signed)
+            if signed
+            else [Reasoning(wire.thinking, metadata=THINKING)]
         )
     elif wire.thinking is not UNSET or signed:
-        parts += carriers.reasoning_parts("", signed)
+        parts += foreign_signatures.reasoning_parts("", signed)
     if wire.thinking == "":
         extra["~thinking"] = Raw(b'""')
     if wire.images:
         parts += decode_images(wire.images)
     elif wire.images is not UNSET:
         extra[MODELLED + "images"] = EMPTY_LIST
-    parts += carriers.text_parts(said, signed) if signed else [Text(said)] if said else []
+    parts += foreign_signatures.text_parts(said, signed) if signed else [Text(said)] if said else []
     if calls:
         parts += [decode_call(call, seed, index, answer=answer) for index, call in enumerate(calls)]
     elif calls is not UNSET:
@@ -299,7 +301,7 @@ def _decode_odd_call(call: Call, seed: object, index: int, *, answer: bool) -> T
     if call.type is not UNSET:
         extra[TYPE] = Raw(encode_json(call.type))
     held, text = _arguments(function.arguments, extra, seed, index)
-    signature = carriers.read_call_signature(extra) if carriers.SIGNATURE in extra else None
+    signature = foreign_signatures.read_call_signature(extra) if foreign_signatures.SIGNATURE in extra else None
     if function.extra is not UNSET:
         extra |= keep(FAMILY, UNSET, function=function.extra)[FAMILY]  # type: ignore[index]
     return ToolCall(
@@ -422,7 +424,7 @@ class MessageEncoder:
         thoughts: list[str] = []
         others: list[AnyPart] = []
         calls: list[WireValue] = []
-        carried = MODELLED + carriers.SIGNATURES in notes
+        carried = MODELLED + foreign_signatures.SIGNATURES in notes
         rank = 0
         for part in parts:
             kind = type(part)
@@ -444,9 +446,9 @@ class MessageEncoder:
         body = AssistantMessage(
             _spelled_content("".join(held.texts), notes), thinking, calls or UNSET, held.images or UNSET
         )
-        signatures = carriers.write_signatures(parts) if self._to_client and not carried else None
+        signatures = foreign_signatures.write_signatures(parts) if self._to_client and not carried else None
         if signatures is not None:
-            notes = {**notes, carriers.SIGNATURES: signatures}
+            notes = {**notes, foreign_signatures.SIGNATURES: signatures}
         return _with_notes(body, notes)
 
     def _keeps(self, part: Reasoning) -> bool:
@@ -460,7 +462,7 @@ class MessageEncoder:
         if call.cache is not None:
             self._log.drop(call, "cache", "cache mark", "prompts are cached automatically by this API")
         notes = None if call.metadata is None else call.metadata.get(FAMILY)
-        carried = notes is not None and MODELLED + carriers.SIGNATURE in notes
+        carried = notes is not None and MODELLED + foreign_signatures.SIGNATURE in notes
         signature = None if carried or call.signature is None or not call.signature.data else call.signature
         if signature is not None and not self._to_client:
             self._report_signature(call)
@@ -470,11 +472,11 @@ class MessageEncoder:
             body = Call(function, UNSET if call.invented_id and not self._to_client else call.id)
             if signature is None:
                 return body
-            return spliced(body, {carriers.SIGNATURE: carriers.write_call_signature(signature)})
+            return spliced(body, {foreign_signatures.SIGNATURE: foreign_signatures.write_call_signature(signature)})
         function = _noted_function(call, notes, position if self._to_client else UNSET)
         body = Call(function, _noted_id(call.id, notes, call.invented_id), notes.get(TYPE, UNSET))
         if signature is not None:
-            notes = {**notes, carriers.SIGNATURE: carriers.write_call_signature(signature)}
+            notes = {**notes, foreign_signatures.SIGNATURE: foreign_signatures.write_call_signature(signature)}
         return spliced(body, notes)
 
     def _encode_result(self, result: ToolResult) -> WireValue:

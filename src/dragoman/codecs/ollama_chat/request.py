@@ -8,7 +8,6 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ollama_chat.messages import MessageEncoder, decode_messages
-from dragoman.codecs.ollama_chat.places import locate_request
 from dragoman.codecs.ollama_chat.profile import FAMILY, PATH
 from dragoman.codecs.ollama_chat.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.ollama_chat.tools import decode_output, decode_tools, encode_output, encode_tools
@@ -159,6 +158,3 @@ def _encode_options(request: Request, said: Extra | None) -> WireValue:
 def _spelled(value: int | None, key: str, said: Extra | None) -> WireValue:
     noted = None if value is None or said is None else said.get(NUMBER + key)
     return noted if noted is not None and int(parse_json(noted)) == value else value
-
-
-locate = locate_request

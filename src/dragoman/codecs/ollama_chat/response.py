@@ -12,7 +12,6 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ollama_chat.messages import ABSENT, MessageEncoder, decode_assistant
-from dragoman.codecs.ollama_chat.places import locate_response
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.wire import ALIASES, DURATIONS, ChatResponse
 from dragoman.codecs.reading import WireReader, WireValue, spliced
@@ -201,6 +200,3 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         return Encoded(encode_json(wire))
     zeros: Extra = (completion.usage.metadata or {}).get(FAMILY, {}) if completion.usage is not None else {}
     return Encoded(bytes(spliced(wire, {**notes, **zeros})))
-
-
-locate = locate_response

@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from dragoman.codecs.accumulate import TEXT, Assembler, Lane
 from dragoman.codecs.arguments import unwrap_arguments
-from dragoman.codecs.assembly import TEXT, Assembler, Lane
+from dragoman.codecs.event_templates import Ring, Templates
 from dragoman.codecs.framing import Limits, Lines
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.ollama_chat import carriers
+from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error
 from dragoman.codecs.ollama_chat.parts import decode_images
 from dragoman.codecs.ollama_chat.profile import FAMILY
@@ -38,7 +39,6 @@ from dragoman.codecs.ollama_chat.stream_wire import (
 )
 from dragoman.codecs.ollama_chat.wire import DURATIONS
 from dragoman.codecs.reading import check_text
-from dragoman.codecs.templates import Ring, Templates
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -79,7 +79,7 @@ MOVES: dict[tuple[str, str], str] = {
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-_THINKING = Reasoning("", metadata=carriers.THINKING)
+_THINKING = Reasoning("", metadata=foreign_signatures.THINKING)
 _A_CALL = Message("assistant", (ToolCall("", ""),))
 
 
@@ -203,7 +203,7 @@ class PayloadDecoder:
         if delta.content:
             lane.flow(TEXT, delta.content)
         if delta.signatures is not UNSET:
-            for mark in carriers.signed_in(delta.signatures):
+            for mark in foreign_signatures.signed_in(delta.signatures):
                 _sign(lane, mark)
         for call in delta.tool_calls or ():
             self._call(call)
@@ -211,7 +211,7 @@ class PayloadDecoder:
     def _call(self, wire: WholeCall) -> None:
         call_id = wire.id or invent_id(self._seed, self._calls)
         self._calls += 1
-        signature = None if wire.signature is UNSET else carriers.call_signature_in(wire.signature)
+        signature = None if wire.signature is UNSET else foreign_signatures.call_signature_in(wire.signature)
         index = self._lane.start_call(
             ToolCall(call_id, wire.function.name, invented_id=is_invented(call_id), signature=signature)
         )
@@ -244,14 +244,14 @@ def _read(reader: msgspec.json.Decoder[Any], payload: bytes) -> Any:
         raise DecodeError(path="$", expected="a line of an answer", got=str(error), source=SOURCE) from error
 
 
-def _sign(lane: Lane, mark: carriers.SignedText) -> None:
+def _sign(lane: Lane, mark: foreign_signatures.SignedText) -> None:
     """A signature ends the part that it signs; one that signs no characters is a part of its own."""
     signature = Signature(mark.family, mark.data, mark.id)
     thinks = mark.field == "thinking"
     if mark.length and lane.flow_kind is (Reasoning if thinks else Text):
         lane.end_flow(signature)
     elif thinks:
-        lane.whole(Reasoning("", signature, mark.redacted, carriers.THINKING))
+        lane.whole(Reasoning("", signature, mark.redacted, foreign_signatures.THINKING))
     else:
         lane.whole(Text("", signature=signature))
 

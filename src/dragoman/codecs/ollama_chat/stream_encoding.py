@@ -12,8 +12,9 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object
+from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.failures import tell_of_kind
-from dragoman.codecs.ollama_chat import carriers
+from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
 from dragoman.codecs.ollama_chat.parts import gather
 from dragoman.codecs.ollama_chat.profile import FAMILY
@@ -24,7 +25,6 @@ from dragoman.codecs.ollama_chat.response import (
 )
 from dragoman.codecs.ollama_chat.wire import Call, Function
 from dragoman.codecs.reading import spliced
-from dragoman.codecs.transcripts import transcribed, unspoken
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -140,7 +140,7 @@ class EventEncoder:
         if signature is None or event.incomplete or not isinstance(part, Text | Reasoning) or not outgoing.head:
             return []
         signed = msgspec.structs.replace(part, signature=signature)
-        mark = carriers.signed_text(signed, outgoing.start, self._lengths[outgoing.field] - outgoing.start)
+        mark = foreign_signatures.signed_text(signed, outgoing.start, self._lengths[outgoing.field] - outgoing.start)
         return [] if mark is None else [self._line(_NOTHING + b',"signatures":' + encode_json([mark]))]
 
     def _ready_calls(self, *, at_the_end: bool = False) -> list[bytes]:
@@ -161,7 +161,7 @@ class EventEncoder:
         signature = outgoing.signature
         if signature is None or not signature.data or outgoing.incomplete:
             return body
-        return spliced(body, {carriers.SIGNATURE: carriers.write_call_signature(signature)})
+        return spliced(body, {foreign_signatures.SIGNATURE: foreign_signatures.write_call_signature(signature)})
 
     def _on_usage(self, event: UsageUpdate) -> list[bytes]:
         self._usage = event.usage

@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
-from dragoman.codecs.openai_chat import carriers, sound
+from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
 from dragoman.codecs.openai_chat.profile import (
     AUDIO_MODELS,
@@ -116,7 +116,7 @@ def decode_messages(wires: list[AnyMessage]) -> tuple[Message, ...]:
             decoder = MessageDecoder(names)
         add(decoder.decode(wire, index))
     if decoder is not None and decoder.tagged:
-        messages = rejoin_media(messages, {FAMILY: {carriers.TAGGED: Raw(b"true")}})
+        messages = rejoin_media(messages, {FAMILY: {foreign_signatures.TAGGED: Raw(b"true")}})
     return tuple(messages)
 
 
@@ -168,7 +168,7 @@ class MessageDecoder:
             return decode_assistant(wire, index, self._names, self._unanswered)
         if isinstance(wire, UserMessage):
             content = wire.content
-            if isinstance(content, list) and carriers.is_media_turn(content):
+            if isinstance(content, list) and foreign_signatures.is_media_turn(content):
                 self.tagged = True
             return _decode_plain("user", wire)
         if isinstance(wire, ToolMessage):
@@ -260,7 +260,7 @@ def decode_assistant(
     if plain and calls is UNSET and type(content) is str and wire.refusal is UNSET and wire.annotations is UNSET:
         return Message("assistant", content, name)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    parts: list[AnyPart] = [] if plain else [*carriers.read_reasoning(extra)]
+    parts: list[AnyPart] = [] if plain else [*foreign_signatures.read_reasoning(extra)]
     if content is not None:
         _decode_content(content, parts, extra)
     if wire.refusal is not UNSET:
@@ -279,11 +279,11 @@ def decode_assistant(
     elif calls is not UNSET:
         extra[MODELLED + "tool_calls"] = NULL if calls is None else Raw(b"[]")
     if wire.annotations is not UNSET:
-        carriers.read_annotations(wire.annotations, parts, extra)
+        foreign_signatures.read_annotations(wire.annotations, parts, extra)
     if not plain:
         _decode_legacy_call(seed, parts, extra, names, unanswered)
-        sound.read_sound(parts, extra)
-        carriers.restore_text_signatures(parts, extra)
+        audio.read_sound(parts, extra)
+        foreign_signatures.restore_text_signatures(parts, extra)
     return Message("assistant", tuple(parts), name, {FAMILY: extra} if extra else None)
 
 
@@ -349,7 +349,7 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
         call_id, invented = invent_id(seed, index), True
     if call.type is UNSET:
         extra["~type"] = Raw(b'"absent"')
-    signature = carriers.read_call_signature(extra)
+    signature = foreign_signatures.read_call_signature(extra)
     function, custom = call.function, call.custom
     # Snowflake fills every optional member; the one that the type names is meant.
     if custom is not UNSET and (function is UNSET or call.type == "custom"):
@@ -577,7 +577,7 @@ class MessageEncoder:
     ) -> WireValue:
         spelled = note({FAMILY: extra}, FAMILY, "~content")
         if spelled == "parts":
-            listed = [part for part in parts if not isinstance(part, ToolCall) and not sound.is_spoken(part)]
+            listed = [part for part in parts if not isinstance(part, ToolCall) and not audio.is_spoken(part)]
             return [wire for part in listed if (wire := encode_part(part, self._log)) is not None]
         for part in others:
             if not self._speaks(part):
@@ -612,7 +612,7 @@ class MessageEncoder:
     def _further_fields(self, parts: tuple[AnyPart, ...], extra: Extra) -> Extra:
         fields = dict(extra)
         plain = self._takes_plain_reasoning and any(type(part) is ToolCall for part in parts)
-        written = carriers.write_reasoning(
+        written = foreign_signatures.write_reasoning(
             parts,
             to_client=self._to_client,
             family=self._family,
@@ -624,12 +624,12 @@ class MessageEncoder:
                 fields[key] = held
         spoken = [part for part in parts if self._speaks(part)]
         if spoken:
-            fields[sound.KEY] = self._encode_sound(*spoken)
-        annotations = carriers.write_annotations(parts)
+            fields[audio.KEY] = self._encode_sound(*spoken)
+        annotations = foreign_signatures.write_annotations(parts)
         if annotations:
             fields["annotations"] = Raw(encode_json(annotations))
         if self._to_client:
-            details = carriers.text_signature_details(parts)
+            details = foreign_signatures.text_signature_details(parts)
             if details and MODELLED + "reasoning_details" not in fields and MODELLED + "extra_content" not in fields:
                 before = msgspec.json.decode(fields.get("reasoning_details", b"[]"), type=list[Raw])
                 fields["reasoning_details"] = Raw(encode_json([*before, *details]))
@@ -639,7 +639,7 @@ class MessageEncoder:
 
     def _speaks(self, part: AnyPart) -> bool:
         """Clients get any sound; the API has its own, and finds it by its id."""
-        return sound.is_spoken(part) or (self._to_client and type(part) is Audio and part.data is not None)
+        return audio.is_spoken(part) or (self._to_client and type(part) is Audio and part.data is not None)
 
     def _sayable(self, part: AnyPart) -> AnyPart:
         """To a provider, a sound that it did not make crosses as its transcript."""
@@ -653,12 +653,12 @@ class MessageEncoder:
     def _encode_sound(self, first: Any, *others: AnyPart) -> Raw:
         for other in others:
             self._log.drop(other, "", "further audio", "a message of this API holds one")
-        return sound.write_sound(first, self._log) if self._to_client or self._native else sound.handle_of(first)
+        return audio.write_sound(first, self._log) if self._to_client or self._native else audio.handle_of(first)
 
     def _report_withheld(self, parts: tuple[AnyPart, ...], *, plain: bool) -> None:
         """To a provider: reasoning and signatures that were not spelled in this format stay behind (law 6)."""
         for part in parts:
-            if type(part) is Reasoning and carriers.goes_back(part, self._family, plain=plain):
+            if type(part) is Reasoning and foreign_signatures.goes_back(part, self._family, plain=plain):
                 continue
             if type(part) is Reasoning and FAMILY not in (part.metadata or {}):
                 self._log.drop(part, "", "reasoning", "this API has no field for reasoning of another provider")
@@ -673,8 +673,8 @@ class MessageEncoder:
         if call.cache is not None:
             self._log.drop(call, "cache", "cache mark", "a tool call takes no cache breakpoint")
         if call.signature is not None and MODELLED + "extra_content" not in extra:
-            if self._to_client or carriers.goes_back(call, self._family, plain=False):
-                extra.update(carriers.write_call_signature(call))
+            if self._to_client or foreign_signatures.goes_back(call, self._family, plain=False):
+                extra.update(foreign_signatures.write_call_signature(call))
             else:
                 self._log.drop(call, "signature", "signature", f"it is owed to {call.signature.family} alone")
         spelled_id = note(metadata, FAMILY, "~id")
@@ -727,7 +727,7 @@ class MessageEncoder:
                 (texts if inline or isinstance(part, Text | Opaque) else media).append(wire)
         if media:
             self._waiting_media += [TextPart(media_tag(result.tool_call_id)), *media]
-            if carriers.TAGGED not in notes:
+            if foreign_signatures.TAGGED not in notes:
                 self._log.degrade(
                     result, "", "media in a tool result", "it follows in a user message, tagged with its call"
                 )

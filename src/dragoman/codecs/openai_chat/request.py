@@ -7,7 +7,6 @@ from msgspec import UNSET, Raw, structs
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_chat.compatible import fit
 from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageEncoder, decode_messages
-from dragoman.codecs.openai_chat.places import locate_request
 from dragoman.codecs.openai_chat.profile import PATH, PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.thinking import decode_reasoning, encode_reasoning, without_sampling
 from dragoman.codecs.openai_chat.tools import (
@@ -176,6 +175,3 @@ def _announcing_json(request: Request, log: LossLog) -> Request:
     announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
     log.replaced(announced, request)
     return announced
-
-
-locate = locate_request

@@ -8,7 +8,6 @@ from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
-from dragoman.codecs.openai_chat.places import locate_response
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.wire import ChatResponse, ChoiceWire, CompletionDetails, PromptDetails, UsageWire
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
@@ -272,6 +271,3 @@ def _encode_choice(
     )
     inner = inner_extra(notes, "choice")
     return choice if inner is None else spliced(choice, inner)
-
-
-locate = locate_response

@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.assembly import REASONING, REFUSAL, TEXT, Assembler, Lane
+from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, Assembler, Lane
+from dragoman.codecs.event_templates import Fragment, Templates
 from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.openai_chat import carriers, sound
+from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error
 from dragoman.codecs.openai_chat.response import decode_finish, usage_of
 from dragoman.codecs.openai_chat.stream_encoding import EventEncoder
@@ -28,7 +29,6 @@ from dragoman.codecs.openai_chat.stream_wire import (
     SoundFragment,
     VendorDelta,
 )
-from dragoman.codecs.templates import Fragment, Templates
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -234,10 +234,10 @@ class PayloadDecoder:
         if delta.function_call is not None:
             self._fragment(lane, candidate, CallFragment(-1, function=delta.function_call))
         if delta.annotations is not UNSET:
-            for citation in carriers.citations_in(delta.annotations):
+            for citation in foreign_signatures.citations_in(delta.annotations):
                 lane.cite(citation)
         if delta.extra_content is not UNSET:
-            self._sign_text(lane, carriers.signature_in(delta.extra_content))
+            self._sign_text(lane, foreign_signatures.signature_in(delta.extra_content))
 
     def close(self) -> list[AnyEvent]:
         """End of bytes: several servers never send [DONE], so a finish reason is what counts."""
@@ -304,12 +304,12 @@ class PayloadDecoder:
         if text:
             self._think(lane, text)
         for detail in delta.reasoning_details or ():
-            if isinstance(detail.id, str) and detail.id.startswith(carriers.TEXT_AT):
+            if isinstance(detail.id, str) and detail.id.startswith(foreign_signatures.TEXT_AT):
                 if detail.id.endswith("+0"):
                     lane.end_flow()
-                self._sign_text(lane, carriers.reasoning_of(detail).signature)
+                self._sign_text(lane, foreign_signatures.reasoning_of(detail).signature)
                 continue
-            part = carriers.reasoning_of(detail)
+            part = foreign_signatures.reasoning_of(detail)
             if part.redacted:
                 lane.whole(part)
                 continue
@@ -345,7 +345,7 @@ class PayloadDecoder:
 
     def _sound(self, lane: Lane, candidate: int, fragment: SoundFragment) -> None:
         if candidate not in self._sounds:
-            self._sounds[candidate] = lane.start_sound(Audio(sound.HEADERLESS, "", transcript="")), {}
+            self._sounds[candidate] = lane.start_sound(Audio(audio.HEADERLESS, "", transcript="")), {}
         index, notes = self._sounds[candidate]
         if fragment.id is not None:
             notes["id"] = Raw(encode_json(fragment.id))
@@ -359,7 +359,7 @@ class PayloadDecoder:
     def _end_sounds(self) -> None:
         """Its id comes first and its time of expiry last; both are told at the end."""
         for candidate, (index, notes) in self._sounds.items():
-            self._book.lane(candidate).end_call(index, metadata={sound.FAMILY: notes} if notes else None)
+            self._book.lane(candidate).end_call(index, metadata={audio.FAMILY: notes} if notes else None)
 
     # ── calls ──
 
@@ -375,7 +375,7 @@ class PayloadDecoder:
                 call.pieces.append(function.arguments)
             return
         if fragment.extra_content is not UNSET:
-            call.signature = carriers.signature_in(fragment.extra_content) or call.signature
+            call.signature = foreign_signatures.signature_in(fragment.extra_content) or call.signature
         text = _fragment_text(fragment)
         if call.part_index >= 0:
             if text:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.failures import tell_of_kind
-from dragoman.codecs.openai_chat import carriers, sound
+from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.response import encode_finish, encode_usage
@@ -153,7 +153,7 @@ class EventEncoder:
         opening: dict[str, Any] = {"index": number, "id": call.id, "type": key.decode()}
         opening[key.decode()] = {"name": call.name, value.decode(): ""}
         if call.signature is not None:
-            opening |= carriers.write_call_signature(call)
+            opening |= foreign_signatures.write_call_signature(call)
         chunks = [self._chunk(b'"tool_calls":[' + encode_json(opening) + b"]")]
         if call.parsed or call.arguments_text:
             chunks.append(self.fragment(index, arguments_as_text(call)))
@@ -162,7 +162,7 @@ class EventEncoder:
     def _open_sound(self, index: int, part: Audio) -> list[bytes]:
         """An answer has one sound; further ones go on with it."""
         self._parts[index] = _Outgoing(self._head + b'"audio":{"transcript":', b"}" + self._tail)
-        fields: dict[str, Any] = {} if self._sounds else sound.opening_of(part)
+        fields: dict[str, Any] = {} if self._sounds else audio.opening_of(part)
         self._sounds += 1
         fields |= {key: said for key, said in (("data", part.data), ("transcript", part.transcript)) if said}
         return [self._chunk(b'"audio":' + encode_json(fields))] if fields else []
@@ -191,17 +191,20 @@ class EventEncoder:
             said = part.pieces if self.texts is None else self.texts[event.index]
             return self._reasoning_details(part.reasoning, signature, "".join(said or ()))
         if part.number >= 0:
-            entry = {"index": part.number, **carriers.write_call_signature(ToolCall("", "", signature=signature))}
+            entry = {
+                "index": part.number,
+                **foreign_signatures.write_call_signature(ToolCall("", "", signature=signature)),
+            }
             return [self._chunk(b'"tool_calls":[' + encode_json(entry) + b"]")]
         length = self._characters_so_far() - part.start
-        return [self._detail(carriers.text_signature_detail(signature, part.start, length))]
+        return [self._detail(foreign_signatures.text_signature_detail(signature, part.start, length))]
 
     def _reasoning_details(self, part: Reasoning, signature: Signature | None, said: str = "") -> list[bytes]:
         if signature is None:
             return []
         whole = Reasoning(part.text + said, signature, part.redacted)
         self._details += 1
-        return [self._detail(carriers.detail_for(whole, signature, self._details - 1))]
+        return [self._detail(foreign_signatures.detail_for(whole, signature, self._details - 1))]
 
     def _detail(self, detail: ReasoningDetail) -> bytes:
         return self._chunk(b'"reasoning_details":[' + encode_json(detail) + b"]")
@@ -211,7 +214,7 @@ class EventEncoder:
         if citation is None or citation.url is None:
             self._log.drop(citation or Text(""), "", "citation", "chat annotations cite web pages only")
             return []
-        annotations = carriers.write_annotations([Text("", (citation,))])
+        annotations = foreign_signatures.write_annotations([Text("", (citation,))])
         return [self._chunk(b'"annotations":' + encode_json(annotations))]
 
     def _on_usage(self, event: UsageUpdate) -> list[bytes]:

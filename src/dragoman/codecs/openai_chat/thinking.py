@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import UNSET, structs
 
-from dragoman.codecs.efforts import effort_of_budget
 from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.codecs.openai_chat.profile import PLAIN_MODELS, REASONING_MODELS, SAMPLING
 from dragoman.codecs.reading import WireValue
+from dragoman.codecs.reasoning_effort import effort_of_budget
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.losses import LossLog
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from msgspec import UNSET, Raw, structs
 
-from dragoman.codecs.object_schemas import rooted_schema
+from dragoman.codecs.object_root_schemas import rooted_schema
 from dragoman.codecs.openai_chat.profile import PROFILE
 from dragoman.codecs.openai_chat.wire import (
     AllowedTool,

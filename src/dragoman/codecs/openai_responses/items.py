@@ -8,13 +8,13 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.openai_responses import carriers
+from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.parts import TRUE, PartEncoder, decode_part, own, wire_text
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, SummaryText
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
-from dragoman.codecs.tags import is_tagged
+from dragoman.codecs.signature_tags import is_tagged
 from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
 from dragoman.ir.parts import value_held
@@ -35,7 +35,9 @@ STATUS = MODELLED + "status"
 COMPLETED = Raw(b'"completed"')
 INCOMPLETE = Raw(b'"incomplete"')
 
-_OF_THE_ITEM = frozenset({ITEM, ID, "~status", "phase", "~in:item", carriers.CARRIER, carriers.CARRIER_BEHIND})
+_OF_THE_ITEM = frozenset(
+    {ITEM, ID, "~status", "phase", "~in:item", foreign_signatures.CARRIER, foreign_signatures.CARRIER_BEHIND}
+)
 
 
 def spelling_of(notes: Extra) -> str | None:
@@ -98,15 +100,15 @@ def decode_reasoning(item: Item) -> Reasoning:
     signature = None
     redacted = False
     if isinstance(encrypted, str) and encrypted:
-        tagged = carriers.read_reasoning_tag(encrypted) if is_tagged(encrypted) else None
+        tagged = foreign_signatures.read_reasoning_tag(encrypted) if is_tagged(encrypted) else None
         if tagged is None:
             signature = Signature(FAMILY, encrypted, None if item.id is UNSET else item.id)
         else:
             signature, redacted = tagged
-            notes[carriers.TAGGED] = TRUE
+            notes[foreign_signatures.TAGGED] = TRUE
     elif encrypted is not UNSET:
         notes[MODELLED + "encrypted_content"] = Raw(encode_json(encrypted))
-    if item.id is not UNSET and (signature is None or carriers.TAGGED in notes):
+    if item.id is not UNSET and (signature is None or foreign_signatures.TAGGED in notes):
         notes[ID] = wire_text(item.id)
     return Reasoning(text, signature, redacted, {FAMILY: notes} if notes else None)
 
@@ -207,14 +209,14 @@ class ItemEncoder:
         if signature is None:
             return items
         notes = own(part.metadata)
-        if carriers.CARRIER in notes and (self._native or self._to_client):
-            return [notes[carriers.CARRIER], *items]
-        if carriers.CARRIER_BEHIND in notes and (self._native or self._to_client):
-            return [*items, notes[carriers.CARRIER_BEHIND]]
+        if foreign_signatures.CARRIER in notes and (self._native or self._to_client):
+            return [notes[foreign_signatures.CARRIER], *items]
+        if foreign_signatures.CARRIER_BEHIND in notes and (self._native or self._to_client):
+            return [*items, notes[foreign_signatures.CARRIER_BEHIND]]
         if not self._to_client:
             self._log.drop(part, "signature", "signature", f"it is owed to {signature.family} alone")
             return items
-        return [carriers.carrier_of(part, signature, self._item_id("rs")), *items]
+        return [foreign_signatures.carrier_of(part, signature, self._item_id("rs")), *items]
 
     def call(self, call: ToolCall) -> WireValue:
         if call.custom:
@@ -266,22 +268,22 @@ class ItemEncoder:
             return []
         item_id: Any = signature.id if signature.id is not None and signature.id.startswith("rs") else UNSET
         summary = notes.get(MODELLED + "summary")
-        told: Any = carriers.summary_of(part.text) if summary is None else summary
+        told: Any = foreign_signatures.summary_of(part.text) if summary is None else summary
         return [Item("reasoning", id=item_id, summary=told, encrypted_content=signature.data)]
 
     def _native_reasoning(self, part: Reasoning, notes: Extra) -> WireValue:
         signature = part.signature
         encrypted: Any = UNSET
         item_id: Any = UNSET
-        if signature is not None and carriers.TAGGED in notes:
-            encrypted = carriers.tag_of_reasoning(part, signature)
+        if signature is not None and foreign_signatures.TAGGED in notes:
+            encrypted = foreign_signatures.tag_of_reasoning(part, signature)
         elif signature is not None:
             encrypted = signature.data
             item_id = UNSET if signature.id is None else signature.id
         if ID in notes:
             item_id = parse_json(notes[ID])
         absent = "~summary" in notes or MODELLED + "summary" in notes
-        summary: Any = UNSET if absent else carriers.summary_of(part.text)
+        summary: Any = UNSET if absent else foreign_signatures.summary_of(part.text)
         item = Item("reasoning", id=item_id, summary=summary, encrypted_content=encrypted)
         return spliced(item, notes) if notes else item
 
@@ -290,12 +292,12 @@ class ItemEncoder:
         encrypted: Any = UNSET
         item_id = self._item_id("rs")
         if signature is not None and signature.data:
-            encrypted = carriers.tag_of_reasoning(part, signature)
+            encrypted = foreign_signatures.tag_of_reasoning(part, signature)
             if signature.family == FAMILY:
                 encrypted = signature.data
                 item_id = signature.id or item_id
         summary = notes.get(MODELLED + "summary")
-        told: Any = carriers.summary_of(part.text) if summary is None else summary
+        told: Any = foreign_signatures.summary_of(part.text) if summary is None else summary
         return Item("reasoning", id=item_id, summary=told, encrypted_content=encrypted)
 
     def result(self, result: ToolResult) -> WireValue:

@@ -1,8 +1,8 @@
 """Events that tell more of a part that is being told already.
 
 They differ in their text, their number and a padding against listeners who count bytes, so no two have the same bytes
-around the text (see codecs/templates.py). But they begin alike, with their name; so the name alone is compared, and the
-rest is read by the one type that it can be. Everything else takes the usual way: nothing is guessed here.
+around the text (see codecs/event_templates.py). But they begin alike, with their name; so the name alone is compared,
+and the rest is read by the one type that it can be. Everything else takes the usual way: nothing is guessed here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from dragoman.codecs.event_templates import MOST, Ring, Template, Templates
 from dragoman.codecs.framing import CR, LF
 from dragoman.codecs.openai_responses.stream_wire import DELTA_KINDS, Delta
-from dragoman.codecs.templates import MOST, Ring, Template, Templates
 
 Key: TypeAlias = tuple[type[Any], int, int]
 """Kind of event, item, and place in the item."""

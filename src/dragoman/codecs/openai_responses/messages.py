@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text
-from dragoman.codecs.openai_responses import carriers
+from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.items import (
     DEVELOPER,
     EASY,
@@ -244,7 +244,7 @@ class MessageDecoder:
         """Add a part to the model's turn, with the signature that travelled before it."""
         if self._owed is not None:
             signature, carrier = self._owed
-            signed_part = carriers.signed(part, signature, carrier)
+            signed_part = foreign_signatures.signed(part, signature, carrier)
             if signed_part is None:
                 self._give_up_carrier()
             else:
@@ -267,20 +267,20 @@ class MessageDecoder:
     # ── reasoning ──
 
     def _add_reasoning(self, item: Item, index: int) -> None:  # noqa: ARG002
-        carried = carriers.read_carrier(item)
+        carried = foreign_signatures.read_carrier(item)
         if carried is None:
             self._say(decode_reasoning(item))
             return
         kind, signature = carried
         raw = spliced(item, item.extra or {})
-        if carriers.is_empty_text(kind):
-            self._say(Text("", signature=signature, metadata={FAMILY: {carriers.CARRIER: raw}}))
-        elif not carriers.is_behind(kind):
+        if foreign_signatures.is_empty_text(kind):
+            self._say(Text("", signature=signature, metadata={FAMILY: {foreign_signatures.CARRIER: raw}}))
+        elif not foreign_signatures.is_behind(kind):
             self._give_up_carrier()
             self._owed = (signature, raw)
         else:
             last = self._turn[-1] if self._turn else Opaque(FAMILY, "", {})
-            again = carriers.signed(last, signature, raw, carriers.CARRIER_BEHIND)
+            again = foreign_signatures.signed(last, signature, raw, foreign_signatures.CARRIER_BEHIND)
             if again is None:
                 self._say(Opaque(FAMILY, "reasoning", raw))
             else:
@@ -369,9 +369,9 @@ def begins_item(part: AnyPart, previous: AnyPart | None) -> bool:
         notes = own(part.metadata)
         if ID in notes or ITEM in notes:
             return True
-        if isinstance(part, Text) and part.signature is not None and carriers.CARRIER_BEHIND not in notes:
+        if isinstance(part, Text) and part.signature is not None and foreign_signatures.CARRIER_BEHIND not in notes:
             return True  # the item that carries the signature stands before it
-        return not _is_said(previous) or carriers.CARRIER_BEHIND in own(getattr(previous, "metadata", None))
+        return not _is_said(previous) or foreign_signatures.CARRIER_BEHIND in own(getattr(previous, "metadata", None))
     if isinstance(part, Opaque) and part.kind.startswith(CONTENT):
         return not _is_said(previous)
     return not is_outcome_of(part, previous)
@@ -546,9 +546,9 @@ def message_items(message: Message) -> Iterator[tuple[int, int]]:
     for index, part in enumerate(parts):
         notes = own(getattr(part, "metadata", None))
         if begins_item(part, parts[index - 1] if index else None):
-            item += 1 + (carriers.CARRIER in notes and not (type(part) is Text and not part.text))
+            item += 1 + (foreign_signatures.CARRIER in notes and not (type(part) is Text and not part.text))
             place = 0
         else:
             place += 1
         yield max(item, 0), place
-        item += carriers.CARRIER_BEHIND in notes
+        item += foreign_signatures.CARRIER_BEHIND in notes

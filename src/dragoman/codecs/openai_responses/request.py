@@ -11,7 +11,6 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.openai_responses.items import INSTRUCTIONS
 from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_items
 from dragoman.codecs.openai_responses.parts import TRUE, own
-from dragoman.codecs.openai_responses.places import locate_request
 from dragoman.codecs.openai_responses.profile import (
     FAMILY,
     LEAST_OUTPUT_TOKENS,
@@ -251,6 +250,3 @@ def _encode_text_settings(request: Request, extra: Extra, log: LossLog) -> WireV
         return UNSET
     settings = TextSettings(form)
     return settings if within is None else spliced(settings, within)
-
-
-locate = locate_request

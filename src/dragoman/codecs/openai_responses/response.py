@@ -13,7 +13,6 @@ from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS
 from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_answer
 from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
-from dragoman.codecs.openai_responses.places import locate_response
 from dragoman.codecs.openai_responses.profile import ENDED_EARLY, FAMILY
 from dragoman.codecs.openai_responses.server_items import asks_client
 from dragoman.codecs.openai_responses.wire import (
@@ -308,6 +307,3 @@ def _encode_native(completion: Completion, extra: Extra, log: LossLog) -> Encode
         output=items,
     )
     return Encoded(bytes(spliced(wire, extra)))
-
-
-locate = locate_response

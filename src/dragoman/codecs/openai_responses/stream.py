@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.framing import Limits, NamedEvents, ServerSentEvents
-from dragoman.codecs.openai_responses import carriers
+from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.errors import decode_failure
 from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS, SUMMARY_BREAK
 from dragoman.codecs.openai_responses.known_events import Key, Knowledge, key_of
@@ -349,10 +349,10 @@ class PayloadDecoder:
         slot.done = True
         self._forget_flows()
         item = read_item(raw)
-        carried = carriers.read_carrier(item) if item is not None and item.type == "reasoning" else None
-        if carried is not None and carriers.is_behind(carried[0]) and self._held is not None:
+        carried = foreign_signatures.read_carrier(item) if item is not None and item.type == "reasoning" else None
+        if carried is not None and foreign_signatures.is_behind(carried[0]) and self._held is not None:
             held = self._held
-            notes = {**own(held.end.metadata), carriers.CARRIER_BEHIND: raw}
+            notes = {**own(held.end.metadata), foreign_signatures.CARRIER_BEHIND: raw}
             held.end = replace(held.end, signature=carried[1], metadata={FAMILY: notes})
             return
         self._flush()

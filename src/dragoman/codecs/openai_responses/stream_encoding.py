@@ -15,9 +15,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text
+from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.failures import tell_of_kind
 from dragoman.codecs.ids import invent_id
-from dragoman.codecs.openai_responses import carriers
+from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.errors import decode_failure, encode_failure
 from dragoman.codecs.openai_responses.items import ID
 from dragoman.codecs.openai_responses.messages import MessageEncoder
@@ -32,7 +33,6 @@ from dragoman.codecs.openai_responses.response import (
 )
 from dragoman.codecs.openai_responses.server_items import encode_pair, is_outcome_of
 from dragoman.codecs.reading import WireValue
-from dragoman.codecs.transcripts import transcribed, unspoken
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -262,7 +262,9 @@ class EventEncoder:
         signature = part.signature if isinstance(part, Text) else None
         if signature is not None:
             out += self._end_message()
-            out += self._tell_whole(carriers.carrier_of(Text("..."), signature, self._item_id("rs", Refusal(""))))
+            out += self._tell_whole(
+                foreign_signatures.carrier_of(Text("..."), signature, self._item_id("rs", Refusal("")))
+            )
         if self._message is None:
             out += self._begin_message(part)
         item = self._message
@@ -347,7 +349,9 @@ class EventEncoder:
         call: ToolCall = outgoing.part
         out: list[bytes] = []
         if call.signature is not None:
-            out += self._tell_whole(carriers.carrier_of(call, call.signature, self._item_id("rs", Refusal(""))))
+            out += self._tell_whole(
+                foreign_signatures.carrier_of(call, call.signature, self._item_id("rs", Refusal("")))
+            )
         kind, key, prefix = (
             ("custom_tool_call", "input", "ctc") if call.custom else ("function_call", "arguments", "fc")
         )
@@ -434,7 +438,9 @@ class EventEncoder:
         if outgoing.item is None:
             if known is not None:
                 out += self._end_message()
-                return out + self._tell_whole(carriers.carrier_of(Text(""), known, self._item_id("rs", Refusal(""))))
+                return out + self._tell_whole(
+                    foreign_signatures.carrier_of(Text(""), known, self._item_id("rs", Refusal("")))
+                )
             out += self._begin_text(outgoing)
         item = outgoing.item
         assert item is not None  # noqa: S101  opened above
@@ -451,7 +457,7 @@ class EventEncoder:
             out.append(self._done(item))
         if signature is not None and signature != getattr(part, "signature", None):
             out += self._end_message()
-            out += self._tell_whole(carriers.trailing_carrier(signature, self._item_id("rs", Refusal(""))))
+            out += self._tell_whole(foreign_signatures.trailing_carrier(signature, self._item_id("rs", Refusal(""))))
         return out
 
     def _shut_call(self, outgoing: _Outgoing, signature: Signature | None, *, cut: bool) -> list[bytes]:
@@ -468,7 +474,7 @@ class EventEncoder:
         item.body = {**item.body, "status": "incomplete" if cut else "completed", key: text}
         out.append(self._done(item))
         if signature is not None and signature != call.signature:
-            out += self._tell_whole(carriers.trailing_carrier(signature, self._item_id("rs", Refusal(""))))
+            out += self._tell_whole(foreign_signatures.trailing_carrier(signature, self._item_id("rs", Refusal(""))))
         return out
 
     def _shut_reasoning(self, outgoing: _Outgoing, signature: Signature | None) -> list[bytes]:
@@ -491,7 +497,7 @@ class EventEncoder:
             native = signature.family == FAMILY and signature.id in {None, body["id"]}
             # The announced id stands: data that belongs to another one travels with it.
             body["encrypted_content"] = (
-                signature.data if native else carriers.tag_of_reasoning(outgoing.part, signature)
+                signature.data if native else foreign_signatures.tag_of_reasoning(outgoing.part, signature)
             )
         item.body = body
         return [*out, self._done(item)]

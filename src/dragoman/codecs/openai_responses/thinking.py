@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.efforts import effort_of_budget
 from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import (
     FAMILY,
@@ -15,6 +14,7 @@ from dragoman.codecs.openai_responses.profile import (
 )
 from dragoman.codecs.openai_responses.wire import ReasoningWire
 from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.reasoning_effort import effort_of_budget
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.object_schemas import rooted_schema
+from dragoman.codecs.object_root_schemas import rooted_schema
 from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import FAMILY, PROFILE
 from dragoman.codecs.openai_responses.wire import AnyTool, ChoiceObject, FormatWire, FunctionTool

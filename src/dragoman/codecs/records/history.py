@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import UNSET, Raw, UnsetType
@@ -22,7 +23,7 @@ from dragoman.codecs.records.tools import (
 from dragoman.ir import Message, Request, ToolChoice
 from dragoman.ir.notes import RENAMED, Extra
 from dragoman.ir.values import encode_json, note, parse_json
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, PathLookup
 
 LIST = "~list"
 """Note: the history is a bare list of records."""
@@ -142,28 +143,29 @@ class Places(NamedTuple):
     span: Span
     place: Place
 
-    def __call__(self, request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
-        """Where in the stored body a node came from."""
+    def paths(self, request: Request) -> PathLookup:
+        """Where in the stored body the nodes of a request came from."""
         extra: Extra = (request.metadata or {}).get(self.history.family, {})
-        if message_index is None:
-            return _locate_setting(request, part_index, field, self.history)
-        path = (
-            "$"
-            if note(request.metadata, self.history.family, LIST) is not UNSET
-            else f"$.{_spelled_key(extra, 'messages')}"
-        )
-        message = request.messages[message_index]
-        start = sum(self.span(before) for before in request.messages[:message_index])
-        span = self.span(message)
-        if part_index is None:
-            own = f"{path}[{start + span - 1}]"  # what comes before it are records of its parts
-            return f"{own}.{field}" if field else own
-        start -= span == 0
-        offset, within = self.place(message, part_index, field)
-        return f"{path}[{start + offset}]{within}"
+        is_list = note(request.metadata, self.history.family, LIST) is not UNSET
+        path = "$" if is_list else f"$.{_spelled_key(extra, 'messages')}"
+        starts: list[int] = []
+
+        def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+            if message_index is None:
+                return _setting_path(request, part_index, field, self.history)
+            if not starts:
+                starts.extend(accumulate(map(self.span, request.messages), initial=0))
+            start, end = starts[message_index : message_index + 2]
+            if part_index is None:
+                own = f"{path}[{end - 1}]"  # what comes before it are records of its parts
+                return f"{own}.{field}" if field else own
+            offset, within = self.place(request.messages[message_index], part_index, field)
+            return f"{path}[{start - (start == end) + offset}]{within}"
+
+        return json_path
 
 
-def _locate_setting(request: Request, part_index: int | None, field: str, history: History) -> str:
+def _setting_path(request: Request, part_index: int | None, field: str, history: History) -> str:
     family = history.family
     if part_index is not None:
         nested = note(getattr(request.tools[part_index], "metadata", None), family, "~nested") is not UNSET

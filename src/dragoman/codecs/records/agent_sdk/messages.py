@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.reading import WireReader, spliced
-from dragoman.codecs.records.agent_sdk.carriers import item_of, read_item
+from dragoman.codecs.records.agent_sdk.foreign_signatures import item_of, read_item
 from dragoman.codecs.records.agent_sdk.wire import MessageRecord, ReasoningRecord, ResultRecord
 from dragoman.codecs.records.calls import CallStyle
 from dragoman.codecs.records.parts import EVERY_PART, RESULT_PARTS, PartStyle, decode_parts, encode_parts

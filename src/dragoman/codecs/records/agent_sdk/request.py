@@ -61,4 +61,4 @@ def place(message: Message, part_index: int, field: str) -> tuple[int, str]:
     return before, within.replace(f".content[{part_index}]", f".content[{part_index - before}]")
 
 
-locate = Places(HISTORY, _span, place)
+request_paths = Places(HISTORY, _span, place).paths

@@ -17,7 +17,7 @@ from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Usage
 from dragoman.ir.notes import Extra
 from dragoman.ir.values import encode_json
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, paths_by
 
 _reader = WireReader(CompletionRecord, f"{FAMILY} completion")
 
@@ -166,7 +166,7 @@ _COUNTS = {
 }
 
 
-def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the stored answer a node of the completion came from."""
     if message_index is None:
         head, _, rest = field.partition(".")
@@ -184,3 +184,6 @@ def locate(completion: Completion, message_index: int | None, part_index: int | 
         return f"$.messages[0].{field}" if field else "$.messages[0]"
     record, within = place(message, part_index, field)
     return f"$.messages[{record}]{within}"
+
+
+response_paths = paths_by(_json_path)

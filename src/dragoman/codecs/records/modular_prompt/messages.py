@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.reading import WireReader, spliced
 from dragoman.codecs.records.calls import CallRecord, CallStyle
-from dragoman.codecs.records.modular_prompt.carriers import BAG, put_reasoning, take_reasoning
+from dragoman.codecs.records.modular_prompt.foreign_signatures import BAG, put_reasoning, take_reasoning
 from dragoman.codecs.records.modular_prompt.wire import MessageRecord, ResultRecord
 from dragoman.codecs.records.parts import ContentPart, PartStyle, decode_parts, encode_parts
 from dragoman.codecs.records.reading import CONTENT, TRUE, as_json, read_record, spelled_id

@@ -42,4 +42,4 @@ def place(message: Message, part_index: int, field: str) -> tuple[int, str]:
     return offset, within.replace(f".content[{part_index}]", f".content[{part_index - before}]")
 
 
-locate = Places(HISTORY, partial(count_records, style=STYLE), place)
+request_paths = Places(HISTORY, partial(count_records, style=STYLE), place).paths

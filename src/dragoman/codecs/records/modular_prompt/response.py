@@ -15,7 +15,7 @@ from dragoman.codecs.records.modular_prompt.wire import QueryResult, TokenCounts
 from dragoman.codecs.records.reading import Peeker, as_json, read_record
 from dragoman.ir import Completion, Finish, FinishReason, Usage
 from dragoman.ir.notes import Extra
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, paths_by
 
 _reader = WireReader(QueryResult, FAMILY)
 _peeker = Peeker(FAMILY)
@@ -106,7 +106,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 _COUNTS = {"input": "promptTokens", "output": "completionTokens", "total": "totalTokens"}
 
 
-def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the result a node of the completion came from."""
     if message_index is None:
         head, _, rest = field.partition(".")
@@ -118,3 +118,6 @@ def locate(completion: Completion, message_index: int | None, part_index: int | 
     if part_index is None:
         return f"$.{field}" if field else "$"
     return "$" + place(completion.messages[message_index], part_index, field)[1]
+
+
+response_paths = paths_by(_json_path)

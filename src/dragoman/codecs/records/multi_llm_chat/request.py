@@ -20,7 +20,7 @@ from dragoman.codecs.records.tools import ToolStyle
 from dragoman.ir import Message, Request
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, paths_by
 
 PROMPT = "~system_prompt"
 """Note: this message is the system prompt of a saved conversation, not one of its turns."""
@@ -49,7 +49,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
 # ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def locate(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+def _json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the stored body a node came from."""
     if message_index is not None and note(request.messages[message_index].metadata, FAMILY, PROMPT) is not UNSET:
         return "$.system_prompt"
@@ -57,10 +57,10 @@ def locate(request: Request, message_index: int | None, part_index: int | None, 
         first = _first_of(request.messages, message_index)
         part_index += _parts_before(request.messages, message_index)
         request = structs.replace(request, messages=_entry_of(request.messages, message_index))
-        return _places(request, first, part_index, field)
+        return _places.paths(request)(first, part_index, field)
     if field == "name" and message_index is not None and _is_model(request.messages[message_index]):
         field = "role"
-    return _places(request, message_index, part_index, field)
+    return _places.paths(request)(message_index, part_index, field)
 
 
 def _is_model(message: Message) -> bool:
@@ -102,3 +102,6 @@ def _place(message: Message, part_index: int, field: str) -> tuple[int, str]:
 
 
 _places = Places(HISTORY, _count, _place)
+
+
+request_paths = paths_by(_json_path)

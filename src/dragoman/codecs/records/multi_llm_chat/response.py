@@ -7,10 +7,10 @@ from msgspec import Raw
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.multi_llm_chat.messages import FAMILY, MessageDecoder, MessageEncoder
-from dragoman.codecs.records.multi_llm_chat.request import locate as locate_request
+from dragoman.codecs.records.multi_llm_chat.request import request_paths
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Request
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, paths_by
 
 
 def decode_response(body: bytes) -> Completion:
@@ -26,9 +26,12 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(bytes(MessageEncoder(log).encode_entry(message, message.parts)))
 
 
-def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the stored answer a node of the completion came from."""
     if message_index is None:
         return "$"
-    path = locate_request(Request(None, completion.messages), message_index, part_index, field)
+    path = request_paths(Request(None, completion.messages))(message_index, part_index, field)
     return "$" + path.removeprefix("$.messages[0]")
+
+
+response_paths = paths_by(_json_path)

@@ -24,4 +24,4 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     return encode_history(request, HISTORY, log)
 
 
-locate = Places(HISTORY, partial(count_records, style=STYLE), partial(place_of, style=STYLE))
+request_paths = Places(HISTORY, partial(count_records, style=STYLE), partial(place_of, style=STYLE)).paths

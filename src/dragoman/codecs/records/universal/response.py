@@ -12,7 +12,7 @@ from dragoman.codecs.records.universal.messages import FAMILY, STYLE, MessageDec
 from dragoman.codecs.records.universal.wire import MessageRecord
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, paths_by
 
 _reader = WireReader(MessageRecord, f"{FAMILY} answer")
 
@@ -32,10 +32,13 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(bytes(record))
 
 
-def locate(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the stored answer a node of the completion came from."""
     if message_index is None:
         return "$"
     if part_index is None:
         return f"$.{field}" if field else "$"
     return "$" + place_of(completion.messages[message_index], part_index, field, STYLE)[1]
+
+
+response_paths = paths_by(_json_path)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, SummaryText
-from dragoman.codecs.tags import is_tagged, read_tag, tagged
+from dragoman.codecs.signature_tags import is_tagged, read_tag, tagged
 from dragoman.ir import AnyPart, Reasoning, Signature, Text, ToolCall
 from dragoman.ir.notes import Extra
 

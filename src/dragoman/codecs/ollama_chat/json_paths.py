@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.ir import AnyPart, Audio, Completion, Image, Message, Reasoning, Request, ToolCall, ToolResult
+from dragoman.losses import paths_by
 
 _SETTINGS = {
     "max_output_tokens": "options.num_predict",
@@ -21,7 +22,7 @@ _OF_A_CALL = {"name": "function.name", "arguments": "function.arguments"}
 _USAGE = {"input": "prompt_eval_count", "output": "eval_count"}
 
 
-def locate_request(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
     if message_index is not None:
         path = f"$.messages[{message_index}]"
         if part_index is None:
@@ -38,7 +39,7 @@ def locate_request(request: Request, message_index: int | None, part_index: int 
     return f"{path}.{field}" if field else path
 
 
-def locate_response(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     if message_index is not None:
         if part_index is None:
             return f"$.message.{field}" if field else "$.message"
@@ -74,3 +75,7 @@ def locate_part(message: Message, part_index: int, field: str) -> str:
 
 def _count(parts: tuple[AnyPart, ...], *kinds: type[AnyPart]) -> int:
     return sum(isinstance(part, kinds) for part in parts)
+
+
+request_paths = paths_by(request_json_path)
+response_paths = paths_by(response_json_path)

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.codecs.gemini.carriers import HIDDEN, is_native_thought
+from dragoman.codecs.gemini.foreign_signatures import HIDDEN, is_native_thought
 from dragoman.codecs.gemini.messages import JOINED, PLACES
 from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.gemini.schemas import TYPED
@@ -14,6 +14,7 @@ from dragoman.codecs.gemini.tools import GROUPS
 from dragoman.ir import AnyPart, Completion, Message, ProviderTool, Reasoning, Request, ToolCall, ToolResult
 from dragoman.ir.parts import Media
 from dragoman.ir.values import note
+from dragoman.losses import paths_by
 
 _CONFIG = "$.generationConfig"
 _SETTINGS = {
@@ -68,7 +69,7 @@ def _known(table: dict[str, str], field: str) -> str:
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def locate_request(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
     if message_index is not None:
         return _locate_message(request.messages, message_index, part_index, field)
     if part_index is not None:
@@ -165,7 +166,7 @@ def _tool_path(request: Request, index: int) -> str:
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def locate_response(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     if message_index is None:
         path = _known(_ANSWER, field)
         return _ANSWER["finish"] if path.startswith(_ANSWER["finish"]) else path
@@ -179,3 +180,7 @@ def locate_response(completion: Completion, message_index: int | None, part_inde
     parts = completion.messages[message_index].parts
     path = f"{candidate}.content.parts[{_wire_place(parts, part_index)}]"
     return _locate_part(path, parts[part_index], field)
+
+
+request_paths = paths_by(request_json_path)
+response_paths = paths_by(response_json_path)

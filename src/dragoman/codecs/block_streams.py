@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.codecs.tags import SIGNED_AFTER
+from dragoman.codecs.signature_tags import SIGNED_AFTER
 from dragoman.errors import IllegalEvent
 from dragoman.ir import (
     AnyEvent,

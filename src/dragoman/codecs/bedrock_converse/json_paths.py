@@ -21,6 +21,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
+from dragoman.losses import paths_by
 
 _VENDOR = "additionalModelRequestFields"
 _FIELDS = {
@@ -78,7 +79,7 @@ _ANSWER_FIELDS = {
 }
 
 
-def locate_request(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the wire body a node of the request came from."""
     if message_index is None:
         if part_index is None:
@@ -95,7 +96,7 @@ def locate_request(request: Request, message_index: int | None, part_index: int 
     return _joined(path, _part_field(part, field))
 
 
-def locate_response(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the wire body a node of the completion came from."""
     if message_index is None:
         return _joined("$", _wire_field(field, _ANSWER_FIELDS))
@@ -216,3 +217,7 @@ def _is_tagged(part: AnyPart) -> bool:
     if not isinstance(part, ToolCall) and not (isinstance(part, Text) and part.text):
         return False
     return note(part.metadata, FAMILY, "~tagged") is not UNSET
+
+
+request_paths = paths_by(request_json_path)
+response_paths = paths_by(response_json_path)

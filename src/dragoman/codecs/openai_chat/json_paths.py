@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from dragoman.codecs.openai_chat.carriers import TAGGED
+from dragoman.codecs.openai_chat.foreign_signatures import TAGGED
 from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.ir import (
     AnyPart,
@@ -24,6 +24,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
+from dragoman.losses import paths_by
 
 _FIELDS = {"max_output_tokens": "max_completion_tokens", "candidates": "n", "reasoning": "reasoning_effort"}
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
@@ -44,7 +45,7 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 }
 
 
-def locate_request(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the wire body a node of the request came from."""
     if message_index is None:
         return _locate_setting(request, field) if part_index is None else _locate_tool(request, part_index, field)
@@ -132,7 +133,7 @@ _USAGE = {
 }
 
 
-def locate_response(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the wire body a node of the completion came from."""
     if message_index is None:
         head, _, rest = field.partition(".")
@@ -147,3 +148,7 @@ def locate_response(completion: Completion, message_index: int | None, part_inde
         path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
         return path if of_the_choice or not field else f"{path}.{field}"
     return f"{path}.message{locate_part(completion.messages[message_index], part_index, field)}"
+
+
+request_paths = paths_by(request_json_path)
+response_paths = paths_by(response_json_path)

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, ReasoningText
 from dragoman.codecs.signature_blocks import SignatureBlocks
-from dragoman.codecs.tags import is_tagged
+from dragoman.codecs.signature_tags import is_tagged
 from dragoman.ir import Reasoning, Signature, Text
 
 

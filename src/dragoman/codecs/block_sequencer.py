@@ -14,9 +14,9 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments
-from dragoman.codecs.block_parts import Carriers
+from dragoman.codecs.audio_transcripts import transcribed, unspoken
+from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.reading import WireValue
-from dragoman.codecs.transcripts import transcribed, unspoken
 from dragoman.ir import (
     AnyEvent,
     AnyPart,

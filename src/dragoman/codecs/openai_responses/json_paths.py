@@ -22,6 +22,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
+from dragoman.losses import paths_by
 
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
 _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
@@ -33,7 +34,7 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 }
 
 
-def locate_request(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the wire body a node of the request came from."""
     if message_index is None:
         return _locate_setting(field) if part_index is None else _locate_tool(part_index, field)
@@ -114,7 +115,7 @@ _USAGE = {
 }
 
 
-def locate_response(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the wire body a node of the completion came from."""
     if message_index is None:
         head, _, rest = field.partition(".")
@@ -133,3 +134,7 @@ def locate_response(completion: Completion, message_index: int | None, part_inde
     message = completion.messages[message_index]
     item, place = list(message_items(message))[part_index]
     return locate_part(f"$.output[{item}]", message.parts[part_index], place, field)
+
+
+request_paths = paths_by(request_json_path)
+response_paths = paths_by(response_json_path)

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from dragoman.codecs.anthropic_messages.wire import ThinkingBlock
 from dragoman.codecs.signature_blocks import SignatureBlocks
-from dragoman.codecs.tags import SIGNED, is_tagged, tagged
+from dragoman.codecs.signature_tags import SIGNED, is_tagged, tagged
 from dragoman.ir import Metadata, Reasoning, Signature, Text
 
 __all__ = [

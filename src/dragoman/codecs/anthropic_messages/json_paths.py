@@ -8,6 +8,7 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.ir import AnyPart, Completion, Message, Request, Text, ToolCall
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
+from dragoman.losses import paths_by
 
 _FIELDS = {
     "max_output_tokens": "max_tokens",
@@ -35,7 +36,7 @@ _FIELDS = {
 }
 
 
-def locate_request(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the wire body a node of the request came from."""
     tail = _wire_field(request, field)
     if message_index is None:
@@ -113,7 +114,7 @@ _OF_AN_ANSWER = {
 }
 
 
-def locate_response(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
     """Where in the wire body a node of the completion came from."""
     held = None if message_index is None else content_held(completion.messages[message_index])
     path = "$" if part_index is None or isinstance(held, str) else f"$.content[{part_index}]"
@@ -128,3 +129,7 @@ def leading_system(messages: tuple[Message, ...]) -> int:
             break
         count += 1
     return count
+
+
+request_paths = paths_by(request_json_path)
+response_paths = paths_by(response_json_path)
