@@ -237,8 +237,12 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("config-errors", "A mistake in the configuration is told with file, line and column."),
     ("reload", "A new configuration drops no stream, and one with mistakes changes nothing."),
     # When things fail
-    ("fallback", "Before the first byte a failure is tried again, elsewhere where there is another."),
-    ("breaker", "An upstream that fails again and again is left alone for a while, then tried once."),
+    ("fallback", "Before the first byte a failure leads to the fallbacks that the configuration names."),
+    ("sent-once", "A request is sent to the same model again only if it provably was not processed."),
+    ("broken-answers", "A success without an answer is a 502 in the client's shape, and permits the fallback."),
+    ("breaker", "A model that fails again and again is left alone for a while, then tried once."),
+    ("breaker-per-model", "One model's failures and rate limits stop no other; its 429 stays a 429 with retry-after."),
+    ("whose-key", "When a provider refuses the gateway's own key, the client is told that it is not the client's."),
     ("timeouts", "A slow or dead upstream costs its own requests their time and nobody else's."),
     ("disconnect", "A client that goes away ends the request upstream at once."),
     # Responses

@@ -14,7 +14,9 @@ DragomanError
     ├── InvalidRequest, RequestTooLarge, NotFound, Conflict
     ├── AuthenticationFailed, PermissionRefused, BillingRefused
     ├── RateLimited, Overloaded, ServerFailed
-    └── ConnectionFailed, TimedOut, AnswerCut, CallCancelled
+    ├── TimedOut, AnswerCut, CallCancelled
+    └── ConnectionFailed     no connection, so nothing was sent
+        └── NoAnswer         the request was sent, perhaps in part, and no answer came
 """
 
 from __future__ import annotations
@@ -213,6 +215,10 @@ class ConnectionFailed(ProviderError):
     """No connection, or one that broke before the answer began."""
 
 
+class NoAnswer(ConnectionFailed):
+    """The request was sent, perhaps only in part, and no answer began: it may have been processed."""
+
+
 class TimedOut(ProviderError):
     """Somebody waited too long: the provider, or we."""
 
@@ -241,10 +247,13 @@ _ERROR_OF_KIND: dict[FailureKind, type[ProviderError]] = {
     "truncated": AnswerCut,
 }
 CONNECTION = "connection"
-"""`raw_type` of a failure that no provider told: there was no connection to tell it over."""
+"""`raw_type` of a failure that no provider reported: there was no connection, and nothing was sent."""
+NO_ANSWER = "no_answer"
+"""`raw_type` of a failure that no provider reported: the request was sent and the connection broke."""
+_ERROR_OF_RAW_TYPE: dict[str | None, type[ProviderError]] = {CONNECTION: ConnectionFailed, NO_ANSWER: NoAnswer}
 
 
 def provider_error(failure: Failure, *, provider: str = "", partial: Completion | None = None) -> ProviderError:
     """The error that a failure is."""
-    kind = ConnectionFailed if failure.raw_type == CONNECTION else _ERROR_OF_KIND[failure.kind]
+    kind = _ERROR_OF_RAW_TYPE.get(failure.raw_type) or _ERROR_OF_KIND[failure.kind]
     return kind(failure, provider=provider, partial=partial)

@@ -142,7 +142,7 @@ def test_what_the_client_did_wrong_is_not_tried_elsewhere(dragoman_simulator: Si
 
 @promise("gateway:fallback")
 def test_the_same_upstream_is_tried_again(dragoman_sim: Simulator) -> None:
-    dragoman_sim.play({"error": "overloaded"}, {"error": "server"}, {"text": "third time lucky"})
+    dragoman_sim.play({"error": "overloaded"}, {"error": "overloaded"}, {"text": "third time lucky"})
     with routed(provider("p", dragoman_sim.url)) as gateway:
         got = send(gateway.url, "/v1/chat/completions", chat("p/claude-sonnet-5"))
         (record,) = gateway.requests(1)

@@ -143,7 +143,7 @@ def test_what_was_counted_is_added_up_by_name_and_labels() -> None:
     for status, seconds in ((200, 0.2), (200, 0.3), (429, 0.1)):
         metrics = Metrics()
         metrics.add(Record(id="", client="a", operation="generate", started=0.0, status=status, seconds=seconds))
-        several.append(metrics.text({"x": "open", "y": "closed"}))
+        several.append(metrics.text({"x": "open", "y": "closed"}, {}))
     lines = metrics_of_all(several).splitlines()
     assert 'dragoman_requests_total{client="a",upstream="",status="200"} 2' in lines
     assert 'dragoman_requests_total{client="a",upstream="",status="429"} 1' in lines

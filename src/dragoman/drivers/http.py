@@ -16,7 +16,7 @@ from yarl import URL
 
 from dragoman.drivers.deadlines import Deadlines
 from dragoman.drivers.secret import hidden_url
-from dragoman.drivers.transport import HttpRequest, Timeouts, Tls, failed, not_connected
+from dragoman.drivers.transport import HttpRequest, Timeouts, Tls, failed, not_answered, not_connected
 from dragoman.errors import ProviderError
 
 # Some servers take a while to end the body after the end of the answer. Beyond this it is not worth waiting for.
@@ -199,8 +199,10 @@ _OVER = "the time for the whole call is over"
 def _sending_failed(error: Exception, timeouts: Timeouts, *, over: bool) -> ProviderError:
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return not_connected(f"no connection within {timeouts.connect:g} s")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return not_connected(f"no connection: {_reason(error)}")
     if not isinstance(error, TimeoutError):
-        return not_connected(f"no answer: {_reason(error)}")
+        return not_answered(f"no answer: {_reason(error)}")
     return failed("timeout", _OVER if over else f"nothing came for {timeouts.first_byte:g} s before the answer began")
 
 

@@ -204,10 +204,10 @@ class RemoteDriver:
             completion = channel.codec.decode_response(body)
         except DecodeError as error:
             unread = Failure("server", f"the answer is not what its format says: {error}", call.status)
-            raise _told_by(channel, _failure_within(channel, call, body) or unread) from error
-        failure = _failure_within(channel, call, body) or failure_in(completion)
+            raise error_of(channel, failure_within(channel, call, body) or unread) from error
+        failure = failure_within(channel, call, body) or failure_in(completion)
         if failure is not None:
-            raise provider_error(_told_by(channel, failure).failure, provider=channel.provider.name, partial=completion)
+            raise provider_error(error_of(channel, failure).failure, provider=channel.provider.name, partial=completion)
         return _with_own_names(completion, call.request, channel.codec)
 
     def _conclude(self, call: Call, completion: Completion, failure: Failure | None = None) -> QueryResult:
@@ -291,7 +291,7 @@ async def _attempt(channel: Channel, call: Call) -> HttpResponse:
     try:
         response = await channel.transport.send(signed, timeouts=timeouts)
     except ProviderError as error:
-        raise _told_by(channel, error.failure) from error
+        raise error_of(channel, error.failure) from error
     call.first_byte = time.monotonic() - call.started
     call.status, call.headers = response.status, response.headers
     if response.status >= _FIRST_ERROR:
@@ -322,10 +322,10 @@ async def _refusal(channel: Channel, call: Call, response: HttpResponse) -> Prov
         changes["retry_after"] = seconds_until(headers["retry-after"])
     if not failure.message:
         changes["message"] = f"HTTP {response.status} without a word"
-    return _told_by(channel, structs.replace(failure, **changes) if changes else failure)
+    return error_of(channel, structs.replace(failure, **changes) if changes else failure)
 
 
-def _failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
+def failure_within(channel: Channel, call: Call, body: bytes) -> Failure | None:
     """Relays answer 200 with an error inside, and so do answers that failed on the way (`"error": null` is none)."""
     if b'"error"' not in body:
         return None
@@ -345,7 +345,8 @@ def _unread(body: bytes, status: int) -> Failure:
     return Failure(kind_of_status(status), said[:_SHOWN] or f"HTTP {status} without a body", status)
 
 
-def _told_by(channel: Channel, failure: Failure) -> ProviderError:
+def error_of(channel: Channel, failure: Failure) -> ProviderError:
+    """The error that a failure of this provider is, without the provider's secrets."""
     message, everything = failure.message, repr(failure)
     if any(secret.hide_in(everything) != everything for secret in channel.credential.secrets):
         for secret in channel.credential.secrets:
@@ -455,7 +456,7 @@ class RemoteSource:
 
     def _told(self, failure: Failure) -> Failure:
         known = failure.request_id or _request_id(self._channel.provider, self._call.headers)
-        return _told_by(self._channel, structs.replace(failure, request_id=known)).failure
+        return error_of(self._channel, structs.replace(failure, request_id=known)).failure
 
     def _broken(self, failure: Failure) -> Sequence[AnyEvent]:
         """The connection broke. If all had been said before, nothing is missing; else what was open ends here."""

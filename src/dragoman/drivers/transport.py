@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from dragoman.errors import CONNECTION, ProviderError, provider_error
+from dragoman.errors import CONNECTION, NO_ANSWER, ProviderError, provider_error
 from dragoman.ir import Failure, FailureKind
 
 MEBIBYTE = 1 << 20
@@ -67,7 +67,7 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
 class HttpResponse(Protocol):
     """Headers are found by their names in lower case, whatever the server wrote.
 
-    Failures are `ProviderError`s: `ConnectionFailed`, `TimedOut`, `AnswerCut`.
+    Failures are `ProviderError`s: `ConnectionFailed`, `NoAnswer`, `TimedOut`, `AnswerCut`.
     """
 
     @property
@@ -121,5 +121,10 @@ def failed(kind: FailureKind, message: str, *, raw_type: str | None = None) -> P
 
 
 def not_connected(message: str) -> ProviderError:
-    """Nobody has seen the request, or nobody has begun to answer it: it may be sent again."""
+    """Nothing of the request was sent: sending it again cannot process it twice."""
     return failed("server", message, raw_type=CONNECTION)
+
+
+def not_answered(message: str) -> ProviderError:
+    """The request was sent, perhaps in part, and the connection broke: the server may have processed it."""
+    return failed("server", message, raw_type=NO_ANSWER)

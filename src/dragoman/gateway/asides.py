@@ -96,11 +96,17 @@ def _own_health(gateway: Gateway, asking: int = 0) -> bytes:
 
 
 def _own_metrics(gateway: Gateway) -> bytes:
-    return gateway.metrics.text(_breakers(gateway)).encode()
+    resting = {
+        (upstream.name, model): state
+        for upstream in gateway.router.opened()
+        for model, state in upstream.breakers.states().items()
+        if state != "closed"
+    }
+    return gateway.metrics.text(_breakers(gateway), resting).encode()
 
 
 def _breakers(gateway: Gateway) -> dict[str, str]:
-    return {upstream.name: upstream.breaker.state for upstream in gateway.router.opened()}
+    return {upstream.name: upstream.breakers.worst for upstream in gateway.router.opened()}
 
 
 def told_to_siblings(gateway: Gateway) -> dict[str, Application]:

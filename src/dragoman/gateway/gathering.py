@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-_NOT_ADDED = frozenset({"dragoman_breaker_open"})
+_NOT_ADDED = frozenset({"dragoman_breaker_open", "dragoman_model_breaker_open"})
 """One worker that has seen an upstream fail is enough, and two are no more."""
 _WORSE = ("closed", "half-open", "open")
 

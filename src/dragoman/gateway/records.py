@@ -189,7 +189,8 @@ class Metrics:
             if count:
                 self.tokens[upstream, kind] += count
 
-    def text(self, breakers: Mapping[str, str]) -> str:
+    def text(self, breakers: Mapping[str, str], resting: Mapping[tuple[str, str], str]) -> str:
+        """`breakers` are those of upstreams, `resting` those of models that are not closed."""
         pair = ("client", "upstream")
         lines: list[str] = []
         tell = lines.extend
@@ -202,9 +203,14 @@ class Metrics:
         tell(_histogram("first_byte_seconds", "Until the first byte for the client.", pair, self.first_bytes))
         tell(_histogram("request_seconds", "Until the last byte.", pair, self.durations))
         lines += [*_head("in_flight", "Requests under way.", "gauge"), f"dragoman_in_flight {self.in_flight}"]
-        lines += _head("breaker_open", "Upstreams that nobody is sent to.", "gauge")
+        lines += _head("breaker_open", "Upstreams with a model that is left alone for a while.", "gauge")
         for name, state in breakers.items():
             lines.append(f"dragoman_breaker_open{_labels(('upstream',), (name,))} {int(state == 'open')}")
+        lines += _head(
+            "model_breaker_open", "Models that are left alone for a while; those that are not are left out.", "gauge"
+        )
+        for labels, state in resting.items():
+            lines.append(f"dragoman_model_breaker_open{_labels(('upstream', 'model'), labels)} {int(state == 'open')}")
         return "\n".join(lines) + "\n"
 
 

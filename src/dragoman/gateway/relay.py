@@ -14,8 +14,9 @@ from contextlib import suppress
 from msgspec import Struct, structs
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.drivers.remote import send
-from dragoman.drivers.retries import RetryPolicy, may_retry
+from dragoman.drivers.base import failure_in
+from dragoman.drivers.remote import error_of, failure_within, send
+from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import HttpResponse, read_whole
 from dragoman.errors import DecodeError, EncodeError, ProviderError, provider_error
 from dragoman.gateway.capture import Heard, Held
@@ -23,7 +24,7 @@ from dragoman.gateway.questions import Prepared, Question, answer, prepare
 from dragoman.gateway.records import Record
 from dragoman.gateway.routing import Candidate, Plan
 from dragoman.gateway.server import Exchange
-from dragoman.gateway.upstreams import FINAL, Upstream
+from dragoman.gateway.upstreams import FINAL, Upstream, was_processed
 from dragoman.gateway.wire import Sink, pour
 from dragoman.gateway.wording import not_said, told
 from dragoman.ir import Completion, Failure, StreamFailed
@@ -32,9 +33,11 @@ from dragoman.streams import StreamEncoder, StreamTranslator
 
 _RETRY = RetryPolicy(first_delay=0.25, longest_delay=4.0, longest_hint=10.0)
 _BAD_GATEWAY = 502
-"""What nobody upstream has told a status for."""
-_OF_HTTP = frozenset({405, 408, 415, 431})
-"""Statuses that no format has words for."""
+"""For failures of an upstream that came without a status of their own."""
+_JSON_STREAMS = frozenset({"gemini", "vertex", "ollama-chat"})
+"""Formats whose streams some servers send as `application/json`."""
+_OF_HTTP = frozenset({405, 408, 415, 431, 502})
+"""Statuses that no format has an error type for: the body has the nearest one, and the status stays."""
 _SHOWN_LOSSES = 5
 _LONGEST_HEADER = 2_000
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\xff]+")
@@ -104,26 +107,36 @@ class Relay:
     # ── asking ──
 
     async def ask(self, question: Question, plan: Plan, record: Record) -> Whole | Flowing:
-        """The first answer that begins. Raises `Failed`, and `DecodeError` for what the client sent."""
-        candidates = _rested(plan.candidates)
-        problem: Failed | None = None
-        most = max(plan.settings.attempts, len(candidates))
-        for attempt in range(1, most + 1):
-            candidate = candidates[(attempt - 1) % len(candidates)]
-            record.attempts = attempt
+        """The first answer that begins. Raises `Failed`, and `DecodeError` for what the client sent.
+
+        Each candidate is tried in turn. One is tried again only after a failure that proves that the request was not
+        processed: anything else could run, and cost, twice.
+        """
+        waiting = _admitted_by_breaker(plan.candidates)
+        again: list[Candidate] = []
+        while True:
+            candidate = waiting.pop(0)
+            record.attempts += 1
+            delay: float | None = None
             try:
                 return await self._attempt(question, candidate, plan, record)
             except EncodeError as error:
-                problem = problem or Failed(not_said(error))
-                if attempt >= len(candidates):
-                    break
+                problem = Failed(not_said(error))
             except ProviderError as error:
-                problem = _failed(error)
-                delay = _delay(attempt, error, candidates, plan)
-                if delay is None:
+                problem = _failed(error, candidate.upstream)
+                if error.kind in FINAL:
                     break
-                await asyncio.sleep(delay)
-        assert problem is not None  # noqa: S101 - there is at least one candidate
+                if was_processed(error):
+                    waiting = [one for one in waiting if not _is_same_target(one, candidate)]
+                else:
+                    again.append(candidate)
+                    delay = _delay(record.attempts, error, plan)
+            if waiting:
+                continue
+            if delay is None:
+                break
+            await asyncio.sleep(delay)
+            waiting, again = again, []
         raise problem
 
     async def _attempt(self, question: Question, candidate: Candidate, plan: Plan, record: Record) -> Whole | Flowing:
@@ -137,12 +150,13 @@ class Relay:
         trace = record.trace
         if trace is not None:
             trace.attempted(record, prepared.channel, prepared.call)
-        upstream.breaker.begin()
+        breaker = candidate.breaker
+        breaker.begin()
         upstream.in_flight += 1
         try:
             begun = await (self._stream(prepared, upstream, held) if question.stream else self._whole(prepared, held))
         except ProviderError as error:
-            upstream.breaker.failed(error)
+            breaker.failed(error)
             upstream.in_flight -= 1
             if held is not None:
                 held.refused(prepared, error)
@@ -150,10 +164,10 @@ class Relay:
                 trace.refused(error.kind, error.status)
             raise _with_body(error, prepared) from error
         except BaseException:
-            upstream.breaker.released()
+            breaker.released()
             upstream.in_flight -= 1
             raise
-        upstream.breaker.succeeded()
+        breaker.succeeded()
         if trace is not None and isinstance(begun, Flowing):
             trace.began(time.monotonic() - prepared.call.started)
         if isinstance(begun, Whole):
@@ -167,19 +181,28 @@ class Relay:
         body = await read_whole(response, self._answer_limit)
         if held is not None:
             held.received(response.status, body)
+        call = prepared.call
         try:
             completion, encoded = answer(prepared, body)
         except DecodeError as error:
-            if prepared.same:  # not ours to judge
-                return Whole(prepared, Encoded(body), None, _passed_back(response, prepared), response.status)
-            raise _unreadable(error) from error
+            raise _broken(prepared, failure_within(prepared.channel, call, body), error) from error
+        failure = failure_within(prepared.channel, call, body) or failure_in(completion)
+        # An answer of the client's own format may say that it failed, as those of the Responses API do.
+        if failure is not None and not (prepared.same and completion.id):
+            raise _broken(prepared, failure)
         return Whole(prepared, encoded, completion, _passed_back(response, prepared), response.status)
 
     async def _stream(self, prepared: Prepared, upstream: Upstream, held: Held | None) -> Flowing:
         response = await send(prepared.channel, prepared.call)
+        if _is_whole(response, prepared):
+            body = await read_whole(response, prepared.channel.limits.error, truncate=True)
+            raise _broken(prepared, failure_within(prepared.channel, prepared.call, body))
         translator = prepared.translator() if held is None else held.listening(prepared, response.status)
         try:
             first = await _first(response, translator)
+        except DecodeError as error:
+            response.close()
+            raise _broken(prepared, None, error) from error
         except BaseException:
             response.close()
             raise
@@ -219,8 +242,7 @@ class Relay:
             response = await send(prepared.channel, prepared.call)
             body = await read_whole(response, self._answer_limit)
         except ProviderError as error:
-            upstream.breaker.failed(error)
-            raise _failed(_with_body(error, prepared)) from error
+            raise _failed(_with_body(error, prepared), upstream) from error
         return Refusal(response.status, _kept(response.headers), body)
 
 
@@ -254,35 +276,45 @@ def _said(translator: StreamTranslator) -> bool:
     return bool(translator.completion.messages and translator.completion.messages[0].parts)
 
 
-def _rested(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-    """Those that a request may be sent to. If none may, all are tried: an answer late is better than none."""
-    fit = [one for one in candidates if one.upstream.breaker.admits()]
-    if fit or len(candidates) > 1:
-        return fit or candidates
-    breaker = candidates[0].upstream.breaker
-    wait = max(breaker.until - time.monotonic(), 0.0)
-    name = candidates[0].upstream.name
-    message = f"{name} has failed too often; it is asked again in {wait:.0f} s"
-    raise Failed(Failure("overloaded", message, 503, retry_after=float(round(wait) or 1)))
+def _admitted_by_breaker(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates whose breakers are closed or due for a trial. Raises `Failed` if all of them rest.
+
+    Where every breaker of several candidates is open because of failures, they are tried nevertheless: a late answer
+    is better than none. A model that is rate limited is left alone for as long as its provider asked.
+    """
+    fit = [one for one in candidates if one.breaker.admits()]
+    if not fit and len(candidates) > 1:
+        fit = [one for one in candidates if one.breaker.limited is None]
+    if fit:
+        return fit
+    refusals = [one.breaker.refusal(f"{one.upstream.name}/{one.model}") for one in candidates]
+    raise Failed(min(refusals, key=lambda refusal: refusal.retry_after or 0.0))
 
 
-def _delay(attempt: int, error: ProviderError, candidates: Sequence[Candidate], plan: Plan) -> float | None:
-    """None: it is of no use. Another candidate is asked at once, the same one after a while."""
-    if error.kind in FINAL:
-        return None
-    if attempt < len(candidates):
-        return 0.0
-    if attempt >= plan.settings.attempts or not may_retry(error):
-        return None
+def _is_same_target(one: Candidate, other: Candidate) -> bool:
+    """The same model of the same provider, perhaps with another key: no fallback, but the same request once more."""
+    return (one.upstream.place, one.model) == (other.upstream.place, other.model)
+
+
+def _delay(attempt: int, error: ProviderError, plan: Plan) -> float | None:
+    """Seconds until the candidates that were refused are tried again; None: not at all."""
     return structs.replace(_RETRY, attempts=plan.settings.attempts).delay_after(attempt, error)
 
 
-def _failed(error: ProviderError) -> Failed:
-    raw = getattr(error, "raw_refusal", None)
+def _failed(error: ProviderError, upstream: Upstream) -> Failed:
     failure = error.failure
+    if failure.kind == "authentication":
+        return Failed(_own_key_refused(failure, upstream))
+    raw = getattr(error, "raw_refusal", None)
     if failure.status is None and failure.kind == "server":
         failure = structs.replace(failure, status=_BAD_GATEWAY)
     return Failed(failure, raw if isinstance(raw, Refusal) else None)
+
+
+def _own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
+    """Clients take a 401 for a refusal of their own key, and so do the codes that vendors give with it."""
+    whose = f"the gateway's key for provider {upstream.name!r} was refused (not the key of the client)"
+    return Failure("authentication", f"{whose}: {failure.message}", 401, request_id=failure.request_id)
 
 
 def _with_body(error: ProviderError, prepared: Prepared) -> ProviderError:
@@ -291,14 +323,30 @@ def _with_body(error: ProviderError, prepared: Prepared) -> ProviderError:
     if not prepared.same or call.status is None or not call.received or error.status is None:
         return error
     body = call.received[0]
+    if body.lstrip()[:1] not in {b"{", b"["}:  # a page of some proxy in between is in no client's format
+        return error
     secrets = [secret.reveal().encode() for secret in prepared.channel.credential.secrets]
     if not any(secret and secret in body for secret in secrets):
         error.raw_refusal = Refusal(call.status, _kept(call.headers), body)  # type: ignore[attr-defined]
     return error
 
 
-def _unreadable(error: DecodeError) -> ProviderError:
-    return provider_error(Failure("server", f"the upstream's answer is not what its format says: {error}", 502))
+def _broken(prepared: Prepared, failure: Failure | None, error: DecodeError | None = None) -> ProviderError:
+    """A success by its status and no answer by its body: a failure of the upstream."""
+    if failure is None:
+        reason = "it is not a stream" if error is None else str(error)
+        failure = Failure("server", f"the upstream's answer is not what its format says: {reason}")
+    status = _BAD_GATEWAY if failure.kind == "server" else failure.status
+    # In the usual shape: what stands in an answer that is none follows no rules.
+    failure = structs.replace(failure, status=status, metadata=None, details=None)
+    return error_of(prepared.channel, failure)
+
+
+def _is_whole(response: HttpResponse, prepared: Prepared) -> bool:
+    """A JSON document where a stream of events was asked for."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    streams_json = prepared.channel.provider.format in _JSON_STREAMS
+    return not streams_json and kind in {"application/json", "text/html"}
 
 
 def _passed_back(response: HttpResponse, prepared: Prepared) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import NotConfigured
 from dragoman.gateway.config import Config, ConfigError, ProviderTable, RouteTable, Weighted
-from dragoman.gateway.upstreams import BreakerSettings, Upstream, open_upstreams
+from dragoman.gateway.upstreams import Breaker, BreakerSettings, Upstream, open_upstreams
 from dragoman.gateway.wires import WIRES
 
 # Which providers have a model of such a name. One whose own format the client speaks goes first.
@@ -47,6 +47,10 @@ class Candidate(Struct, frozen=True):
 
     upstream: Upstream
     model: str
+
+    @property
+    def breaker(self) -> Breaker:
+        return self.upstream.breakers[self.model]
 
 
 class RouteSettings(Struct, frozen=True, kw_only=True):

@@ -1,9 +1,10 @@
-"""Where answers come from: channels of the drivers, each with a breaker, tried in order until one begins to answer."""
+"""The providers as the gateway asks them: a driver's channel for each key, with a circuit breaker for each model."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -12,76 +13,158 @@ from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.providers import Provider
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.retries import RetryPolicy
-from dragoman.errors import ConnectionFailed, ProviderError
+from dragoman.errors import ConnectionFailed, NoAnswer, ProviderError
 from dragoman.gateway.wire import WireTransport
-from dragoman.ir import FailureKind
+from dragoman.ir import Failure, FailureKind
 
 ONCE = RetryPolicy(attempts=1)
-# What tells that the upstream itself is not well. A refusal of one request says nothing about the next.
+# The model or its server is in trouble. A refusal of one request says nothing about the next.
 _UNWELL: frozenset[FailureKind] = frozenset({"server", "overloaded", "timeout", "truncated"})
-# What would be the same everywhere.
+# Every upstream would answer the same.
 FINAL: frozenset[FailureKind] = frozenset({"invalid_request", "too_large", "cancelled"})
+# Refusals that come before a model works on the request. A 503 or 529 is documented as such by all vendors; a 500, 502
+# or 504 may come after minutes of work.
+_REFUSED_UNPROCESSED: frozenset[FailureKind] = frozenset(
+    {"rate_limit", "overloaded", "authentication", "permission", "billing", "not_found"}
+)
+_SHORTEST_REST = 1.0
 _LONGEST_REST = 60.0
+_MOST_BREAKERS = 1_000
+BreakerState: TypeAlias = Literal["closed", "half-open", "open"]
+BREAKER_STATES: tuple[BreakerState, ...] = ("closed", "half-open", "open")
+
+
+def was_processed(error: ProviderError) -> bool:
+    """Whether the upstream may have worked on the request, so that sending it there again could do it twice."""
+    if isinstance(error, ConnectionFailed):
+        return isinstance(error, NoAnswer)
+    return error.kind not in _REFUSED_UNPROCESSED
 
 
 class BreakerSettings(Struct, frozen=True, kw_only=True):
     failures: int = 5
-    """In a row, after which nobody is sent there for a while."""
+    """Failures in a row that open the breaker."""
     seconds: float = 10.0
+    """How long it stays open."""
 
 
 class Breaker:
-    """Closed, open for a while, then half open: one request finds out."""
+    """The circuit breaker of one model: closed, open for a while, then half open, when one request tries it."""
 
-    __slots__ = ("_clock", "_failures", "_settings", "_trying", "until")
+    __slots__ = ("_clock", "_failures", "_settings", "_trying", "_until", "limited")
 
     def __init__(self, settings: BreakerSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._clock = clock
         self._failures = 0
         self._trying = False
-        self.until = 0.0
+        self._until = 0.0
+        self.limited: tuple[float, Failure] | None = None
+        """Set while the model is rate limited: when that ends, and the refusal."""
 
     @property
-    def state(self) -> str:
-        if not self.until:
+    def state(self) -> BreakerState:
+        if not self._until:
             return "closed"
-        return "open" if self._clock() < self.until else "half-open"
+        return "open" if self._clock() < self._until else "half-open"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether forgetting this breaker loses nothing."""
+        return not self._until and not self._failures
 
     def admits(self) -> bool:
-        return not self.until or (self._clock() >= self.until and not self._trying)
+        return not self._until or (self._clock() >= self._until and not self._trying)
+
+    def refusal(self, name: str) -> Failure:
+        """What a request is answered while the breaker is open; `name` is the model's."""
+        now = self._clock()
+        if self.limited is not None:
+            until, failure = self.limited
+            wait = max(until - now, 1.0)
+            return structs.replace(failure, message=f"{name}: {failure.message}", status=429, retry_after=round(wait))
+        wait = max(self._until - now, 1.0)
+        message = f"{name} failed too often; the gateway tries it again in {wait:.0f} s"
+        return Failure("overloaded", message, 503, retry_after=float(round(wait)))
 
     def begin(self) -> None:
-        self._trying = bool(self.until)
+        self._trying = bool(self._until)
 
     def succeeded(self) -> None:
-        self._failures, self.until, self._trying = 0, 0.0, False
+        self._failures, self._until, self._trying, self.limited = 0, 0.0, False, None
 
     def released(self) -> None:
-        """Nothing was learnt: the client went away, or the request itself was refused."""
+        """The attempt says nothing about the model: the client disconnected, or the request could not be encoded."""
         self._trying = False
 
     def failed(self, error: ProviderError) -> None:
         self._trying = False
-        if error.kind == "rate_limit" and error.retry_after:
-            self.until = self._clock() + min(error.retry_after, _LONGEST_REST)
+        if error.kind == "rate_limit":
+            self._rest(error)
         elif error.kind in _UNWELL or isinstance(error, ConnectionFailed):
             self._failures += 1
-            if self._failures >= self._settings.failures or self.until:
-                self.until = self._clock() + self._settings.seconds
+            self.limited = None
+            if self._failures >= self._settings.failures or self._until:
+                self._until = self._clock() + self._settings.seconds
         else:
             self.succeeded()
+
+    def _rest(self, error: ProviderError) -> None:
+        """For as long as the provider asks; without a hint the next request may try."""
+        wait = error.retry_after or 0.0
+        if wait < _SHORTEST_REST:
+            self.succeeded()
+            return
+        self._until = self._clock() + min(wait, _LONGEST_REST)
+        self.limited = (self._clock() + wait, error.failure)
+
+
+class ModelBreakers:
+    """A breaker for each model of an upstream, made when the model is first asked for.
+
+    Clients choose the names, so their number is bounded: breakers that hold no failures are forgotten first.
+    """
+
+    def __init__(self, settings: BreakerSettings, *, most: int = _MOST_BREAKERS) -> None:
+        self._settings = settings
+        self._most = most
+        self._breakers: dict[str, Breaker] = {}
+
+    def __getitem__(self, model: str) -> Breaker:
+        breaker = self._breakers.get(model)
+        if breaker is None:
+            if len(self._breakers) >= self._most:
+                self._forget()
+            breaker = self._breakers[model] = Breaker(self._settings)
+        return breaker
+
+    def _forget(self) -> None:
+        busy = {model: breaker for model, breaker in self._breakers.items() if not breaker.is_idle}
+        while len(busy) >= self._most:
+            busy.pop(next(iter(busy)))
+        self._breakers = busy
+
+    def states(self) -> dict[str, BreakerState]:
+        return {model: breaker.state for model, breaker in self._breakers.items()}
+
+    @property
+    def worst(self) -> BreakerState:
+        """The state of the model that is worst off."""
+        return max(self.states().values(), key=BREAKER_STATES.index, default="closed")
 
 
 class Upstream:
     """One provider with one key."""
 
-    __slots__ = ("breaker", "channel", "in_flight", "name")
+    __slots__ = ("breakers", "channel", "in_flight", "name", "place")
 
-    def __init__(self, name: str, channel: Channel, breaker: Breaker) -> None:
+    def __init__(self, place: str, name: str, channel: Channel, breakers: ModelBreakers) -> None:
+        self.place = place
+        """The provider's name in the configuration."""
         self.name = name
+        """The same, with the number of the key where there are several."""
         self.channel = channel
-        self.breaker = breaker
+        self.breakers = breakers
         self.in_flight = 0
 
     def __repr__(self) -> str:
@@ -105,6 +188,6 @@ def open_upstreams(
     channels = [_direct(open_channel(provider, one), one) for one in given]
     single = len(channels) == 1
     return tuple(
-        Upstream(name if single else f"{name}#{number}", channel, Breaker(breaker))
+        Upstream(name, name if single else f"{name}#{number}", channel, ModelBreakers(breaker))
         for number, channel in enumerate(channels, 1)
     )

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from dragoman.drivers.deadlines import Deadlines
-from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Tls, failed, not_connected
+from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Tls, failed, not_answered, not_connected
 from dragoman.errors import ProviderError
 from dragoman.gateway.http11 import HEAD_END, MAX_HEAD, BadRequest, Chunks
 from dragoman.gateway.receiving import Receiver, shared_room
@@ -70,7 +70,6 @@ class Line(Receiver):
         self.done = True
         self.reusable = True
         self.lost: Exception | None = None
-        self.used = False
         self.idle_since = 0.0
 
     # ── from the transport ──
@@ -126,6 +125,8 @@ class Line(Receiver):
         headers = head.headers
         length, coding = headers.get("content-length"), headers.get("transfer-encoding", "").lower()
         self._chunks = Chunks() if coding == "chunked" else None
+        if length is not None and not (length.isascii() and length.isdigit()):
+            raise BadRequest("the length of the answer is not a number")
         self._left = None if length is None or self._chunks is not None else int(length)
         if head.status in _BODILESS:
             self._left, self._chunks = 0, None
@@ -148,6 +149,9 @@ class Line(Receiver):
             self.done = self._left == 0
         if self._unpack is not None:
             data = self._unpack.decompress(data)
+            if self.done and not self._unpack.eof:
+                self.done = False
+                raise BadRequest("the compressed answer is cut short")
         if data:
             self.heard = self._loop.time()
             if self._sink is None:
@@ -262,28 +266,26 @@ class WireTransport:
         end = inf if timeouts.total is None else started + timeouts.total
         first = min(end, inf if timeouts.first_byte is None else started + timeouts.first_byte)
         place, data = _written(request)
-        while True:
-            line = self._rested(place, started) or await self._connected(place, loop, timeouts, end)
-            reused = line.used
-            line.used = True
-            line.ask(data)
-            try:
-                while line.head is None and line.lost is None:
-                    await deadlines.wait(line.more(), first)
-            except TimeoutError:
-                line.close()
-                over = "the time for the whole call is over"
-                waited = f"nothing came for {loop.time() - started:.1f} s before the answer began"
-                raise failed("timeout", over if loop.time() >= end else waited) from None
-            except BaseException:
-                line.close()
-                raise
-            if line.head is not None:
-                return WireResponse(self, place, line, line.head, timeouts, deadlines, first, end)
+        line = self._rested(place, started) or await self._connected(place, loop, timeouts, end)
+        if not line.is_open:
+            raise not_connected("the connection was closed before anything was sent")
+        line.ask(data)
+        try:
+            while line.head is None and line.lost is None:
+                await deadlines.wait(line.more(), first)
+        except TimeoutError:
             line.close()
-            # A connection that rested may have been closed before the server saw anything of this.
-            if not reused:
-                raise not_connected(f"no answer: {_reason(line.lost)}")
+            over = "the time for the whole call is over"
+            waited = f"nothing came for {loop.time() - started:.1f} s before the answer began"
+            raise failed("timeout", over if loop.time() >= end else waited) from None
+        except BaseException:
+            line.close()
+            raise
+        if line.head is None:
+            line.close()
+            # Also on a connection that was used before: the server may have read the request before it closed it.
+            raise not_answered(f"no answer: {_reason(line.lost)}")
+        return WireResponse(self, place, line, line.head, timeouts, deadlines, first, end)
 
     def _rested(self, place: tuple[str, int, bool], now: float) -> Line | None:
         lines = self._idle.get(place)

@@ -88,7 +88,7 @@ def connected(gateway: Gateway, environment: Environment, person: Person, url: s
 def _states(gateway: Gateway) -> dict[str, list[UpstreamState]]:
     states: dict[str, list[UpstreamState]] = {}
     for upstream in gateway.router.opened():
-        state = UpstreamState(name=upstream.name, breaker=upstream.breaker.state, in_flight=upstream.in_flight)
+        state = UpstreamState(name=upstream.name, breaker=upstream.breakers.worst, in_flight=upstream.in_flight)
         states.setdefault(upstream.name.partition("#")[0], []).append(state)
     return states
 
