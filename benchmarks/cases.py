@@ -47,9 +47,9 @@ ALLOWANCE: Final = 1.5  # times the limit, for the formats that came later
 _STREAMED: Final = Conversation(turns=(conversations.streamed(),))
 
 CASES: Final = (
-    Case(name="small request", job=Job.REQUEST, limit=2.5, conversation=conversations.small()),
-    Case(name="agent history", job=Job.REQUEST, limit=2.0, conversation=conversations.history()),
-    Case(name="2 MB of text", job=Job.REQUEST, limit=1.4, conversation=conversations.big_text()),
+    Case(name="small request", job=Job.REQUEST, limit=3.2, conversation=conversations.small()),
+    Case(name="agent history", job=Job.REQUEST, limit=1.6, conversation=conversations.history()),
+    Case(name="2 MB of text", job=Job.REQUEST, limit=1.1, conversation=conversations.big_text()),
     Case(name="small response", job=Job.RESPONSE, limit=3.0, conversation=Conversation(turns=(conversations.ANSWER,))),
     Case(name="stream to calls", job=Job.CALLS, limit=1.2, conversation=_STREAMED),
     Case(name="stream to stream", job=Job.STREAM, limit=1.8, conversation=_STREAMED),

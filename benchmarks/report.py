@@ -8,11 +8,14 @@ from typing import Final
 
 import orjson
 
+from benchmarks import recorded_report
 from benchmarks.candidates import Job
 from benchmarks.cases import ALLOWANCE, IMPORT_LIMIT
 from benchmarks.contest import Contest
+from benchmarks.edges import Edge
 from benchmarks.imports import ImportCost
 from benchmarks.memory import LONG, SHORT, MemoryUse
+from benchmarks.recorded import Row
 
 _NOTHING: Final = "-"
 
@@ -22,6 +25,8 @@ class Report:
     contests: Sequence[Contest]
     imports: ImportCost | None
     memory: Sequence[MemoryUse] = ()
+    rows: Sequence[Row] = ()
+    edges: Sequence[Edge] = ()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -38,7 +43,7 @@ class Report:
             found.append(f"import dragoman: {self.imports.ratio:.2f} x import msgspec, limit {IMPORT_LIMIT}")
         if self.imports is not None and self.imports.unwanted:
             found.append(f"import dragoman loads {', '.join(self.imports.unwanted)}")
-        return found
+        return [*found, *recorded_report.failures(self.rows, self.edges)]
 
 
 def text(report: Report) -> str:
@@ -50,7 +55,9 @@ def markdown(report: Report) -> str:
 
 
 def _sections(report: Report, draw: Callable[[list[list[str]]], str]) -> Iterator[str]:
-    yield "Measured: " + ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    if report.versions:
+        yield "Measured: " + ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    yield from recorded_report.sections(report.rows, report.edges, draw)
     # Contests arrive candidate by candidate; sorting keeps that order within a case.
     cases = list({contest.case: None for contest in report.contests})
     ordered = sorted(report.contests, key=lambda contest: cases.index(contest.case))
@@ -166,6 +173,7 @@ def json(report: Report) -> str:
         "numbers": numbers,
         "import": imports,
         "memory": memory,
+        **recorded_report.as_json(report.rows, report.edges),
         "failures": report.failures,
     }
     return orjson.dumps(whole, option=orjson.OPT_INDENT_2).decode()

@@ -341,27 +341,27 @@ def _converse(answer: Assistant, count: int) -> Iterator[bytes]:
     texts = left // 2 if answer.calls else left
     numbers = iter(range(count))
 
-    def frame(kind: str, **fields: Any) -> bytes:
+    def padded(kind: str, **fields: Any) -> bytes:
         # As many letters of the alphabet as it takes to hide how long a text is.
         padding = _PADDING[: next(numbers) * 37 % len(_PADDING)]
-        return _frame(kind, orjson.dumps({**fields, "p": padding}))
+        return frame(kind, orjson.dumps({**fields, "p": padding}))
 
-    yield frame("messageStart", role="assistant")
+    yield padded("messageStart", role="assistant")
     for piece in _pieces(answer.text or "", texts):
-        yield frame("contentBlockDelta", contentBlockIndex=0, delta={"text": piece})
-    yield frame("contentBlockStop", contentBlockIndex=0)
+        yield padded("contentBlockDelta", contentBlockIndex=0, delta={"text": piece})
+    yield padded("contentBlockStop", contentBlockIndex=0)
     for index, (call, share) in enumerate(zip(answer.calls, _shared(answer.calls, left - texts), strict=True), 1):
         start = {"toolUse": {"name": call.name, "toolUseId": f"tooluse_{index:022}"}}
-        yield frame("contentBlockStart", contentBlockIndex=index, start=start)
+        yield padded("contentBlockStart", contentBlockIndex=index, start=start)
         for piece in _pieces(_arguments(call), share):
-            yield frame("contentBlockDelta", contentBlockIndex=index, delta={"toolUse": {"input": piece}})
-        yield frame("contentBlockStop", contentBlockIndex=index)
-    yield frame("messageStop", stopReason="tool_use" if answer.calls else "end_turn")
+            yield padded("contentBlockDelta", contentBlockIndex=index, delta={"toolUse": {"input": piece}})
+        yield padded("contentBlockStop", contentBlockIndex=index)
+    yield padded("messageStop", stopReason="tool_use" if answer.calls else "end_turn")
     usage = {"inputTokens": 1204, "outputTokens": 998, "totalTokens": 2202}
-    yield frame("metadata", metrics={"latencyMs": 1417}, usage=usage)
+    yield padded("metadata", metrics={"latencyMs": 1417}, usage=usage)
 
 
-def _frame(kind: str, payload: bytes) -> bytes:
+def frame(kind: str, payload: bytes) -> bytes:
     """Lengths and their CRC, headers, payload, the CRC of it all."""
     entries = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
     headers = b"".join(

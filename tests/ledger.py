@@ -4,7 +4,7 @@ tests/test_ledger.py is red when a promise that is due has no test, or a test na
 `law:*` are the ten laws of the design. `report:*` are failures that users of other libraries reported, turned into what
 dragoman does instead. `agent:*` is what an agent does with a model and tools, `gateway:*` what `dragoman serve` does
 between any client and any provider. `chat:*` is what `dragoman chat` does with several models in one conversation.
-`web:*` is what the page has in all its places.
+`web:*` is what the page has in all its places. `core:*` is what holds for the source of the core itself.
 """
 
 from dataclasses import dataclass
@@ -375,10 +375,15 @@ WEB: tuple[tuple[str, str], ...] = (
     ("login", "Where a gateway has keys, the page asks for one, or for a password, and forgets it with the key."),
 )
 
+CORE: tuple[tuple[str, str], ...] = (
+    ("benchmarks", "The benchmarks measure real bodies with their losses read, and fail over the limits they name."),
+)
+
 PROMISES: dict[str, Promise] = {
     promise.id: promise
     for promise in (
         *(Promise(f"law:{name}", text, due) for name, due, text in LAWS),
+        *(Promise(f"core:{name}", text, "core") for name, text in CORE),
         *(Promise(f"report:{number}", text, due) for number, due, text in REPORTS),
         *(Promise(f"agent:{name}", text, "agent") for name, text in AGENT),
         *(Promise(f"chat:{name}", text, "chat") for name, text in CHAT),

@@ -1,0 +1,108 @@
+"""The benchmarks' own arithmetic: a gate that cannot close would promise nothing."""
+
+import orjson
+import pytest
+
+from benchmarks import corpus, limits, recorded, recorded_report
+from benchmarks.bodies import Format
+from benchmarks.corpus import Sample
+from benchmarks.edges import Edge
+from benchmarks.recorded import Figure, Row, overhead, percentile
+from tests.support.promises import promise
+from tests.support.recordings import VARIABLE, recordings_dir
+
+
+def figure(*, body: float, losses: float, id: str = "a") -> Figure:
+    sample = Sample(id, "openai-chat", (b"{}",), (b"{}",))
+    return Figure(sample, int, int, floor=1.0, body=body, losses=losses, floor_once=1.0, losses_once=losses)
+
+
+def row(suite: str, *figures: Figure, target: Format = "anthropic-messages") -> Row:
+    return Row(suite, "openai-chat", target, figures=list(figures))
+
+
+@pytest.mark.parametrize(("percent", "value"), [(50, 50), (90, 90), (99, 99), (100, 100)])
+def test_a_percentile_is_the_value_that_so_many_do_not_exceed(percent: int, value: float) -> None:
+    assert percentile(range(1, 101), percent) == value
+    assert percentile([7.0], percent) == 7.0
+
+
+@promise("core:benchmarks")
+@pytest.mark.parametrize("limit", limits.LIMITS, ids=lambda limit: f"{limit.suite} {limit.metric}")
+def test_every_limit_closes_the_gate_when_it_is_passed(limit: limits.Limit) -> None:
+    under, over = (reaching(limit.most * share, limit.metric) for share in (0.99, 1.01))
+    assert recorded_report.failures([row(limit.suite, *under)], []) == []
+    (found,) = recorded_report.failures([row(limit.suite, *over)], [])
+    assert f"limit {limit.most:g}" in found
+
+
+def reaching(value: float, metric: limits.Metric) -> list[Figure]:
+    """A hundred bodies that have this value from the given percentile on, and cost nothing below."""
+    cheap = {"p50": 49, "p90": 89, "p99": 98, "max": 99}[metric]
+    return [figure(body=cost, losses=cost) for cost in [0.1] * cheap + [value] * (100 - cheap)]
+
+
+@promise("core:benchmarks")
+def test_reading_losses_has_a_limit_of_its_own() -> None:
+    cheap, dear = figure(body=1.0, losses=1.14), figure(body=1.0, losses=1.16)
+    assert overhead([cheap, dear]) == pytest.approx(0.15)
+    assert recorded_report.failures([row(limits.VENDOR_REQUESTS, cheap)], []) == []
+    (found,) = recorded_report.failures([row(limits.VENDOR_REQUESTS, dear)], [])
+    assert "16% on top" in found
+
+
+@promise("core:benchmarks")
+def test_a_faster_peer_closes_the_gate() -> None:
+    """On the bodies that both convert, body only; without peers the figures kept as data stand in for them."""
+    ours = row(limits.VENDOR_REQUESTS, figure(body=5.0, losses=5.0), figure(body=1.0, losses=1.0, id="b"))
+    ours.peers["other"] = {"a": 4.9}
+    (found,) = recorded_report.failures([ours], [])
+    assert "other 4.9 on the same 1 bodies" in found
+    ours.peers["other"] = {"a": 5.1}
+    assert recorded_report.failures([ours], []) == []
+    for (source, target), (name, most) in limits.BEST_PEERS.items():
+        file = next(file for file, format in corpus.VENDOR_FILES.items() if format == source)
+        slow = Row(limits.VENDOR_REQUESTS, file, target, figures=[figure(body=most * 1.01, losses=most * 1.01)])
+        assert any(name in text for text in recorded_report.failures([slow], []))
+
+
+@promise("core:benchmarks")
+def test_an_unusual_trait_that_costs_too_much_closes_the_gate() -> None:
+    edges = [
+        Edge("slow", "a -> b", 3.0, 1.0, 2.0),
+        Edge("fine", "a -> b", 1.0, 1.0, 2.0),
+        Edge("free", "", 9.0, 1.0, None),
+    ]
+    assert recorded_report.failures([], edges) == ["slow, a -> b: 3.00, limit 2"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"tools": [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}}]},
+        {"tools": [{"name": "f", "input_schema": {"type": "object"}}, {"type": "web_search_20250305", "name": "s"}]},
+        {"tools": [{"functionDeclarations": [{"name": "f", "parameters": {"type": "OBJECT"}}]}]},
+        {"toolConfig": {"tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}]}},
+    ],
+)
+def test_new_tools_are_new_every_time_and_equally_long(body: dict[str, object]) -> None:
+    content = orjson.dumps(body)
+    copies = corpus.with_new_tools(Sample("a", "openai-chat", (content,), (content,)), 3)
+    assert len({copy.body for copy in copies}) == 3
+    assert len({len(copy.body) for copy in copies}) == 1
+    assert all(orjson.loads(copy.body).keys() == body.keys() for copy in copies)
+
+
+def test_a_body_without_functions_has_no_new_tools() -> None:
+    content = orjson.dumps({"tools": [{"type": "web_search_20250305", "name": "web_search"}]})
+    assert corpus.with_new_tools(Sample("a", "openai-chat", (content,), (content,)), 3) == []
+
+
+@pytest.mark.skipif(recordings_dir() is None, reason=f"no recordings beside this repository, and {VARIABLE} is not set")
+def test_real_bodies_of_every_kind_are_measured_and_the_choice_is_fixed() -> None:
+    selection = recorded.Selection(sources=("ollama-chat",), targets=("openai-chat",), bodies=3, rounds=1)
+    rows = recorded.measure(selection)
+    assert {row.suite for row in rows} >= {limits.VENDOR_REQUESTS, limits.VENDOR_RESPONSES, limits.VENDOR_STREAMS}
+    assert all(one.floor < one.body for row in rows for one in row.figures)
+    first, second = (corpus.recorded("ollama-chat", "ollama-chat", "request", 3) for _ in range(2))
+    assert [sample.id for sample in first] == [sample.id for sample in second]
