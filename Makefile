@@ -106,8 +106,8 @@ $(CREATED):
 
 # hatchling comes from the lock too (no build isolation): every package that takes part is pinned, and none is fetched twice.
 $(RUNTIME): $(CREATED) pyproject.toml requirements.lock
-	@echo "==> installing dragoman, its one dependency, and aiohttp to reach the providers"
-	@$(PIP) install -c requirements.lock hatchling msgspec aiohttp
+	@echo "==> installing dragoman, its one dependency, and HTTP for the gateway and the providers"
+	@$(PIP) install -c requirements.lock hatchling msgspec aiohttp httptools h2 uvloop zstandard
 	@$(PIP) install --no-build-isolation --no-deps -e .
 	@touch $@
 

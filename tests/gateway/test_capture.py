@@ -13,7 +13,7 @@ from msgspec import structs
 
 from dragoman.drivers.secret import HIDDEN
 from dragoman.gateway.capture import Capture, CaptureLimits, Feed, Held, hidden_headers, hidden_query, without_keys
-from dragoman.gateway.http11 import Head
+from dragoman.gateway.http_request import Head
 from dragoman.gateway.records import Record
 from dragoman.gateway.serving import Setting, serving
 from dragoman.sim.server import Simulator
@@ -24,7 +24,7 @@ KEY = "sk-very-secret-0123456789"
 
 
 def head(**headers: str) -> Head:
-    return Head("POST", "/v1/messages", "", headers, 0, keep_alive=True, chunks=True)
+    return Head("POST", "/v1/messages", "", headers)
 
 
 def begun(capture: Capture, number: int = 0) -> Held:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from dragoman.gateway.client_protocols import WIRES
 from dragoman.gateway.config import ConfigError, read_config
 from dragoman.gateway.positions import position_of
 from dragoman.gateway.routing import NoSuchModel, Router
 from dragoman.gateway.serving import simulators_at
-from dragoman.gateway.wires import WIRES
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, connected, send
 from tests.gateway.test_failures import chat, provider, stream_of

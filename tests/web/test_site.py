@@ -8,7 +8,8 @@ from typing import Any
 import aiohttp
 
 from dragoman.gateway.config import read_config
-from dragoman.gateway.server import Exchange, Server
+from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.http_server import Server
 from dragoman.gateway.serving import Setting, listening_socket, serving
 from dragoman.web.guard import HEADER, Guard
 from dragoman.web.serving import page_before

@@ -34,6 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
     parser.add_argument("--port", type=int, help="port to listen on, 0 for any (default: 8787)")
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate chain (PEM): serve HTTPS")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key (PEM), if it is in another file")
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
     )
@@ -59,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
             file=file,
             host=arguments.host,
             port=arguments.port,
+            tls_cert=arguments.tls_cert,
+            tls_key=arguments.tls_key,
             workers=arguments.workers,
             simulate=arguments.simulate,
             quiet=arguments.quiet,

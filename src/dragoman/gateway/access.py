@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from dragoman.drivers.connecting import Environment
-from dragoman.gateway.http11 import Head
+from dragoman.gateway.http_request import Head
 from dragoman.gateway.records import Record
 from dragoman.gateway.routing import revealed_key
 from dragoman.gateway.state.base import Entry, Exceeded, Grant, Limit, Ticket, day_of

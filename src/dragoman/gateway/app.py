@@ -13,23 +13,24 @@ import msgspec
 from dragoman.errors import DecodeError
 from dragoman.gateway.access import Access, Denied, Visitor
 from dragoman.gateway.asides import ASIDES, JSON, Handler, told_to_siblings
-from dragoman.gateway.bodies import BadBody, plain_body
+from dragoman.gateway.bodies import BadBody, check_content_type
 from dragoman.gateway.bodylog import bodies_of
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.catalogue import Catalogue
+from dragoman.gateway.client_protocols import WIRES
 from dragoman.gateway.config import Config
 from dragoman.gateway.counting import COUNTERS, estimate
 from dragoman.gateway.doors import Door, Operation, find_door
+from dragoman.gateway.exchange import Application, Exchange, Gone
 from dragoman.gateway.gathering import Others
+from dragoman.gateway.http_request import BadRequest
 from dragoman.gateway.questions import Question, count_call, peek, with_model_inside
 from dragoman.gateway.records import Log, Metrics, Record, cost_of
 from dragoman.gateway.relay import Failed, Flowing, Relay, Whole, loss_headers, refuse
 from dragoman.gateway.responses import Background, Keeping, Responses, UnknownResponse
 from dragoman.gateway.routing import NoSuchModel, Plan, Router
-from dragoman.gateway.server import Application, Exchange, Gone
 from dragoman.gateway.state.base import Unavailable
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.wires import WIRES
 from dragoman.gateway.wording import bad_request, no_model, no_path, not_read
 from dragoman.ir import Failure
 
@@ -177,12 +178,14 @@ class Gateway:
     # ── generating ──
 
     async def admitted(self, door: Door, exchange: Exchange, record: Record) -> Visitor:
-        """Who asks. Bodies that were not read are refused here too, in the client's words."""
+        """Who asks: checked before any of the body is read, which is then in `exchange.body`."""
         self._check_page(exchange)
         visitor = await self.access.visitor(door.format, exchange.head)
         record.key = visitor.name
-        if exchange.problem is not None:
-            raise BadBody(bad_request(exchange.problem))
+        try:
+            await exchange.receive()
+        except BadRequest as bad:
+            raise BadBody(bad_request(bad)) from None
         return visitor
 
     def _check_page(self, exchange: Exchange) -> None:
@@ -204,7 +207,8 @@ class Gateway:
 
     def question(self, door: Door, exchange: Exchange, record: Record) -> Question:
         wire = WIRES[door.format]
-        body = plain_body(exchange.head, exchange.body, self.config.server.max_body)
+        check_content_type(exchange.head)
+        body = exchange.body
         if record.held is not None:
             record.held.asked(body)
         known = peek(body, door.format)

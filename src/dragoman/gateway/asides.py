@@ -13,11 +13,11 @@ from dragoman.errors import ProviderError
 from dragoman.gateway.bodies import BadBody
 from dragoman.gateway.catalogue import ONE, SHAPES, Listed
 from dragoman.gateway.doors import Door, Operation
+from dragoman.gateway.exchange import Application, Exchange
 from dragoman.gateway.gathering import health_of_all, metrics_of_all
 from dragoman.gateway.records import Record
 from dragoman.gateway.relay import Failed
 from dragoman.gateway.responses import Noted, Responses, input_items, not_found
-from dragoman.gateway.server import Application, Exchange
 from dragoman.gateway.state.base import Kept
 from dragoman.ir import Failure
 

@@ -21,7 +21,7 @@ from dragoman.streams import StreamTranslator
 if TYPE_CHECKING:
     from dragoman.drivers.remote import Channel
     from dragoman.errors import ProviderError
-    from dragoman.gateway.http11 import Head
+    from dragoman.gateway.http_request import Head
     from dragoman.gateway.questions import Prepared
     from dragoman.gateway.records import Record
     from dragoman.ir import Failure

@@ -32,13 +32,15 @@ from dragoman.gateway.serving import (
 )
 from dragoman.gateway.siblings import Siblings
 from dragoman.gateway.state.opening import open_ledger
-from dragoman.gateway.workers import Crew
+from dragoman.gateway.workers import Crew, run_loop
 
 
 class ServeOptions(Struct, frozen=True, kw_only=True):
     file: Path | None = None
     host: str | None = None
     port: int | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
     workers: int = 1
     simulate: bool = False
     quiet: bool = False
@@ -50,6 +52,7 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
         """The file's, where the command line says nothing else."""
         config = load_config(self.file)
         given: dict[str, object] = {"host": self.host, "port": self.port, "log": "off" if self.quiet else None}
+        given |= {"tls_cert": self.tls_cert, "tls_key": self.tls_key}
         changes = {name: value for name, value in given.items() if value is not None}
         return structs.replace(config, server=structs.replace(config.server, **changes))
 
@@ -73,7 +76,8 @@ def environment_for(client: str, options: ServeOptions, model: str) -> str:
     near = _NEAR.get(server.host, server.host)
     host = f"[{near}]" if ":" in near else near
     key = "YOUR_KEY" if server.keys or server.database else "any"
-    return "\n".join(recipe(client, url=f"http://{host}:{server.port}", key=key, model=model))
+    scheme = "https" if server.tls_cert else "http"
+    return "\n".join(recipe(client, url=f"{scheme}://{host}:{server.port}", key=key, model=model))
 
 
 def serve(options: ServeOptions) -> int:
@@ -81,7 +85,7 @@ def serve(options: ServeOptions) -> int:
     asyncio.run(_check(config))
     with listening_socket(config.server.host, config.server.port) as listening:
         if options.workers <= 1:
-            asyncio.run(_work(options, config, listening, speaks=True))
+            run_loop(_work(options, config, listening, speaks=True))
             return 0
         with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
             return _with_workers(options, config, listening, Path(folder))

@@ -31,6 +31,17 @@ class Server(_Table, frozen=True, kw_only=True):
     keys: tuple[str, ...] = ()
     """Keys that clients must show: as they are, `env:NAME`, or `sha256:HEX`. None: whoever reaches us may ask."""
     max_body: int = 64 << 20
+    """Bytes of one request, packed and unpacked."""
+    max_buffered: int = 256 << 20
+    """Bytes of the bodies of all requests in memory; a request beyond it is answered 503."""
+    request_seconds: float = 300.0
+    """For a client to send a whole request."""
+    body_rate: float = 1024.0
+    """Bytes per second that the body of a request has to arrive with."""
+    tls_cert: str = ""
+    """A file with the certificate chain (PEM): clients are served over TLS."""
+    tls_key: str = ""
+    """The file with its key; empty if the certificate's file holds it, too."""
     max_requests: int = 2_000
     """Under way at a time; more are asked to come back."""
     drain_seconds: float = 30.0

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from dragoman.gateway.http11 import Head
+from dragoman.gateway.http_request import Head
 
 Operation: TypeAlias = Literal[
     "generate",

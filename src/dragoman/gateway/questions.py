@@ -20,8 +20,8 @@ from dragoman.drivers.providers import Target
 from dragoman.drivers.remote import Call, Channel
 from dragoman.drivers.transport import HttpRequest
 from dragoman.errors import DecodeError
+from dragoman.gateway.client_protocols import Wire
 from dragoman.gateway.routing import Candidate, RouteSettings
-from dragoman.gateway.wires import Wire
 from dragoman.ir import AnyPart, Completion, CustomTool, Message, ReasoningSettings, Request, StreamStart
 from dragoman.ir.values import encode_json
 from dragoman.losses import Loss

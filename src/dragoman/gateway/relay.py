@@ -20,12 +20,12 @@ from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import HttpResponse, read_whole
 from dragoman.errors import DecodeError, EncodeError, ProviderError, provider_error
 from dragoman.gateway.capture import Heard, Held
+from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.questions import Prepared, Question, answer, prepare
 from dragoman.gateway.records import Record
 from dragoman.gateway.routing import Candidate, Plan
-from dragoman.gateway.server import Exchange
+from dragoman.gateway.upstream_http import Sink, stream_to
 from dragoman.gateway.upstreams import FINAL, Upstream, was_processed
-from dragoman.gateway.wire import Sink, pour
 from dragoman.gateway.wording import not_said, told
 from dragoman.ir import Completion, Failure, StreamFailed
 from dragoman.losses import Loss
@@ -225,7 +225,7 @@ class Relay:
         try:
             if heard is not None:
                 heard(flowing.first)
-            await pour(response, _onward(translator.feed, exchange.write, heard), exchange.drain)
+            await stream_to(response, _onward(translator.feed, exchange.write, heard), exchange.drain)
         except ProviderError as error:
             _break_off(flowing, exchange, error.failure)
             return

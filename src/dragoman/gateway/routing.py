@@ -13,9 +13,9 @@ from dragoman.drivers.connecting import Environment, Options
 from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import NotConfigured
+from dragoman.gateway.client_protocols import WIRES
 from dragoman.gateway.config import Config, ConfigError, ProviderTable, RouteTable, Weighted
 from dragoman.gateway.upstreams import Breaker, BreakerSettings, Upstream, open_upstreams
-from dragoman.gateway.wires import WIRES
 
 # Which providers have a model of such a name. One whose own format the client speaks goes first.
 _VENDORS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(

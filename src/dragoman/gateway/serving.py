@@ -7,6 +7,7 @@ import ipaddress
 import os
 import signal
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -21,15 +22,17 @@ from dragoman.gateway.access import Access
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.bodylog import bodies_for
 from dragoman.gateway.capture import Capture
+from dragoman.gateway.client_protocols import WIRES
 from dragoman.gateway.config import Config, ConfigError, read_config
+from dragoman.gateway.config import Server as ServerTable
+from dragoman.gateway.exchange import Application, ServerLimits
+from dragoman.gateway.http_server import Server, server_context
 from dragoman.gateway.records import Log, Silence
 from dragoman.gateway.responses import Responses
 from dragoman.gateway.routing import Router
-from dragoman.gateway.server import Application, Server, ServerLimits
 from dragoman.gateway.state.ledger import Ledger
 from dragoman.gateway.state.opening import open_ledger
 from dragoman.gateway.telemetry import open_tracing
-from dragoman.gateway.wires import WIRES
 from dragoman.streams import StreamDecoder, StreamEncoder
 
 # Where a simulator of each provider's API stands under the address of `dragoman sim`.
@@ -142,19 +145,21 @@ async def serving(
     gateway.tracing = open_tracing(setting.config.telemetry, setting.environment, told)
     bound = listening or listening_socket(config.host, config.port)
     host, port = bound.getsockname()[:2]
-    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    tls = _tls(config)
+    scheme = "http" if tls is None else "https"
+    url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
     fronts = AsyncExitStack()
     application: Application = gateway
     if front is not None and config.page:
         application = await fronts.enter_async_context(front(gateway, setting, url))
-    limited = limits or ServerLimits(body=config.max_body)
+    limited = limits or _limits(config)
     if among is not None:
         application = await fronts.enter_async_context(among(gateway, application, limited))
     server = Server(application, limited)
-    await server.listen(bound)
+    await server.listen(bound, tls)
     tending = asyncio.ensure_future(ledger.tend())
     try:
-        yield Running(gateway, server, url, ledger, setting)
+        yield Running(gateway, server, url, ledger, setting, tls)
     finally:
         await fronts.aclose()  # first: streams to pages do not end by themselves
         await server.close(config.drain_seconds)
@@ -168,18 +173,56 @@ async def serving(
 
 
 class Running:
-    def __init__(self, gateway: Gateway, server: Server, url: str, ledger: Ledger, setting: Setting) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        server: Server,
+        url: str,
+        ledger: Ledger,
+        setting: Setting,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.gateway = gateway
         self.server = server
         self.url = url
         self._ledger = ledger
         self._setting = setting
+        self._tls = tls
 
     def reload(self, config: Config) -> None:
         """Requests under way end as they began; the next ones follow the new configuration. Raises `ConfigError`."""
         access = Access(config.server.keys, self._setting.environment, self._ledger, self._setting.page_key)
         check_exposure(self._setting.config.server.host, access)
+        if self._tls is not None and config.server.tls_cert:  # renewed certificates count for the next connections
+            load_certificate(self._tls, config.server.tls_cert, config.server.tls_key)
         self.gateway.replace(self._setting.router(config), access)
+
+
+def _limits(config: ServerTable) -> ServerLimits:
+    return ServerLimits(
+        body=config.max_body,
+        buffered=config.max_buffered,
+        request_seconds=config.request_seconds,
+        body_rate=config.body_rate,
+    )
+
+
+def _tls(config: ServerTable) -> ssl.SSLContext | None:
+    if not config.tls_cert:
+        return None
+    context = server_context()
+    load_certificate(context, config.tls_cert, config.tls_key)
+    return context
+
+
+def load_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
+    try:
+        context.load_cert_chain(certificate, key or None)
+    except OSError as error:
+        reason = error.strerror or "no certificate and key in PEM format"
+        raise ConfigError(
+            f"cannot use the certificate {certificate} (server.tls_cert, server.tls_key): {reason}"
+        ) from None
 
 
 def warm(format: str) -> None:

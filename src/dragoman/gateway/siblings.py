@@ -11,21 +11,30 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from dragoman.drivers.transport import HttpRequest, Timeouts, read_whole
+from dragoman.errors import ProviderError
 from dragoman.gateway.app import Gateway
-from dragoman.gateway.http11 import Head
-from dragoman.gateway.server import Application, Exchange, Server, ServerLimits
+from dragoman.gateway.exchange import Application, Exchange, ServerLimits
+from dragoman.gateway.http_request import BadRequest, Head
+from dragoman.gateway.http_server import Server
+from dragoman.gateway.upstream_http import UpstreamHttp
 
 _FIRST = 0
 _PATIENCE = 2.0
 """Seconds for a sibling to tell its counts; one that is just starting anew has none."""
 _AGAIN = 1.0
-_PIECE = 1 << 16
-_LONGEST_LINE = 64 << 20
+_MOST = 64 << 20
+"""Bytes of an answer, or of a line of a stream."""
+_SHORT = Timeouts(connect=_PATIENCE, first_byte=_PATIENCE, between_bytes=_PATIENCE, total=_PATIENCE)
+_PATIENT = Timeouts(connect=_PATIENCE, first_byte=600.0, between_bytes=None)
+_OK = 200
+_BODILESS = frozenset({204, 304})
 _BEHIND = 1_000
 _DATA = b"data: "
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
-# Of a request that is handed over: its body was read, and its connection is another.
-_NOT_HANDED_OVER = frozenset({"connection", "content-length", "transfer-encoding", "expect", "keep-alive"})
+_OF_A_CONNECTION = frozenset({"connection", "content-length", "transfer-encoding", "keep-alive", "date"})
+# Of a request that is handed over: its body was read and unpacked, and its connection is another.
+_NOT_HANDED_OVER = _OF_A_CONNECTION | {"expect", "content-encoding", "upgrade", "http2-settings"}
 
 
 def is_for_the_page(head: Head) -> bool:
@@ -58,17 +67,15 @@ class Siblings:
         return [body for body in found if body is not None]
 
     async def _ask(self, place: int, target: str) -> bytes | None:
+        client = UpstreamHttp(unix=self._socket(place))
         try:
-            async with asyncio.timeout(_PATIENCE):
-                reader, writer = await asyncio.open_unix_connection(self._socket(place))
-                try:
-                    writer.write(_question(target))
-                    head, _, body = (await reader.read(-1)).partition(b"\r\n\r\n")
-                finally:
-                    writer.close()
-        except (OSError, TimeoutError):
+            response = await client.send(_question(target), timeouts=_SHORT)
+            body = await read_whole(response, _MOST)
+        except ProviderError:
             return None
-        return body if head.startswith(b"HTTP/1.1 200 ") else None
+        finally:
+            await client.close()
+        return body if response.status == _OK else None
 
     async def follow(self, target: str) -> AsyncGenerator[bytes, None]:
         heard: asyncio.Queue[bytes] = asyncio.Queue(_BEHIND)
@@ -81,34 +88,45 @@ class Siblings:
                 task.cancel()
 
     async def _follow(self, place: int, target: str, heard: asyncio.Queue[bytes]) -> None:
-        """One that starts anew is followed anew."""
+        """Follows the worker again if it was replaced."""
         while True:
-            with suppress(OSError, ValueError):  # nobody is there, or says more in a line than anybody should
-                reader, writer = await asyncio.open_unix_connection(self._socket(place), limit=_LONGEST_LINE)
-                try:
-                    writer.write(_question(target))
-                    while line := await reader.readline():
-                        if line.startswith(_DATA):
-                            await heard.put(line[len(_DATA) :].rstrip())
-                finally:
-                    writer.close()
+            client = UpstreamHttp(unix=self._socket(place))
+            try:
+                with suppress(ProviderError):  # no worker is there yet
+                    response = await client.send(_question(target), timeouts=_PATIENT)
+                    rest = b""
+                    while (data := await response.chunk()) and len(rest) <= _MOST:
+                        *lines, rest = (rest + data).split(b"\n")
+                        for line in lines:
+                            if line.startswith(_DATA):
+                                await heard.put(line[len(_DATA) :].rstrip())
+                    response.close()
+            finally:
+                await client.close()
             await asyncio.sleep(_AGAIN)
 
     async def hand_over(self, exchange: Exchange) -> None:
-        """The first worker answers; its bytes pass as they come, and whoever leaves ends it for both."""
+        """The first worker answers; each piece passes as it comes, and a disconnect on either side ends both."""
         try:
-            reader, writer = await asyncio.open_unix_connection(self._page)
-        except OSError:
-            exchange.send(503, {**_TEXT, "retry-after": "1"}, b"The page is just starting anew; try again.\n")
+            await exchange.receive()
+        except BadRequest as bad:
+            exchange.send(bad.status, _TEXT, f"{bad}\n".encode())
             return
+        client = UpstreamHttp(unix=self._page)
         try:
-            writer.write(_request(exchange))
-            while data := await reader.read(_PIECE):
-                if exchange.pass_on(data):
-                    await exchange.drain()
-            exchange.passed()
+            response = await client.send(_request(exchange), timeouts=_PATIENT)
+            kept = {name: value for name, value in response.headers.items() if name not in _OF_A_CONNECTION}
+            if "content-length" in response.headers or response.status in _BODILESS:
+                exchange.send(response.status, kept, await read_whole(response, _MOST))
+                return
+            exchange.start(response.status, kept)
+            await response.stream_to(exchange.write, exchange.drain)
+            exchange.finish()
+        except ProviderError:
+            if not exchange.started:
+                exchange.send(503, {**_TEXT, "retry-after": "1"}, b"The page is just starting; try again.\n")
         finally:
-            writer.close()
+            await client.close()
 
     @asynccontextmanager
     async def among(
@@ -120,8 +138,7 @@ class Siblings:
             await gateway.private.get(exchange.head.path, _nothing)(exchange)
 
         def for_clients(exchange: Exchange) -> Awaitable[None]:
-            handed = is_for_the_page(exchange.head) and exchange.problem is None
-            return self.hand_over(exchange) if handed else application(exchange)
+            return self.hand_over(exchange) if is_for_the_page(exchange.head) else application(exchange)
 
         servers = [await _listening(self._socket(self._place), for_siblings, limits)]
         if self.is_first:
@@ -149,15 +166,13 @@ async def _nothing(exchange: Exchange) -> None:
     exchange.send(404, _TEXT)
 
 
-def _question(target: str) -> bytes:
-    """In the older HTTP, whose answers need no unpacking: they end with their connection."""
-    return f"GET {target} HTTP/1.0\r\nhost: sibling\r\n\r\n".encode()
+def _question(target: str) -> HttpRequest:
+    return HttpRequest(method="GET", url=f"http://worker{target}")
 
 
-def _request(exchange: Exchange) -> bytes:
+def _request(exchange: Exchange) -> HttpRequest:
     head = exchange.head
     target = f"{head.path}?{head.query}" if head.query else head.path
     kept = {name: value for name, value in head.headers.items() if name not in _NOT_HANDED_OVER}
-    told = {"host": "", **kept, "content-length": str(len(exchange.body)), "connection": "close"}
-    lines = [f"{head.method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in told.items())]
-    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + exchange.body
+    url = f"http://{kept.pop('host', 'worker')}{target}"
+    return HttpRequest(method=head.method, url=url, headers=kept, body=exchange.body)

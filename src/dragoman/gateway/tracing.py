@@ -21,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 import dragoman
 from dragoman.drivers.remote import Call, Channel
-from dragoman.gateway.http11 import Head
+from dragoman.gateway.http_request import Head
 from dragoman.ir import Completion
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dragoman.drivers.providers import Provider
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.errors import ConnectionFailed, NoAnswer, ProviderError
-from dragoman.gateway.wire import WireTransport
+from dragoman.gateway.upstream_http import UpstreamHttp
 from dragoman.ir import Failure, FailureKind
 
 ONCE = RetryPolicy(attempts=1)
@@ -176,7 +176,7 @@ def _direct(channel: Channel, options: Options) -> Channel:
     transport = channel.transport
     if not isinstance(transport, HttpTransport) or transport.proxied:
         return channel
-    return structs.replace(channel, transport=WireTransport(options.get("tls")))
+    return structs.replace(channel, transport=UpstreamHttp(options.get("tls")))
 
 
 def open_upstreams(

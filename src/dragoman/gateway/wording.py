@@ -8,7 +8,7 @@ from msgspec import structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.errors import DecodeError, EncodeError, LimitExceeded
-from dragoman.gateway.http11 import BadRequest, Head
+from dragoman.gateway.http_request import BadRequest, Head
 from dragoman.ir import Failure, FailureKind
 from dragoman.translate import encode_error
 
@@ -109,11 +109,12 @@ def no_path(format: str, head: Head, *, other_method: bool) -> Failure:  # noqa:
     return Failure("not_found", f"Unknown request URL: {head.method} {head.path}", 404)
 
 
-_KIND_OF_BAD: Mapping[int, FailureKind] = {413: "too_large", 408: "timeout", 431: "too_large"}
+_KIND_OF_BAD: Mapping[int, FailureKind] = {413: "too_large", 408: "timeout", 431: "too_large", 503: "overloaded"}
 
 
 def bad_request(bad: BadRequest) -> Failure:
-    return Failure(_KIND_OF_BAD.get(bad.status, "invalid_request"), str(bad), bad.status)
+    kind = _KIND_OF_BAD.get(bad.status, "invalid_request")
+    return Failure(kind, str(bad), bad.status, retry_after=1.0 if kind == "overloaded" else None)
 
 
 def not_read(error: DecodeError) -> Failure:

@@ -22,6 +22,17 @@ _SETTLED = 10.0
 """Seconds after which a worker is thought to be well."""
 
 
+def run_loop(work: Coroutine[Any, Any, None]) -> None:
+    """As `asyncio.run`, on uvloop where it is installed (extra `gateway`; not on Windows)."""
+    try:
+        from uvloop import new_event_loop  # noqa: PLC0415 - only where a gateway runs
+    except ImportError:
+        asyncio.run(work)
+        return
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(work)
+
+
 def _noted(_number: int, _frame: object) -> None:
     """The byte that it left is enough."""
 
@@ -88,7 +99,7 @@ class Crew:
             for number in _HEARD:  # until it has its own
                 signal.signal(number, signal.SIG_DFL)
             os.close(self._alive[1])
-            asyncio.run(self._working(place))
+            run_loop(self._working(place))
             status = 0
         except BaseException:  # noqa: BLE001 - a worker that cannot work says why, and is replaced
             traceback.print_exc()

@@ -17,8 +17,8 @@ from dragoman.chat.service import Busy, ChatService
 from dragoman.chat.stores import AlreadyThere, UnknownConversation
 from dragoman.chat.stores import Changed as ChangedElsewhere
 from dragoman.chat.tokens import DoesNotFit
-from dragoman.gateway.http11 import Head
-from dragoman.gateway.server import Exchange
+from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.http_request import Head
 from dragoman.web.rooms import Room, Rooms
 from dragoman.web.site import API, Handler, Place, Problems, Route, json_body, send_json
 from dragoman.web.streams import Streams

@@ -20,8 +20,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
 
-from dragoman.gateway.http11 import Head
-from dragoman.gateway.server import Exchange
+from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.http_request import Head
 from dragoman.gateway.serving import is_loopback
 
 HEADER = "x-dragoman-page"
@@ -120,7 +120,8 @@ class Guard:
         if len(self._sessions) >= _SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
         self._sessions[_sum(token)] = person
-        safe = "; Secure" if exchange.head.headers.get("x-forwarded-proto") == "https" else ""
+        head = exchange.head
+        safe = "; Secure" if head.secure or head.headers.get("x-forwarded-proto") == "https" else ""
         cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{safe}"
         exchange.send(303, {"location": "/", "set-cookie": cookie})
 

@@ -13,7 +13,7 @@ from msgspec.json import decode
 from dragoman.drivers.connecting import Environment
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.capture import Capture, Feed, Held
-from dragoman.gateway.server import Exchange
+from dragoman.gateway.exchange import Exchange
 from dragoman.web.connected import connected
 from dragoman.web.guard import Guard, Person
 from dragoman.web.opened import Summary, opened, summary

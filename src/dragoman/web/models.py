@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from dragoman.chat.participants import Participant, configured, is_a_name, participant
 from dragoman.drivers.providers import ALIASES, PROVIDERS
 from dragoman.drivers.retries import RetryPolicy
+from dragoman.gateway.client_protocols import WIRES
 from dragoman.gateway.routing import Router
-from dragoman.gateway.wires import WIRES
 
 _ANY_FORMAT = "openai-chat"
 _UNSPOKEN = frozenset({"vertex", "bedrock-converse"})

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from dragoman.codecs.registry import formats
-from dragoman.gateway.server import Exchange
+from dragoman.gateway.exchange import Exchange
 from dragoman.web.crossing import Given, Unclear, cross
 from dragoman.web.site import API, Place, Route, send_json
 

@@ -13,8 +13,9 @@ from dragoman.chat.demo import TOOLS
 from dragoman.chat.stores import FileStore, default_folder, user_from
 from dragoman.gateway.access import Denied
 from dragoman.gateway.app import Gateway
-from dragoman.gateway.http11 import Head
-from dragoman.gateway.server import Application, Server, ServerLimits
+from dragoman.gateway.exchange import Application, ServerLimits
+from dragoman.gateway.http_request import Head
+from dragoman.gateway.http_server import Server
 from dragoman.gateway.serving import Setting, is_loopback, listening_socket
 from dragoman.gateway.state.base import Unavailable
 from dragoman.web.chat import chat
@@ -107,7 +108,7 @@ def _keys_of(gateway: Gateway) -> Keys:
     """Those of the moment: a new configuration may bring others."""
 
     async def check(key: str) -> str | None:
-        shown = Head("GET", "/", "", {"x-api-key": key}, 0, keep_alive=False, chunks=True)
+        shown = Head("GET", "/", "", {"x-api-key": key})
         try:
             return (await gateway.access.visitor("openai-chat", shown)).name
         except (Denied, Unavailable):

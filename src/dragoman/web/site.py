@@ -15,13 +15,15 @@ from msgspec import Struct
 
 from dragoman import __version__
 from dragoman.errors import DragomanError
-from dragoman.gateway.http11 import Head
-from dragoman.gateway.server import Application, Exchange, Gone
+from dragoman.gateway.exchange import Application, Exchange, Gone
+from dragoman.gateway.http_request import BadRequest, Head
 from dragoman.web.guard import HEADERS, LOGIN, Guard
 
 API = "/_/api"
 _OURS = "/_/"
 _OPEN = frozenset({LOGIN, "/_/static/style.css", "/_/static/icon.svg"})
+_OPEN_BODY = 64 << 10
+"""Bytes that are read from people who have not logged in."""
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _FRESH = {"cache-control": "no-store"}
 _JSON = {"content-type": "application/json", **_FRESH}
@@ -110,12 +112,15 @@ class Site:
             send_json(exchange, {"error": refusal}, 403)
         elif head.path not in _OPEN and await self._guard.person(head) is None:
             self._show_the_door(exchange)
-        elif exchange.problem is not None:
-            send_json(exchange, {"error": str(exchange.problem)}, exchange.problem.status)
         elif head.path == "/":
             exchange.send(200, _HTML, self._page)
         else:
-            await self._find(exchange)
+            try:
+                await exchange.receive(_OPEN_BODY if head.path in _OPEN else None)
+            except BadRequest as bad:
+                send_json(exchange, {"error": str(bad)}, bad.status)
+            else:
+                await self._find(exchange)
 
     def _show_the_door(self, exchange: Exchange) -> None:
         if exchange.head.path.startswith(API):

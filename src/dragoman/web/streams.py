@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from dragoman.gateway.server import Exchange
+from dragoman.gateway.exchange import Exchange
 
 _BEAT = 15.0  # seconds of silence after which a comment keeps the connection
 _BEHIND = 10_000  # events a reader may be behind before it has to begin again

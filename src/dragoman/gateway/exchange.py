@@ -1,0 +1,161 @@
+"""The interface between handlers and the HTTP server: one request in, one answer out. Handlers know no more of HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
+from dragoman.gateway.http_request import BadRequest, Head
+
+MEBIBYTE = 1 << 20
+
+
+class ServerLimits(Struct, frozen=True, kw_only=True):
+    body: int = 64 * MEBIBYTE
+    """Bytes of one request, packed and unpacked."""
+    buffered: int = 256 * MEBIBYTE
+    """Bytes of the bodies of all requests together, from their arrival to the end of their answers."""
+    head_seconds: float = 15.0
+    """For the head of a request, from its first byte."""
+    body_rate: float = 1024.0
+    """Bytes per second that a body has to arrive with, measured over `body_window`."""
+    body_window: float = 10.0
+    request_seconds: float = 300.0
+    """For a whole request, from the first byte of its head to the last of its body."""
+    idle_seconds: float = 75.0
+    write_seconds: float = 60.0
+    """For a client that does not read its answer."""
+    connections: int = 10_000
+    streams: int = 100
+    """Of one HTTP/2 connection, at a time."""
+
+
+class Gone(Exception):
+    """The client has disconnected."""
+
+
+class Budget:
+    """Bytes of request bodies in memory, over all connections."""
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+    def take(self, count: int) -> bool:
+        if self.used + count > self.limit:
+            return False
+        self.used += count
+        return True
+
+
+class BodyReader:
+    """One request body as it arrives: unpacked, counted, refused as soon as it breaks a limit."""
+
+    __slots__ = ("_budget", "_data", "_decoder", "_limit", "_size", "received")
+
+    def __init__(self, coding: str, limit: int, budget: Budget) -> None:
+        self._limit = limit
+        self._budget = budget
+        self._size = 0
+        self._data: bytes | bytearray = b""
+        self.received = 0
+        """Bytes as they came, packed."""
+        try:
+            self._decoder: Decoder | None = decoder_for(coding) if coding else None
+        except UnknownCoding as error:
+            raise BadRequest(f"content-encoding {error}", 415) from None
+
+    def feed(self, data: bytes) -> None:
+        self.received += len(data)
+        if self._decoder is not None:
+            data = self._unpack(self._decoder, data)
+        self._size += len(data)
+        if max(self._size, self.received) > self._limit:
+            self._size -= len(data)
+            raise too_large(self._limit)
+        if not self._budget.take(len(data)):
+            self._size -= len(data)
+            raise BadRequest("the gateway holds as many bytes of requests as it may; try again", 503)
+        if not self._data:
+            self._data = data
+        elif isinstance(self._data, bytearray):
+            self._data += data
+        else:  # many small pieces cost more than their bytes: they are kept as one
+            self._data = bytearray(self._data) + data
+
+    def _unpack(self, decoder: Decoder, data: bytes) -> bytes:
+        try:
+            return decoder.feed(data, self._limit - self._size)
+        except TooLarge:
+            raise too_large(self._limit, unpacked=True) from None
+        except CodingError as error:
+            raise BadRequest(f"the body is not packed as it states: {error}") from None
+
+    def end(self) -> bytes:
+        if self._decoder is not None:
+            try:
+                self._decoder.end()
+            except CodingError as error:
+                raise BadRequest(f"the body is not packed as it states: {error}") from None
+        data, self._data = self._data, b""
+        return bytes(data)
+
+    def release(self) -> None:
+        self._budget.used -= self._size
+        self._size = 0
+        self._data = b""
+
+
+def too_large(limit: int, *, unpacked: bool = False) -> BadRequest:
+    return BadRequest(f"the body is larger than {limit} bytes{' once it is unpacked' if unpacked else ''}", 413)
+
+
+class Exchange:
+    """One request and its answer.
+
+    The body is not read until `receive` is called: handlers check first who asks.
+    """
+
+    __slots__ = ("also", "body", "head", "heard", "started", "whole")
+
+    def __init__(self, head: Head) -> None:
+        self.head = head
+        self.body = b""
+        """Unpacked; empty until `receive`."""
+        self.also: Mapping[str, str] = {}
+        """Headers of every answer."""
+        self.heard: Callable[[int, bytes], None] | None = None
+        """Called with an answer that is sent whole."""
+        self.started = False
+        self.whole = False
+        """Whether the answer has been sent to its end."""
+
+    async def receive(self, limit: int | None = None) -> bytes:
+        """Reads the body into `body`: `limit` bytes at most, the server's own limit if None. Raises `BadRequest`."""
+        raise NotImplementedError
+
+    def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Sends a whole answer."""
+        raise NotImplementedError
+
+    def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:
+        """Starts an answer of unknown length, with its first bytes."""
+        raise NotImplementedError
+
+    def write(self, data: bytes) -> bool:
+        """Sends now. True if the client reads more slowly than we write: wait with `drain`."""
+        raise NotImplementedError
+
+    async def drain(self) -> None:
+        raise NotImplementedError
+
+    def finish(self, last: bytes = b"") -> None:
+        raise NotImplementedError
+
+
+Application: TypeAlias = Callable[[Exchange], Awaitable[None]]

@@ -1,0 +1,460 @@
+"""HTTP/1.1 connections of clients: parsed by llhttp (`httptools`), one request at a time, each with its time limits."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, cast
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from dragoman.gateway.exchange import BodyReader, Exchange, Gone, too_large
+from dragoman.gateway.http_request import MAX_HEAD, BadRequest, Head, collect_headers, split_target
+from dragoman.gateway.read_buffer import BufferedReader
+
+if TYPE_CHECKING:
+    from dragoman.gateway.http_server import Server
+
+NEVER = float("inf")
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_LAST_CHUNK = b"0\r\n\r\n"
+_NO_BODY = frozenset({204, 304})
+_TEXT = {"content-type": "text/plain; charset=utf-8"}
+_LINGER = 2.0
+"""Seconds in which a client that still sends may read the answer before the connection is cut."""
+_MAX_PIPELINED = 64
+_VERSIONS = frozenset({"1.0", "1.1"})
+
+
+class Http1Exchange(Exchange):
+    __slots__ = ("_chunked", "_connection", "_early", "_failure", "_reader", "_waiter", "complete", "keep", "quiet")
+
+    def __init__(self, connection: Http1Connection, head: Head, *, keep: bool, chunked: bool, quiet: bool) -> None:
+        super().__init__(head)
+        self._connection = connection
+        self._chunked = chunked
+        self._reader: BodyReader | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._early = b""
+        """What of the body came with the head: at most one read."""
+        self._failure: BadRequest | None = None
+        self.complete = False
+        """Whether the whole request is here."""
+        self.keep = keep
+        self.quiet = quiet
+        """A HEAD request: the answer has no body."""
+
+    # ── the body ──
+
+    async def receive(self, limit: int | None = None) -> bytes:
+        if self._reader is not None:
+            return self.body
+        server, headers = self._connection.server, self.head.headers
+        limit = server.limits.body if limit is None else limit
+        self._reader = BodyReader(headers.get("content-encoding", ""), limit, server.budget)
+        if int(headers.get("content-length", "0")) > limit:
+            raise too_large(limit)
+        early, self._early = self._early, b""
+        if early:
+            self._reader.feed(early)
+        if self._failure is None and not self.complete:
+            if not early and headers.get("expect", "").lower() == "100-continue":
+                self._connection.put(_CONTINUE)
+            self._waiter = server.loop.create_future()
+            self._connection.read_body()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        if self._failure is not None:
+            raise self._failure
+        self.body = self._reader.end()
+        return self.body
+
+    @property
+    def is_receiving(self) -> bool:
+        return self._waiter is not None
+
+    @property
+    def received(self) -> int:
+        return 0 if self._reader is None else self._reader.received
+
+    def feed(self, data: bytes) -> None:
+        if self._failure is not None:
+            return
+        if self._reader is None or self._waiter is None:
+            self._early += data
+            return
+        try:
+            self._reader.feed(data)
+        except BadRequest as bad:
+            self.fail(bad)
+
+    def end(self) -> None:
+        self.complete = True
+        self._wake()
+
+    def fail(self, bad: BadRequest) -> None:
+        self._failure = self._failure or bad
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def release(self) -> None:
+        self.body = self._early = b""
+        if self._reader is not None:
+            self._reader.release()
+
+    # ── the answer ──
+
+    def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        self.started = self.whole = True
+        if self.heard is not None:
+            self.heard(status, body)
+        length = b"" if status in _NO_BODY else b"content-length: %d\r\n" % len(body)
+        self._connection.put(self._opening(status, headers, length) + (b"" if self.quiet else body))
+
+    def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:
+        self.started = True
+        if self._chunked:
+            self._connection.put(self._opening(status, headers, b"transfer-encoding: chunked\r\n") + self._chunk(first))
+        else:  # HTTP/1.0: the answer ends with its connection
+            self.keep = False
+            self._connection.put(self._opening(status, headers, b"") + self._chunk(first))
+
+    def _chunk(self, data: bytes) -> bytes:
+        if self.quiet or not data:
+            return b""
+        return b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data
+
+    def write(self, data: bytes) -> bool:
+        connection = self._connection
+        if data:
+            connection.put(self._chunk(data))
+        return connection.paused
+
+    async def drain(self) -> None:
+        await self._connection.writable()
+
+    def finish(self, last: bytes = b"") -> None:
+        self.whole = True
+        self._connection.put(self._chunk(last) + (_LAST_CHUNK if self._chunked and not self.quiet else b""))
+
+    def _opening(self, status: int, headers: Mapping[str, str], framing: bytes) -> bytes:
+        server = self._connection.server
+        lines = [b"HTTP/1.1 %d %b\r\n" % (status, _REASONS.get(status, b"-")), server.date, framing]
+        for name, value in ({**headers, **self.also} if self.also else headers).items():
+            clean = value.replace("\r", " ").replace("\n", " ") if "\r" in value or "\n" in value else value
+            lines.append(f"{name}: {clean}\r\n".encode("latin-1", "replace"))
+        if not self.keep or not self.complete or server.closing:
+            self.keep = False
+            lines.append(b"connection: close\r\n")
+        lines.append(b"\r\n")
+        return b"".join(lines)
+
+
+class Http1Connection(BufferedReader):
+    """One client. A connection that opens with HTTP/2 is handed to `Server.switch_to_http2`."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server.buffer)
+        self.server = server
+        self.paused = False
+        self.due = NEVER
+        """When the server should look at what takes so long."""
+        self._transport: asyncio.Transport | None = None
+        self._secure = False
+        self._opening: bytes | None = b""
+        """The first bytes, as long as they could be HTTP/2's."""
+        self._reading = True
+        self._discarding = False
+        self._resumed: asyncio.Future[None] | None = None
+        # What the parser reports.
+        self._pieces: list[bytes] = []
+        self.on_body = self._pieces.append  # read by the parser once, when it is made
+        self._parser = HttpRequestParser(self)
+        self._url = b""
+        self._pairs: list[tuple[bytes, bytes]] = []
+        self._in_head = False
+        self._bodiless = 0
+        """Bytes that came since the last byte of a body or the end of a head."""
+        self._began = 0.0
+        self._incoming: Http1Exchange | None = None
+        """The request whose body is still to come."""
+        self._bad: BadRequest | None = None
+        self._no_more = False
+        # What is served.
+        self._waiting: deque[Http1Exchange] = deque()
+        self._current: Http1Exchange | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._window = 0
+        """Bytes of the body when the current window of `body_rate` began."""
+
+    # ── from the transport ──
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast("asyncio.Transport", transport)  # uvloop's is none by inheritance
+        self._transport = transport
+        line = transport.get_extra_info("socket")
+        if line is not None and line.family != getattr(socket, "AF_UNIX", None):
+            # asyncio does so only for sockets that were made with the number of TCP; ours may come from anywhere.
+            # Without it the last chunks of a stream wait 40 ms for the client to acknowledge those before.
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not self.server.admits(self):
+            transport.abort()
+            return
+        self.due = self.server.loop.time() + self.server.limits.head_seconds
+        secured = transport.get_extra_info("ssl_object")
+        self._secure = secured is not None
+        if secured is not None and secured.selected_alpn_protocol() == "h2":
+            self.server.switch_to_http2(self, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self.server.connections.discard(self)
+        self._transport = None
+        self._wake()
+        if self._task is not None:
+            self._task.cancel()
+
+    def pause_writing(self) -> None:
+        self.paused = True
+        self.due = self.server.loop.time() + self.server.limits.write_seconds
+
+    def resume_writing(self) -> None:
+        self.paused = False
+        self.due = NEVER
+        self._wake()
+
+    def received(self, data: memoryview) -> None:
+        if self._discarding:
+            return
+        if self._opening is None:
+            self._feed(data)
+            return
+        first = self._opening + bytes(data[: len(PREFACE)])
+        if first.startswith(PREFACE[:4]) and len(first) >= 4:  # noqa: PLR2004 - "PRI ", no method of HTTP/1.1
+            assert self._transport is not None  # noqa: S101 - it has just read
+            self.server.switch_to_http2(self, self._transport, self._opening + bytes(data))
+        elif PREFACE.startswith(first):
+            self._opening = first
+        else:
+            opening, self._opening = self._opening, None
+            self._feed(memoryview(opening + bytes(data)) if opening else data)
+
+    # ── from the parser ──
+
+    def on_message_begin(self) -> None:
+        self._url, self._pairs, self._in_head = b"", [], True
+        if self._current is None:
+            self._began = self.server.loop.time()
+            self.due = self._began + self.server.limits.head_seconds
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # not a trailer
+            self._pairs.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._bodiless = False, 0
+        if self._bad is not None or self._no_more:
+            return
+        try:
+            self._incoming = self._request()
+        except BadRequest as bad:
+            self._bad = bad
+            return
+        self._waiting.append(self._incoming)
+        self._no_more = not self._incoming.keep
+
+    def on_message_complete(self) -> None:
+        self._take_body()
+        incoming, self._incoming = self._incoming, None
+        if incoming is not None:
+            incoming.end()
+
+    def _request(self) -> Http1Exchange:
+        parser, headers = self._parser, collect_headers(self._pairs)
+        version = parser.get_http_version()
+        if version not in _VERSIONS:
+            raise BadRequest(f"HTTP/{version} is not spoken here", 505)
+        newer = version == "1.1"
+        if newer and "host" not in headers:
+            raise BadRequest("a request names its host")
+        coding = headers.get("transfer-encoding")
+        if coding is not None and (not newer or coding.lower() != "chunked"):
+            raise BadRequest("transfer-encoding is not chunked", 501)
+        if len(self._url) > MAX_HEAD:
+            raise BadRequest(f"a request target of more than {MAX_HEAD} bytes", 414)
+        method = parser.get_method().decode("ascii")
+        if method == "CONNECT":
+            raise BadRequest("CONNECT is not for this server", 405)
+        path, query = split_target(self._url.decode("latin-1"))
+        quiet = method == "HEAD"
+        head = Head("GET" if quiet else method, path, query, headers, self._secure)
+        keep = parser.should_keep_alive() and not parser.should_upgrade()
+        return Http1Exchange(self, head, keep=keep, chunked=newer, quiet=quiet)
+
+    # ── reading ──
+
+    def _feed(self, data: memoryview) -> None:
+        self._bodiless += len(data)
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade:  # no protocol is switched to; what follows is not HTTP
+            self._no_more = True
+        except HttpParserError as error:
+            if not self._no_more:  # llhttp refuses bytes after a request that ends its connection
+                self._bad = self._bad or BadRequest(f"not HTTP/1.1: {error}")
+        self._take_body()
+        if self._bodiless > 2 * MAX_HEAD and self._bad is None:
+            # A head that does not end, or trailers or chunk extensions without a body.
+            self._bad = BadRequest(f"a head of more than {MAX_HEAD} bytes", 431)
+        if len(self._waiting) > _MAX_PIPELINED:
+            self._bad = BadRequest("too many requests before their answers", 429)
+        if self._bad is not None and self._incoming is not None:
+            self._incoming.fail(self._bad)
+        self._advance()
+
+    def _take_body(self) -> None:
+        """What the parser has found of a body, as one piece: a client may send it in chunks of a byte."""
+        pieces = self._pieces
+        if pieces:
+            self._bodiless = 0
+            if self._incoming is not None:
+                self._incoming.feed(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+            pieces.clear()
+
+    def _advance(self) -> None:
+        if self._current is None:
+            if self._waiting:
+                self._current = self._waiting.popleft()
+                self.due = NEVER
+                self._task = self.server.loop.create_task(self._serve(self._current))
+            elif self._bad is not None:
+                self._refuse(self._bad)
+                return
+        self._regulate()
+
+    def _regulate(self) -> None:
+        """Reads on only where the bytes have a place: in a body that a handler waits for, or in the next request."""
+        current = self._current
+        reads = current is None or current.is_receiving
+        if current is not None and current.complete:  # a client that disconnects is noticed only by reading
+            reads = not self._waiting
+        reads = reads and self._bad is None
+        if reads is not self._reading and self._transport is not None:
+            self._reading = reads
+            if reads:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def read_body(self) -> None:
+        """The current request's handler waits for its body."""
+        self._window = 0
+        self.due = self.server.loop.time() + self.server.limits.body_window
+        self._regulate()
+
+    # ── serving ──
+
+    async def _serve(self, exchange: Http1Exchange) -> None:
+        try:
+            await self.server.answer(exchange)
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+        except Gone:
+            self.abort()
+        finally:
+            self._task = None
+            exchange.release()
+        self._answered(exchange)
+
+    def _answered(self, exchange: Http1Exchange) -> None:
+        self._current = None
+        if self._transport is None:
+            return
+        if not exchange.whole:  # the only way left to say so
+            self.abort()
+        elif not exchange.complete:
+            self._linger()
+        elif not exchange.keep or self.server.closing:
+            self._transport.close()
+        else:
+            self.due = self.server.loop.time() + self.server.limits.idle_seconds
+            self._advance()
+
+    def _refuse(self, bad: BadRequest) -> None:
+        """Answers what is not HTTP, in plain text: nothing tells which format the client speaks."""
+        exchange = Http1Exchange(self, Head("GET", "/", "", {}), keep=False, chunked=True, quiet=False)
+        with suppress(Gone):
+            exchange.send(bad.status, _TEXT, f"{bad}\n".encode())
+        self._linger()
+
+    def _linger(self) -> None:
+        """Drops what still comes for a while: a client that sends does not read, and would see a reset instead."""
+        self._discarding = True
+        self.due = self.server.loop.time() + _LINGER
+        if self._transport is not None:
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+            if not self._reading:
+                self._reading = True
+                self._transport.resume_reading()
+
+    # ── writing ──
+
+    def put(self, data: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            raise Gone
+        self._transport.write(data)
+
+    async def writable(self) -> None:
+        while self.paused:
+            if self._transport is None:
+                raise Gone
+            self._resumed = self._resumed or self.server.loop.create_future()
+            await self._resumed
+        if self._transport is None:
+            raise Gone
+
+    def _wake(self) -> None:
+        if self._resumed is not None and not self._resumed.done():
+            self._resumed.set_result(None)
+        self._resumed = None
+
+    # ── ending ──
+
+    def overdue(self) -> None:
+        """A time limit was hit: answers 408 where a request is in progress, otherwise drops the connection."""
+        self.due = NEVER
+        current, limits, now = self._current, self.server.limits, self.server.loop.time()
+        if current is not None and current.is_receiving and not self.paused:
+            fast = current.received - self._window >= limits.body_rate * limits.body_window
+            if fast and now - self._began < limits.request_seconds:
+                self._window = current.received
+                self.due = min(now + limits.body_window, self._began + limits.request_seconds)
+            else:
+                current.fail(BadRequest("the request took too long", 408))
+        elif current is None and not self._discarding and self._in_head:
+            self._refuse(BadRequest("the request took too long", 408))
+        else:
+            self.abort()
+
+    def close_if_idle(self) -> None:
+        if self._task is None and self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,99 @@
+"""The head of a client's request, whichever version of HTTP it came in, and the rules that a parser does not know.
+
+Framing (lengths, chunks, line ends, allowed bytes) is checked by llhttp and h2. What is refused here is what a proxy in
+front of us could read in another way: two keys, two hosts, a transfer coding besides `chunked`. A header that is only
+repeated, such as a doubled `User-Agent`, is accepted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+
+MAX_HEAD = 64 << 10
+MAX_HEADERS = 200
+_ABSOLUTE = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
+_TARGET = re.compile(r"[\x21-\x7e]+")
+# With two values a request has two meanings, and a proxy in front of us may have chosen the other one.
+_ONCE = frozenset(
+    {"content-length", "transfer-encoding", "host", "content-type", "content-encoding", "expect"}
+    | {"authorization", "x-api-key", "x-goog-api-key", "api-key"}
+)
+_FIRST_COUNTS = frozenset({"user-agent"})
+_MAX_NAMES = 1_000
+_names: dict[bytes, str] = {}
+"""Header names as clients write them -> in lower case: the same few arrive with every request."""
+
+
+class BadRequest(Exception):
+    """A request that is not answered as it asks: not HTTP, too large, too slow, or more than there is memory for."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class Head(Struct, frozen=True):
+    method: str
+    """HEAD is GET here: handlers answer, and the connection keeps the body back."""
+    path: str
+    """As it came, escapes included."""
+    query: str
+    headers: Mapping[str, str]
+    """By names in lower case."""
+    secure: bool = False
+    """Whether the request came over TLS."""
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return dict(parse_qsl(self.query, keep_blank_values=True)) if self.query else {}
+
+
+def header_name(name: bytes) -> str:
+    known = _names.get(name)
+    if known is None:
+        known = name.decode("latin-1").lower()
+        if len(_names) < _MAX_NAMES:
+            _names[name] = known
+    return known
+
+
+def collect_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Raises `BadRequest` for a header that must not be repeated."""
+    headers: dict[str, str] = {}
+    size = count = 0
+    for raw, value in pairs:
+        size += len(raw) + len(value)
+        count += 1
+        name = header_name(raw)
+        text = value.decode("latin-1").strip(" \t")
+        if name not in headers:
+            headers[name] = text
+        elif name in _ONCE:
+            raise BadRequest(f"{name} is given twice")
+        elif name == "cookie":  # RFC 9113, 8.2.3: HTTP/2 clients may split it
+            headers[name] += f"; {text}"
+        elif name not in _FIRST_COUNTS:
+            headers[name] += f", {text}"
+    if count > MAX_HEADERS:
+        raise BadRequest(f"more than {MAX_HEADERS} headers", 431)
+    if size > MAX_HEAD:
+        raise BadRequest(f"a head of more than {MAX_HEAD} bytes", 431)
+    return headers
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """Path and query of a request target in origin or absolute form (RFC 9112, 3.2)."""
+    if not target.startswith("/"):
+        absolute = _ABSOLUTE.match(target)
+        if absolute is None:
+            raise BadRequest("the request target is not a path")
+        target = target[absolute.end() :]
+        target = target if target.startswith("/") else f"/{target}"
+    if _TARGET.fullmatch(target) is None:
+        raise BadRequest("the request target holds bytes that must be escaped")
+    path, _, query = target.partition("#")[0].partition("?")
+    return path, query

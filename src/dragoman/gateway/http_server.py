@@ -1,0 +1,122 @@
+"""The HTTP server of one process: listeners, connections, time limits, drain.
+
+HTTP/1.1 is parsed by llhttp (http1.py), HTTP/2 by h2 (http2.py), which TLS clients choose by ALPN and others by prior
+knowledge. Handlers see `Exchange` only. Why not a whole server from a library: docs/decisions/0021-gateway-http.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from email.utils import formatdate
+from typing import Protocol
+
+from dragoman.gateway.exchange import Application, Budget, Exchange, Gone, ServerLimits
+from dragoman.gateway.http1 import Http1Connection
+from dragoman.gateway.read_buffer import shared_buffer
+
+_TICK = 0.5
+_TEXT = {"content-type": "text/plain; charset=utf-8"}
+
+
+class Connection(Protocol):
+    due: float
+
+    def overdue(self) -> None: ...
+
+    def close_if_idle(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+def speaks_http2() -> bool:
+    """Whether h2 is installed (extra `gateway`)."""
+    try:
+        import h2  # noqa: F401, PLC0415 - a page alone does without it
+    except ImportError:
+        return False
+    return True
+
+
+def server_context() -> ssl.SSLContext:
+    """TLS for a listener, without its certificate yet. Clients choose the version of HTTP by ALPN."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2", "http/1.1"] if speaks_http2() else ["http/1.1"])
+    return context
+
+
+class Server:
+    def __init__(self, application: Application, limits: ServerLimits | None = None) -> None:
+        self._application = application
+        self.limits = limits or ServerLimits()
+        self.budget = Budget(self.limits.buffered)
+        self.connections: set[Connection] = set()
+        self.closing = False
+        self.date = b""
+        self.loop = asyncio.get_running_loop()
+        self.buffer = shared_buffer(self.loop)
+        self._ticking: asyncio.TimerHandle | None = None
+        self._listening: list[asyncio.Server] = []
+        self._tick()
+
+    async def listen(self, listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+        server = await self.loop.create_server(lambda: Http1Connection(self), sock=listening, ssl=tls, backlog=1024)
+        self._listening.append(server)
+
+    def admits(self, connection: Connection) -> bool:
+        if len(self.connections) >= self.limits.connections:
+            return False
+        self.connections.add(connection)
+        return True
+
+    def switch_to_http2(self, connection: Http1Connection, transport: asyncio.Transport, data: bytes = b"") -> None:
+        """The connection turned out to speak HTTP/2."""
+        self.connections.discard(connection)
+        try:
+            from dragoman.gateway.http2 import Http2Connection  # noqa: PLC0415 - see speaks_http2
+        except ImportError:
+            transport.abort()
+            return
+        newer = Http2Connection(self)
+        transport.set_protocol(newer)
+        newer.connection_made(transport)
+        if data:
+            newer.received(memoryview(data))
+
+    async def answer(self, exchange: Exchange) -> None:
+        """Runs the application. A handler that fails answers 500, or breaks off what it has begun."""
+        try:
+            await self._application(exchange)
+        except (Gone, asyncio.CancelledError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the fault of one handler does not harm other requests
+            told = {"message": f"the handler of {exchange.head.path} failed", "exception": error}
+            self.loop.call_exception_handler(told)
+            if not exchange.started:
+                exchange.send(500, _TEXT, b"Something broke in the gateway.\n")
+
+    async def close(self, patience: float) -> None:
+        """Stops listening; answers in progress have `patience` seconds to end."""
+        self.closing = True
+        for server in self._listening:
+            server.close()
+        for connection in list(self.connections):
+            connection.close_if_idle()
+        end = self.loop.time() + patience
+        while self.connections and self.loop.time() < end:  # noqa: ASYNC110 - once, at the very end
+            await asyncio.sleep(0.02)
+        for connection in list(self.connections):
+            connection.abort()
+        if self._ticking is not None:
+            self._ticking.cancel()
+        await asyncio.sleep(0)
+
+    def _tick(self) -> None:
+        """One timer for all time limits: a timer per read would be set and cancelled for every chunk."""
+        now = self.loop.time()
+        self.date = f"date: {formatdate(usegmt=True)}\r\n".encode()
+        for connection in [one for one in self.connections if now >= one.due]:
+            connection.overdue()
+        self._ticking = self.loop.call_later(_TICK, self._tick)

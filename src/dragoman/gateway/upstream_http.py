@@ -1,0 +1,506 @@
+"""The gateway's HTTP client: pooled connections to upstreams, answers parsed by llhttp (`httptools`).
+
+It implements the drivers' `Transport` with what a gateway needs: TLS, custom CAs, time limits at every stage, packed
+bodies. Behind a proxy the drivers' own transport (aiohttp) is used instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import ssl
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
+from math import inf
+from typing import NamedTuple, TypeAlias, cast
+from urllib.parse import urlsplit
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from dragoman.drivers.deadlines import Deadlines
+from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Tls, failed, not_answered, not_connected
+from dragoman.errors import ProviderError
+from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
+from dragoman.gateway.http_request import MAX_HEAD, MAX_HEADERS, header_name
+from dragoman.gateway.read_buffer import BufferedReader, shared_buffer
+
+IDLE_SECONDS = 25.0
+"""Shorter than servers keep a connection that is not used."""
+MOST_IDLE = 256
+HELD = 1 << 20
+"""Bytes that may wait for a slow reader before the server is made to wait."""
+UNPACKED_AT_ONCE = 64 << 20
+"""Bytes that one read may unpack to."""
+_FINAL = 200
+_BODILESS = frozenset({204, 304})
+
+Sink: TypeAlias = Callable[[bytes], bool]
+"""Takes a piece of a body; True if its reader has enough for now."""
+
+
+class BadAnswer(Exception):
+    """An answer that is not HTTP, or breaks a limit."""
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+    secure: bool
+    unix: str = ""
+    """The path of a socket on this machine; then the rest is only for the `host` header."""
+
+
+class UpstreamConnection(BufferedReader):
+    """One connection. It answers one request at a time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, buffer: memoryview | None = None) -> None:
+        super().__init__(buffer)
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._readable: select.poll | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._body: list[bytes] = []
+        self.on_body = self._body.append  # read by the parser once, when it is made
+        self._parser = HttpResponseParser(self)
+        self._headers: dict[str, str] = {}
+        self._head_size = 0
+        self._in_head = False
+        self._decoder: Decoder | None = None
+        self._unpacks = False
+        self._until_closed = False
+        self._paused = False
+        self._sink: Sink | None = None
+        self.crowded = False
+        """The sink has enough."""
+        self.broken: Exception | None = None
+        """What the sink raised."""
+        self.heard = 0.0
+        self.pieces: deque[bytes] = deque()
+        self.held = 0
+        self.status = 0
+        """0 until the head of the answer is here."""
+        self.headers: Mapping[str, str] = {}
+        self.done = True
+        self.reusable = True
+        self.lost: Exception | None = None
+        self.idle_since = 0.0
+
+    # ── from the transport ──
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast("asyncio.Transport", transport)  # uvloop's is none by inheritance
+        self._transport = transport
+        line = transport.get_extra_info("socket")
+        if line is not None and hasattr(select, "poll"):
+            self._readable = select.poll()
+            self._readable.register(line.fileno(), select.POLLIN)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self.reusable = False
+        if not self.done and self.lost is None:
+            if self.status and self._until_closed and exc is None:
+                self._finish()
+            else:
+                self.lost = exc or ConnectionResetError("closed by the server")
+        self._wake()
+
+    def received(self, data: memoryview) -> None:
+        if self.done:  # nothing was asked
+            self.close()
+            return
+        self._head_size += len(data)
+        try:
+            self._parser.feed_data(data)
+            self._take_body()
+            if self._in_head and self._head_size > 2 * MAX_HEAD:
+                raise BadAnswer("the head of the answer is too long")  # noqa: TRY301
+        except HttpParserUpgrade:
+            self._fail(BadAnswer("the answer switches protocols"))
+        except (HttpParserError, BadAnswer) as error:
+            self._fail(error.__context__ if isinstance(error.__context__, BadAnswer) else error)
+        self._wake_if_due()
+
+    def _fail(self, error: Exception) -> None:
+        if not self.done:
+            self.lost = self.lost or error
+        self.close()
+
+    # ── from the parser ──
+
+    def on_message_begin(self) -> None:
+        self._headers, self._in_head = {}, True
+        if self.done:
+            raise BadAnswer("a second answer")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            return  # a trailer
+        key, text = header_name(name), value.decode("latin-1").strip(" \t")
+        headers = self._headers
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        if len(headers) > MAX_HEADERS:
+            raise BadAnswer("the answer has too many headers")
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head_size = False, 0
+        status = self._parser.get_status_code()
+        if status < _FINAL:
+            return
+        headers = self._headers
+        self.status, self.headers = status, headers
+        self._until_closed = (
+            "content-length" not in headers and "transfer-encoding" not in headers and status not in _BODILESS
+        )
+        coding = headers.get("content-encoding", "")
+        if coding:
+            try:
+                self._decoder = decoder_for(coding)
+            except UnknownCoding as error:
+                raise BadAnswer(f"content-encoding {error}") from None
+        if self._until_closed or not self._parser.should_keep_alive():
+            self.reusable = False
+
+    def on_message_complete(self) -> None:
+        if self.status:
+            self._take_body()
+            self._finish()
+
+    def _finish(self) -> None:
+        decoder, self._decoder = self._decoder, None
+        if decoder is not None and self._unpacks:
+            try:
+                decoder.end()
+            except CodingError as error:
+                self.lost = BadAnswer(f"the body is not packed as it states: {error}")
+                self.reusable = False
+                return
+        self.done = True
+
+    def _take_body(self) -> None:
+        body = self._body
+        if not body:
+            return
+        data = body[0] if len(body) == 1 else b"".join(body)
+        body.clear()
+        self._head_size = 0
+        if self._decoder is not None:
+            self._unpacks = True
+            try:
+                data = self._decoder.feed(data, UNPACKED_AT_ONCE)
+            except TooLarge:
+                raise BadAnswer("the body unpacks to more than it may") from None
+            except CodingError as error:
+                raise BadAnswer(f"the body is not packed as it states: {error}") from None
+        if data:
+            self.heard = self._loop.time()
+            if self._sink is None:
+                self._hold(data)
+            else:
+                self._pour(data, self._sink)
+
+    def _hold(self, data: bytes) -> None:
+        self.pieces.append(data)
+        self.held += len(data)
+        if self.held > HELD and self._transport is not None and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _pour(self, data: bytes, sink: Sink) -> None:
+        try:
+            self.crowded = sink(data)
+        except Exception as error:  # noqa: BLE001 - raised again in the task that waits for the end
+            self.broken = error
+        if self.crowded or self.broken is not None:
+            self._sink = None
+
+    # ── for the pool and the response ──
+
+    def take(self) -> bytes:
+        if len(self.pieces) == 1:
+            data = self.pieces.popleft()
+        else:
+            data = b"".join(self.pieces)
+            self.pieces.clear()
+        self.held = 0
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+        return data
+
+    def ask(self, data: bytes) -> None:
+        self.status, self.done, self.lost = 0, False, None
+        self._decoder, self._unpacks, self._head_size = None, False, 0
+        if self._transport is None or self._transport.is_closing():
+            raise not_connected("the connection was closed before anything was sent")
+        self._transport.write(data)
+
+    async def more(self) -> None:
+        """Until something has come."""
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    async def flow(self, sink: Sink) -> None:
+        """What comes goes straight to the sink, until it has enough or nothing more comes."""
+        self._sink, self.crowded, self.broken = sink, False, None
+        try:
+            await self.more()
+        finally:
+            self._sink = None
+
+    def _wake_if_due(self) -> None:
+        """What goes to a sink wakes no task, except for its end."""
+        if self.done or self.lost is not None or (self.status and self._sink is None):
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    @property
+    def is_open(self) -> bool:
+        """Also False for a connection that the server has closed before the event loop has noticed."""
+        if self._transport is None or self._transport.is_closing():
+            return False
+        return self._readable is None or not self._readable.poll(0)
+
+    def close(self) -> None:
+        self.reusable = False
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class UpstreamHttp:
+    """A pool of connections. It belongs to the event loop it is first used in. `unix` replaces every address."""
+
+    def __init__(self, tls: Tls | None = None, *, unix: str = "") -> None:
+        self._tls = tls
+        self._unix = unix
+        self._context: ssl.SSLContext | None = None
+        self._idle: dict[Address, deque[UpstreamConnection]] = {}
+        self._deadlines: Deadlines | None = None
+        self._buffer: memoryview | None = None
+
+    async def send(self, request: HttpRequest, *, timeouts: Timeouts) -> UpstreamResponse:
+        loop = asyncio.get_running_loop()
+        if self._deadlines is None:
+            self._deadlines, self._buffer = Deadlines(loop), shared_buffer(loop)
+        deadlines = self._deadlines
+        started = loop.time()
+        end = inf if timeouts.total is None else started + timeouts.total
+        first = min(end, inf if timeouts.first_byte is None else started + timeouts.first_byte)
+        address, data = self._written(request)
+        connection = self._rested(address, started) or await self._connected(address, loop, timeouts, end)
+        connection.ask(data)
+        try:
+            while not connection.status and connection.lost is None:
+                await deadlines.wait(connection.more(), first)
+        except TimeoutError:
+            connection.close()
+            over = "the time for the whole call is over"
+            waited = f"nothing came for {loop.time() - started:.1f} s before the answer began"
+            raise failed("timeout", over if loop.time() >= end else waited) from None
+        except BaseException:
+            connection.close()
+            raise
+        if connection.status:
+            return UpstreamResponse(self, address, connection, timeouts, deadlines, first, end)
+        connection.close()
+        # Never sent again from here: the server may have read the request before it closed the connection.
+        raise not_answered(f"no answer: {_reason(connection.lost)}")
+
+    def _written(self, request: HttpRequest) -> tuple[Address, bytes]:
+        address, opening = _opening(request.method, request.url, self._unix)
+        lines = [opening]
+        lines += [f"{name}: {value}" for name, value in request.headers.items()]
+        lines.append(f"content-length: {len(request.body)}\r\n\r\n")
+        head = "\r\n".join(lines)
+        if head.count("\n") != len(lines) + 2 or head.count("\r") != len(lines) + 2:
+            raise failed("invalid_request", "a header or an address holds a line break")
+        return address, head.encode("latin-1") + request.body
+
+    def _rested(self, address: Address, now: float) -> UpstreamConnection | None:
+        connections = self._idle.get(address)
+        while connections:
+            connection = connections.pop()
+            if connection.reusable and now - connection.idle_since < IDLE_SECONDS and connection.is_open:
+                return connection
+            connection.close()
+        return None
+
+    async def _connected(
+        self, address: Address, loop: asyncio.AbstractEventLoop, timeouts: Timeouts, end: float
+    ) -> UpstreamConnection:
+        if address.secure and self._context is None:
+            self._context = (self._tls or Tls()).context()
+        context = self._context if address.secure else None
+        started = loop.time()
+        limit = inf if timeouts.connect is None else started + timeouts.connect
+        assert self._deadlines is not None  # noqa: S101 - made by send
+
+        def made() -> UpstreamConnection:
+            return UpstreamConnection(loop, self._buffer)
+
+        try:
+            if address.unix:
+                _, connection = await self._deadlines.wait(
+                    loop.create_unix_connection(made, address.unix), min(limit, end)
+                )
+            else:
+                connecting = loop.create_connection(made, address.host, address.port, ssl=context)
+                _, connection = await self._deadlines.wait(connecting, min(limit, end))
+        except TimeoutError:
+            waited = loop.time() - started
+            raise not_connected(f"no connection within {waited:.1f} s") from None
+        except OSError as error:
+            raise not_connected(f"no connection: {_reason(error)}") from None
+        return connection
+
+    def give_back(self, address: Address, connection: UpstreamConnection, now: float) -> None:
+        connections = self._idle.setdefault(address, deque())
+        if connection.reusable and len(connections) < MOST_IDLE:
+            connection.idle_since = now
+            connections.append(connection)
+        else:
+            connection.close()
+
+    async def close(self) -> None:
+        for connections in self._idle.values():
+            for connection in connections:
+                connection.close()
+        self._idle.clear()
+        if self._deadlines is not None:
+            self._deadlines.close()
+        await asyncio.sleep(0)
+
+
+class UpstreamResponse:
+    __slots__ = (
+        "_address",
+        "_connection",
+        "_deadlines",
+        "_end",
+        "_now",
+        "_pause",
+        "_pool",
+        "_until",
+        "headers",
+        "status",
+    )
+
+    def __init__(  # noqa: PLR0913, PLR0917 - made in one place only
+        self,
+        pool: UpstreamHttp,
+        address: Address,
+        connection: UpstreamConnection,
+        timeouts: Timeouts,
+        deadlines: Deadlines,
+        first: float,
+        end: float,
+    ) -> None:
+        self._pool = pool
+        self._address = address
+        self._connection: UpstreamConnection | None = connection
+        self._deadlines = deadlines
+        self._now = asyncio.get_running_loop().time
+        self._pause = inf if timeouts.between_bytes is None else timeouts.between_bytes
+        self._until = first
+        self._end = end
+        self.status = connection.status
+        self.headers = connection.headers
+
+    async def chunk(self) -> bytes:
+        connection = self._connection
+        if connection is None:
+            return b""
+        try:
+            while not connection.pieces and not connection.done and connection.lost is None:
+                await self._deadlines.wait(connection.more(), self._until)
+        except TimeoutError:
+            self.close()
+            raise self._too_slow() from None
+        except BaseException:
+            self.close()
+            raise
+        if connection.pieces:
+            self._until = min(self._end, self._now() + self._pause)
+            return connection.take()
+        if connection.lost is not None:
+            self.close()
+            raise failed("truncated", f"the connection broke inside the answer: {_reason(connection.lost)}")
+        self._connection = None
+        self._pool.give_back(self._address, connection, self._now())
+        return b""
+
+    async def stream_to(self, sink: Sink, drained: Callable[[], Awaitable[None]]) -> None:
+        """The rest of the body, each piece as it comes: no task is woken for it."""
+        while data := await self.chunk():
+            if sink(data) or await self._flow(sink):
+                await drained()
+                self._until = min(self._end, self._now() + self._pause)
+
+    async def _flow(self, sink: Sink) -> bool:
+        """Whether the sink has enough. If not, `chunk` knows why nothing comes any more."""
+        connection = self._connection
+        if connection is None or connection.pieces or connection.done or connection.lost is not None:
+            return False
+        try:
+            await self._deadlines.wait(connection.flow(sink), self._until)
+        except TimeoutError:
+            # Set when the first piece came: only now it matters when the last one did.
+            self._until = min(self._end, connection.heard + self._pause)
+        except BaseException:
+            self.close()
+            raise
+        if connection.broken is not None:
+            self.close()
+            raise connection.broken
+        return connection.crowded
+
+    async def drain(self) -> None:
+        while await self.chunk():
+            pass
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _too_slow(self) -> ProviderError:
+        over = self._now() >= self._end
+        words = (
+            "the time for the whole call is over" if over else "nothing came for too long in the middle of the answer"
+        )
+        return failed("timeout", words)
+
+
+async def stream_to(response: HttpResponse, sink: Sink, drained: Callable[[], Awaitable[None]]) -> None:
+    """All that is still to come of an answer goes to the sink; when it has enough, `drained` is awaited."""
+    if isinstance(response, UpstreamResponse):
+        await response.stream_to(sink, drained)
+        return
+    while data := await response.chunk():
+        if sink(data):
+            await drained()
+
+
+@lru_cache(maxsize=256)
+def _opening(method: str, url: str, unix: str) -> tuple[Address, str]:
+    """Where a request goes, and its first two lines: the same for nearly all requests to an upstream."""
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    port = parts.port or (443 if secure else 80)
+    path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    opening = f"{method} {path} HTTP/1.1\r\nhost: {parts.netloc.rpartition('@')[2]}"
+    return Address(parts.hostname or "", port, secure, unix), opening
+
+
+def _reason(error: Exception | None) -> str:
+    if isinstance(error, BadAnswer | HttpParserError):
+        return str(error)
+    word = error.strerror if isinstance(error, OSError) else None
+    return f"{type(error).__name__}{f' ({word})' if word else ''}"
