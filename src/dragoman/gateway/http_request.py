@@ -8,7 +8,7 @@ repeated, such as a doubled `User-Agent`, is accepted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl
 
 from msgspec import Struct
@@ -61,13 +61,14 @@ def header_name(name: bytes) -> str:
     return known
 
 
-def collect_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def collect_headers(pairs: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """Raises `BadRequest` for a header that must not be repeated."""
     headers: dict[str, str] = {}
-    size = count = 0
+    if len(pairs) > MAX_HEADERS:
+        raise BadRequest(f"more than {MAX_HEADERS} headers", 431)
+    size = 0
     for raw, value in pairs:
         size += len(raw) + len(value)
-        count += 1
         name = header_name(raw)
         text = value.decode("latin-1").strip(" \t")
         if name not in headers:
@@ -78,8 +79,6 @@ def collect_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
             headers[name] += f"; {text}"
         elif name not in _FIRST_COUNTS:
             headers[name] += f", {text}"
-    if count > MAX_HEADERS:
-        raise BadRequest(f"more than {MAX_HEADERS} headers", 431)
     if size > MAX_HEAD:
         raise BadRequest(f"a head of more than {MAX_HEAD} bytes", 431)
     return headers

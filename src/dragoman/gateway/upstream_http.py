@@ -64,6 +64,7 @@ class UpstreamConnection(BufferedReader):
         self.on_body = self._body.append  # read by the parser once, when it is made
         self._parser = HttpResponseParser(self)
         self._headers: dict[str, str] = {}
+        self._header_count = 0
         self._head_size = 0
         self._in_head = False
         self._decoder: Decoder | None = None
@@ -130,18 +131,19 @@ class UpstreamConnection(BufferedReader):
     # ── from the parser ──
 
     def on_message_begin(self) -> None:
-        self._headers, self._in_head = {}, True
+        self._headers, self._header_count, self._in_head = {}, 0, True
         if self.done:
             raise BadAnswer("a second answer")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
             return  # a trailer
+        self._header_count += 1
+        if self._header_count > MAX_HEADERS:
+            raise BadAnswer("the answer has too many headers")
         key, text = header_name(name), value.decode("latin-1").strip(" \t")
         headers = self._headers
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
-        if len(headers) > MAX_HEADERS:
-            raise BadAnswer("the answer has too many headers")
 
     def on_headers_complete(self) -> None:
         self._in_head, self._head_size = False, 0
