@@ -148,6 +148,10 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("switch-model", "The model can be switched between runs and amid the calls: signatures, ids, images intact."),
     ("calls-decide", "Whether the loop goes on is decided by the calls of the answer, not by the stop reason."),
     ("refusal", "A refusal is a final answer."),
+    (
+        "withheld-calls",
+        "A call of an answer that was blocked, failed or cut in it never runs; history stays valid.",
+    ),
     ("empty-answer", "An empty answer gets a text in its place."),
     ("forced-choice", "A forced tool choice falls back to auto after the first turn."),
     ("done", "A done tool ends the run with its message; what was called after it is answered as not run."),

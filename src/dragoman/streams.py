@@ -352,7 +352,7 @@ class StreamTranslator:
     @property
     def completion(self) -> Completion:
         """The answer as far as it has come."""
-        return self._accumulator.completion()
+        return self._accumulator.so_far()
 
     @property
     def failure(self) -> Failure | None:
@@ -403,4 +403,4 @@ class TextStream:
 
     @property
     def completion(self) -> Completion:
-        return self._accumulator.completion()
+        return self._accumulator.so_far()

@@ -15,6 +15,7 @@ import dragoman
 from dragoman.cli import main
 from dragoman.detection import detect_stream
 from tests.cli.command import COMMAND, PLAIN, environment, run
+from tests.support.calls import all_calls
 from tests.support.promises import promise
 
 Captured = pytest.CaptureFixture[bytes]
@@ -172,7 +173,7 @@ def test_a_cut_stream_is_converted_and_told_as_a_process(tmp_path: Path) -> None
     translated = completion_of((tmp_path / "out.sse").read_bytes(), "anthropic-messages")
     assert translated.failure is not None
     assert translated.completion.text == "I will ask both cities."
-    assert all(call.incomplete for call in translated.completion.tool_calls)
+    assert all(call.incomplete for call in all_calls(translated.completion))
 
 
 @pytest.mark.parametrize("target", dragoman.formats())

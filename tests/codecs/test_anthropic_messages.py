@@ -13,6 +13,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.losses import Loss, LossLog, intermediate_paths
 from dragoman.sim.rules import anthropic_messages as judge
+from tests.support.calls import all_calls
 from tests.support.promises import promise
 
 FAMILY = "anthropic"
@@ -1244,7 +1245,7 @@ def test_a_call_cut_off_by_the_limit_is_incomplete() -> None:
         json.dumps(ANSWER | {"content": [TOOL_USE], "stop_reason": "max_tokens"}).encode()
     )
     assert completion.finish_reason == "length"
-    assert completion.tool_calls[0].incomplete
+    assert all_calls(completion)[0].incomplete
 
 
 @promise("law:4-determinism")

@@ -8,6 +8,7 @@ import pytest
 import dragoman
 from dragoman import ir
 from dragoman.errors import DecodeError
+from tests.support.calls import all_calls
 from tests.support.formats import FORMATS, MODELS
 from tests.support.promises import promise
 from tests.support.trees import difference
@@ -382,7 +383,7 @@ def test_how_an_answer_ended_is_told_by_status_and_items(
 
 def test_a_call_that_was_cut_is_incomplete() -> None:
     early = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    (call,) = answered({**CALL, "arguments": '{"a', "status": "incomplete"}, **early).tool_calls
+    (call,) = all_calls(answered({**CALL, "arguments": '{"a', "status": "incomplete"}, **early))
     assert call.incomplete
 
 

@@ -13,6 +13,7 @@ from dragoman.sim.rules import gemini as gemini_judge
 from dragoman.sim.rules import ollama_chat as ollama_judge
 from dragoman.sim.rules import openai_chat as chat_judge
 from dragoman.sim.rules import openai_responses as responses_judge
+from tests.support.calls import all_calls
 
 Json = dict[str, Any]
 HI = ir.Message("user", "hi")
@@ -203,7 +204,7 @@ UNEXPECTED = candidate({"functionCall": {"name": "f", "args": {"a": 1}}}, finish
 
 @pytest.mark.parametrize("answer", [dragoman.decode_response(UNEXPECTED, "gemini"), streamed("gemini", UNEXPECTED)])
 def test_a_call_that_the_service_did_not_expect_is_not_run(answer: ir.Completion) -> None:
-    (call,) = answer.tool_calls
+    (call,) = all_calls(answer)
     assert call.incomplete
     assert answer.finish == ir.Finish("error", "UNEXPECTED_TOOL_CALL")
     assert dragoman.encode_response(dragoman.decode_response(UNEXPECTED, "gemini"), "gemini").body == UNEXPECTED

@@ -6,6 +6,7 @@ from typing import Any
 import dragoman
 from dragoman import ir
 from tests.accepted_differences import NOT_DECODED, REFUSED
+from tests.support.calls import all_calls
 from tests.support.formats import FAMILY, FORMATS, MODELS
 from tests.support.recordings import Record
 from tests.support.trees import difference
@@ -61,7 +62,7 @@ def crossed_answers(recordings: Recordings, target: str) -> Iterator[tuple[str, 
 def said(completion: ir.Completion) -> tuple[Any, ...]:
     """What a client of any format wants to know: text, calls, tokens read and written."""
     usage = completion.usage
-    calls = [(call.name, call.arguments) for call in completion.tool_calls]
+    calls = [(call.name, call.arguments) for call in all_calls(completion)]
     return completion.text, calls, None if usage is None else (usage.input, usage.output)
 
 

@@ -17,6 +17,7 @@ from dragoman import ir
 from tests import strategies
 from tests.judges.vendors import Wire, anthropic_client, genai_client, openai_client, unknown_fields
 from tests.support.bodies import RESPONSES, Sample
+from tests.support.calls import all_calls
 from tests.support.formats import FAMILY
 from tests.support.promises import promise
 
@@ -57,7 +58,7 @@ def test_openai_reads_our_answers(completion: ir.Completion) -> None:
     message = read.choices[0].message
     assert (message.content or "") == completion.text
     assert message.refusal == completion.refusal
-    assert [call.id for call in message.tool_calls or ()] == [call.id for call in completion.tool_calls]
+    assert [call.id for call in message.tool_calls or ()] == [call.id for call in all_calls(completion)]
     assert read.usage is not None
     assert completion.usage is not None
     assert read.usage.prompt_tokens == completion.usage.input
@@ -68,7 +69,7 @@ def test_openai_reads_our_answers(completion: ir.Completion) -> None:
 def test_anthropic_reads_our_answers(completion: ir.Completion) -> None:
     read = anthropic_reads(dragoman.encode_response(known(completion), "anthropic-messages").json())
     calls = [block for block in read.content if block.type == "tool_use"]
-    assert [block.id for block in calls] == [call.id for call in completion.tool_calls]
+    assert [block.id for block in calls] == [call.id for call in all_calls(completion)]
     assert read.stop_reason is not None
     assert (read.stop_reason == "tool_use") == (completion.finish_reason == "tool_calls")
 
@@ -76,7 +77,7 @@ def test_anthropic_reads_our_answers(completion: ir.Completion) -> None:
 @given(completion=strategies.COMPLETIONS)
 def test_genai_reads_our_answers(completion: ir.Completion) -> None:
     read = genai_reads(dragoman.encode_response(known(completion), "gemini").json())
-    assert [call.name for call in read.function_calls or ()] == [call.name for call in completion.tool_calls]
+    assert [call.name for call in read.function_calls or ()] == [call.name for call in all_calls(completion)]
     assert read.candidates
     assert read.candidates[0].finish_reason is not None
 

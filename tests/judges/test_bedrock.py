@@ -25,6 +25,7 @@ from dragoman import ir
 from tests import strategies
 from tests.judges.crossing import crossed_answers, crossed_requests
 from tests.support import converse_streams
+from tests.support.calls import all_calls
 from tests.support.promises import promise
 from tests.support.recordings import Record
 
@@ -188,7 +189,7 @@ def test_answers_of_others_are_read_whole(recordings: Recordings) -> None:
         assert not unknown_members(read["output"]), identity
         blocks = read["output"]["message"]["content"]
         calls = [block["toolUse"]["name"] for block in blocks if "toolUse" in block]
-        assert calls == [call.name for call in completion.tool_calls], identity
+        assert calls == [call.name for call in all_calls(completion)], identity
 
 
 CLASSES = {
@@ -246,7 +247,7 @@ def test_boto_reads_any_answer_told_as_a_stream(completion: ir.Completion) -> No
     assert "metadata" in events[-1]
     starts = [event["contentBlockStart"]["start"] for event in events if "contentBlockStart" in event]
     names = [start["toolUse"]["name"] for start in starts if "toolUse" in start]
-    assert names == [call.name for call in completion.tool_calls]
+    assert names == [call.name for call in all_calls(completion)]
     assert not unknown_members(events)
 
 

@@ -28,6 +28,7 @@ from tests.judges.crossing import (
     spoken,
 )
 from tests.support.bodies import PIXEL, RESPONSES, WEATHER, Sample
+from tests.support.calls import all_calls
 from tests.support.formats import FAMILY, MODELS
 from tests.support.promises import promise
 from tests.support.trees import difference
@@ -119,10 +120,10 @@ def test_the_sdk_reads_our_answers(completion: ir.Completion) -> None:
     text, calls, usage = seen(client_of(wire).chat("m", []))
     assert text == completion.text + (completion.refusal or "")
     assume(b"e400" not in wire.answer.lower().replace(b"+", b""))  # the SDK reads such a number as infinity
-    unparsed = [{"unparsed_arguments": call.arguments_text} for call in completion.tool_calls]
+    unparsed = [{"unparsed_arguments": call.arguments_text} for call in all_calls(completion)]
     assert calls == [
         (call.name, call.arguments if call.parsed else wrapped)
-        for call, wrapped in zip(completion.tool_calls, unparsed, strict=True)
+        for call, wrapped in zip(all_calls(completion), unparsed, strict=True)
     ]
     assert completion.usage is not None
     assert usage == (completion.usage.input, completion.usage.output)
@@ -142,7 +143,7 @@ def test_the_sdk_reads_our_streams(sample: Sample) -> None:
     calls = [call.function.name for chunk in chunks for call in chunk.message.tool_calls or ()]
     assert text == completion.text + (completion.refusal or "")
     assert thinking == completion.reasoning
-    assert calls == [call.name for call in completion.tool_calls]
+    assert calls == [call.name for call in all_calls(completion)]
     assert [chunk.done for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
 
 

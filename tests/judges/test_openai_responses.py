@@ -20,6 +20,7 @@ from tests import strategies
 from tests.judges.crossing import Recordings, crossed_answers, crossed_requests, said
 from tests.judges.typed import complaints
 from tests.judges.vendors import Wire, openai_client, unknown_fields
+from tests.support.calls import all_calls
 from tests.support.formats import FAMILY, MODELS
 from tests.support.promises import promise
 
@@ -63,7 +64,7 @@ def test_the_sdk_reads_our_answers(completion: ir.Completion) -> None:
     read = Response.model_validate_json(dragoman.encode_response(completion, TARGET).json())
     assert read.output_text == completion.text
     calls = [item for item in read.output if isinstance(item, ResponseFunctionToolCall | ResponseCustomToolCall)]
-    assert [call.call_id for call in calls] == [call.id for call in completion.tool_calls]
+    assert [call.call_id for call in calls] == [call.id for call in all_calls(completion)]
     assert all(call.id != call.call_id for call in calls)
 
 

@@ -30,6 +30,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.values import compact_text
 from tests.support import converse_streams
+from tests.support.calls import all_calls
 from tests.support.promises import promise
 from tests.support.recordings import Record, load, recordings_dir, share
 
@@ -160,9 +161,9 @@ def test_a_stream_cut_at_any_event_is_an_error_and_offers_no_unfinished_call(sou
             continue
         with pytest.raises(dragoman.TruncatedStream) as caught:
             dragoman.accumulate(events)
-        whole = {call.id for call in dragoman.accumulate(clean).tool_calls}
-        assert all(call.id in whole or call.incomplete for call in caught.value.partial.tool_calls)
-        for call in caught.value.partial.tool_calls:
+        whole = {call.id for call in all_calls(dragoman.accumulate(clean))}
+        assert all(call.id in whole or call.incomplete for call in all_calls(caught.value.partial))
+        for call in all_calls(caught.value.partial):
             assert call.incomplete or (call.parsed and call.arguments in ({"a": 1, "b": [2, 3]}, {"a": "x"}, {}))
 
 

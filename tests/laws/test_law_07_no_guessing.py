@@ -10,6 +10,7 @@ from dragoman import ir
 from dragoman.codecs.arguments import read_arguments
 from dragoman.errors import UnparsedArguments
 from tests import strategies
+from tests.support.calls import all_calls
 from tests.support.formats import FORMATS, PAIRS
 from tests.support.promises import promise
 
@@ -175,10 +176,10 @@ def test_a_call_nobody_answered_gets_an_error_never_a_success(target: str) -> No
 def test_a_call_cut_off_by_the_token_limit_is_kept_as_incomplete(source: str, body: dict[str, object]) -> None:
     completion = dragoman.decode_response(body, source)
     assert completion.finish_reason == "length"
-    assert completion.tool_calls[0].arguments_text == '{"city": "Par'
-    assert completion.tool_calls[0].incomplete
+    assert all_calls(completion)[0].arguments_text == '{"city": "Par'
+    assert all_calls(completion)[0].incomplete
     for target in FORMATS:
         again = dragoman.decode_response(dragoman.encode_response(completion, target).json(), target)
         assert again.finish_reason == "length"
-        assert again.tool_calls[0].arguments_text == '{"city": "Par'
-        assert not again.tool_calls[0].parsed
+        assert all_calls(again)[0].arguments_text == '{"city": "Par'
+        assert not all_calls(again)[0].parsed

@@ -18,6 +18,7 @@ from dragoman import ir
 from dragoman.losses import Loss
 from tests.strategies import ARGUMENTS, BROKEN_TEXTS, NAMES, SIGNATURES, WORDS
 from tests.support import messages_streams as wire
+from tests.support.calls import all_calls
 from tests.support.messages_streams import call, delta, ended, faults, folded, payloads, sse, start, started, stop
 from tests.support.promises import promise
 from tests.support.recordings import Record
@@ -462,8 +463,8 @@ def test_a_message_starts_once() -> None:
 def test_a_call_cut_by_the_token_limit_is_kept_and_not_offered() -> None:
     completion = completed(started(), call(0, "a", "{}"), call(1, "b", '{"x": "lo'), ended("max_tokens"))
     assert completion.finish_reason == "length"
-    assert [(part.id, part.incomplete) for part in completion.tool_calls] == [("a", False), ("b", True)]
-    assert completion.tool_calls[1].arguments_text == '{"x": "lo'
+    assert [(part.id, part.incomplete) for part in all_calls(completion)] == [("a", False), ("b", True)]
+    assert all_calls(completion)[1].arguments_text == '{"x": "lo'
 
 
 @promise("report:32")
@@ -517,7 +518,7 @@ def test_a_stream_cut_at_any_event_is_truncated_and_its_open_calls_are_not_offer
     }
     with pytest.raises(dragoman.TruncatedStream) as caught:
         dragoman.accumulate(events)
-    offered = {part.id for part in caught.value.partial.tool_calls if not part.incomplete}
+    offered = {part.id for part in all_calls(caught.value.partial) if not part.incomplete}
     assert offered == certainly_whole(LONG[:kept])
 
 
@@ -779,8 +780,8 @@ def test_the_stop_reason_tells_what_was_seen(events: list[ir.AnyEvent], reason: 
 def test_a_call_cut_by_the_limit_is_written_as_far_as_it_came() -> None:
     body = written([ir.StreamStart("1", "m"), *CUT_CALL, ir.Finished(ir.Finish("length"))])
     again = dragoman.accumulate(read(body))
-    assert (again.finish_reason, again.tool_calls[0].incomplete) == ("length", True)
-    assert again.tool_calls[0].arguments_text == '{"x":'
+    assert (again.finish_reason, all_calls(again)[0].incomplete) == ("length", True)
+    assert all_calls(again)[0].arguments_text == '{"x":'
 
 
 @promise("report:16")

@@ -12,6 +12,7 @@ from msgspec import structs
 import dragoman
 from dragoman import ir
 from tests.support import converse_streams as wire
+from tests.support.calls import all_calls
 from tests.support.converse_streams import STARTED, delta, ended, payloads, start, stop, stream
 from tests.support.promises import promise
 from tests.support.recordings import Record
@@ -222,7 +223,7 @@ def test_events_and_deltas_of_tomorrow_are_no_faults() -> None:
 
 def test_a_call_that_was_cut_is_not_offered() -> None:
     events = [STARTED, CALL, delta(0, toolUse={"input": '{"a":'}), stop(0), *ended("max_tokens")]
-    (call,) = completed(*events).tool_calls
+    (call,) = all_calls(completed(*events))
     assert call.incomplete
     assert not call.parsed
 
@@ -347,11 +348,11 @@ def test_a_signature_that_comes_last_follows_its_part() -> None:
 
 def test_arguments_that_are_no_object_come_back_as_they_were() -> None:
     call = ir.ToolCall("t", "f", arguments_text='{"a": ')
-    (arrived,) = dragoman.accumulate(read(written(told(call)))).tool_calls
+    (arrived,) = all_calls(dragoman.accumulate(read(written(told(call)))))
     assert (arrived.parsed, arrived.arguments_text) == (False, '{"a": ')
 
 
 def test_a_free_text_tool_is_a_function_with_one_text() -> None:
     call = ir.ToolCall("t", "f", {"input": 'say "hi"'}, 'say "hi"', custom=True)
-    (arrived,) = dragoman.accumulate(read(written(told(call)))).tool_calls
+    (arrived,) = all_calls(dragoman.accumulate(read(written(told(call)))))
     assert arrived.arguments == {"input": 'say "hi"'}

@@ -27,6 +27,7 @@ from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import parse_json
 from dragoman.losses import Loss
 from tests.strategies import ARGUMENTS, BROKEN_TEXTS, NAMES, SIGNATURES, WORDS
+from tests.support.calls import all_calls
 from tests.support.formats import FAMILIES
 from tests.support.gemini_streams import array, call, chunk, chunks_of, leaf, parts_of, sse, text, thought, unstreamed
 from tests.support.promises import promise
@@ -349,7 +350,7 @@ def test_a_call_without_arguments_waits_for_them(wire: list[Json], expected: lis
 @promise("law:7-no-guessing", "report:17")
 @pytest.mark.parametrize("finish", ["MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", "CONTINUATION"])
 def test_a_call_still_waiting_when_the_answer_ends_badly_is_not_run(finish: str) -> None:
-    told = completed(chunk(call("g", {"x": 1})), chunk(call("f")), chunk(text(""), finish=finish)).tool_calls
+    told = all_calls(completed(chunk(call("g", {"x": 1})), chunk(call("f")), chunk(text(""), finish=finish)))
     assert [(part.name, part.incomplete) for part in told] == [("g", False), ("f", True)]
 
 
@@ -364,11 +365,11 @@ def test_a_call_still_waiting_when_the_answer_ends_badly_is_not_run(finish: str)
 )
 def test_a_call_still_waiting_when_the_stream_fails_is_not_run(waiting: Json, after: list[Json]) -> None:
     left = partial(chunk(waiting), *after, kind=StreamError)
-    assert [(part.name, part.incomplete) for part in left.tool_calls] == [("f", True)]
+    assert [(part.name, part.incomplete) for part in all_calls(left)] == [("f", True)]
 
 
 def test_arguments_without_a_call_are_kept_and_not_run() -> None:
-    told = completed(chunk(call(None, {"x": 1})), STOP).tool_calls
+    told = all_calls(completed(chunk(call(None, {"x": 1})), STOP))
     assert [(part.name, part.arguments, part.incomplete) for part in told] == [("", {"x": 1}, True)]
 
 
@@ -543,7 +544,7 @@ UNSOUND: dict[str, list[Json]] = {
 @promise("law:7-no-guessing")
 @pytest.mark.parametrize("wire", UNSOUND.values(), ids=UNSOUND)
 def test_leaves_that_do_not_make_a_call_are_kept_and_not_run(wire: list[Json]) -> None:
-    told = completed(*pieces(*wire)).tool_calls
+    told = all_calls(completed(*pieces(*wire)))
     assert (told[0].name, told[0].incomplete) == ("f", True)
     assert [part.incomplete for part in told[1:]] == [False] * (len(told) - 1)
 
@@ -661,7 +662,7 @@ def test_a_blocked_prompt() -> None:
 def test_a_block_in_the_middle_leaves_waiting_calls_unrun() -> None:
     told = completed(chunk(call("f")), {"promptFeedback": {"blockReason": "OTHER"}})
     assert told.finish_reason == "content_filter"
-    assert [part.incomplete for part in told.tool_calls] == [True]
+    assert [part.incomplete for part in all_calls(told)] == [True]
 
 
 def test_feedback_without_a_reason_blocks_nothing() -> None:
@@ -866,7 +867,7 @@ def test_cut_at_every_event_boundary() -> None:
         left = partial(*ORDINARY[:count])
         whole = completed(*ORDINARY)
         assert whole.text.startswith(left.text)
-        assert [unnoted(part) for part in left.tool_calls] == [unnoted(part) for part in whole.tool_calls][
+        assert [unnoted(part) for part in all_calls(left)] == [unnoted(part) for part in all_calls(whole)][
             : max(0, count - 3)
         ]
 
@@ -1033,7 +1034,7 @@ def test_ids_that_we_invented_are_not_sent() -> None:
 def test_argument_text_that_is_no_json_is_wrapped() -> None:
     body = written([START, *flowing(ir.ToolCall("a", "f"), 0, None, '{"a', '": '), END])
     assert parts_of(body)[0]["functionCall"]["args"] == {"unparsed_arguments": '{"a": '}
-    assert dragoman.accumulate(read(body)).tool_calls[0].arguments_text == '{"a": '
+    assert all_calls(dragoman.accumulate(read(body)))[0].arguments_text == '{"a": '
 
 
 @promise("report:17", "law:7-no-guessing")
@@ -1046,7 +1047,7 @@ def test_a_call_that_was_cut_says_that_more_should_have_come() -> None:
     body = written([START, *cut, ir.Finished(ir.Finish("length"))])
     assert parts_of(body)[0]["functionCall"]["willContinue"] is True
     assert chunks_of(body)[-1]["candidates"][0]["finishReason"] == "MAX_TOKENS"
-    (told,) = dragoman.accumulate(read(body)).tool_calls
+    (told,) = all_calls(dragoman.accumulate(read(body)))
     assert (told.id, told.incomplete, told.arguments_text) == ("a", True, '{"x": ')
 
 

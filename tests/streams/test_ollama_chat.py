@@ -31,6 +31,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
+from tests.support.calls import all_calls
 from tests.support.promises import promise
 
 FORMAT = "ollama-chat"
@@ -211,7 +212,7 @@ def test_the_last_line_needs_no_line_end(end: str) -> None:
 def test_an_early_end_is_an_error(lines: tuple[dict[str, Any], ...]) -> None:
     with pytest.raises(dragoman.TruncatedStream) as raised:
         read(*lines)
-    assert all(not found.incomplete for found in raised.value.partial.tool_calls)
+    assert all(not found.incomplete for found in all_calls(raised.value.partial))
 
 
 def test_half_a_line_is_an_error_and_no_half_call() -> None:

@@ -33,6 +33,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
+from tests.support.calls import all_calls
 from tests.support.promises import promise
 
 FORMAT = "openai-chat"
@@ -182,7 +183,7 @@ def test_a_prefix_that_parses_does_not_finish_a_call() -> None:
 def test_a_call_cut_by_the_token_limit_is_kept_and_marked() -> None:
     completion = read(chunk(call(0, '{"a":', name="f", id="x")), chunk({}, "length"), DONE)
     assert completion.finish_reason == "length"
-    assert [(found.incomplete, found.parsed, found.arguments_text) for found in completion.tool_calls] == [
+    assert [(found.incomplete, found.parsed, found.arguments_text) for found in all_calls(completion)] == [
         (True, False, '{"a":')
     ]
 

@@ -35,6 +35,7 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
+from tests.support.calls import all_calls
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 
@@ -288,7 +289,7 @@ def test_a_call_that_ran_into_the_limit_is_incomplete() -> None:
         item = function(arguments='{"a', status=status)
         completion = told(created(), added(0, **function()), DELTAS[0], done(0, **item), ended(item, **early))
         assert completion.finish_reason == "length"
-        assert completion.tool_calls[0].incomplete
+        assert all_calls(completion)[0].incomplete
 
 
 def test_reasoning_takes_its_encrypted_form_from_the_end() -> None:
@@ -371,7 +372,7 @@ def test_a_stream_without_its_last_event_is_truncated() -> None:
     payloads = [created(), added(0, **function()), *DELTAS]
     with pytest.raises(dragoman.TruncatedStream) as caught:
         told(*payloads)
-    assert caught.value.partial.tool_calls[0].incomplete
+    assert all_calls(caught.value.partial)[0].incomplete
     with pytest.raises(dragoman.TruncatedStream):
         dragoman.accumulate(decoded(wire(*payloads) + b"data: [DONE]\n\n"))
 

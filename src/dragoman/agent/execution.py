@@ -34,8 +34,6 @@ def prepare(call: ToolCall, tool: Tool | None, known: Callable[[], Iterable[str]
     if tool is None:
         names = ", ".join(known())
         return error_of(call, f"there is no tool {call.name!r}; available: {names or 'none'}")
-    if call.incomplete:
-        return error_of(call, f"the call of {call.name} was cut off before its end and did not run; make it again")
     if not call.parsed:
         wrote = (call.arguments_text or "")[:200]
         problem = f"expected a JSON object, got {wrote!r}"

@@ -41,11 +41,24 @@ from dragoman.drivers.asking import read_choice
 from dragoman.drivers.base import Choice, QueryResult, Settings, StreamResult
 from dragoman.drivers.retries import RetryNotice, listening
 from dragoman.errors import DragomanError
-from dragoman.ir import Message, PartDelta, PartStart, Reasoning, Text, ToolCall, ToolChoice, ToolResult
+from dragoman.ir import (
+    Message,
+    PartDelta,
+    PartStart,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    WithheldCall,
+    split_calls,
+    withholds_calls,
+)
 
 StopHook: TypeAlias = Callable[[str], str | None | Awaitable[str | None]]
 """Asked with the answer that would be the last one; a text goes on, said to the model in the user's name."""
-EndReason: TypeAlias = Literal["answer", "done", "stopped", "max_iterations", "cancelled"]
+EndReason: TypeAlias = Literal["answer", "done", "stopped", "blocked", "max_iterations", "cancelled"]
+"""`blocked`: the answer ended in a way that forbids running its calls (see `QueryResult.withheld_calls`)."""
 _GRACE = 1.0  # seconds that cancelled tools have to end
 
 
@@ -101,6 +114,8 @@ class Loop:
         self._calls: Sequence[ToolCall] = ()
         """Calls of the current turn that the history does not answer yet, and their results so far."""
         self._results: dict[str, ToolResult] = {}
+        self._withheld: dict[str, WithheldCall] = {}
+        """Calls of the current turn that must not be run (law 7)."""
         self._asked = conversation.driver.name
         """Whom the last question went to: a reader may switch the model at any event."""
         self._task: asyncio.Task[Any] | None = None
@@ -156,13 +171,28 @@ class Loop:
             kept = self._conversation.add(message) if message.parts else message
             self._calls = kept.tool_calls  # from here on owed an answer each
             if kept.tool_calls:
-                await self._tell(answer, kept, is_last=False)
-                ending = await self._run_calls(kept.tool_calls)
+                ending = await self._after_calls(answer, kept)
             else:
                 ending = await self._after_words(answer, kept)
             if ending is not None:
                 return ending
         return await self._summarise()
+
+    async def _after_calls(self, answer: QueryResult, message: Message) -> Ending | None:
+        """Run the calls that may be run. A cut call is an error that the model reads; a blocked answer is the end.
+
+        The history keeps withheld calls and answers them, so that the next request is valid.
+        """
+        finish = answer.completion.finish
+        withheld = split_calls(message, finish)[1]
+        self._withheld = {one.call.id: one for one in withheld}
+        blocked = withholds_calls(finish)
+        await self._tell(answer, message, is_last=blocked)
+        ending = await self._run_calls(message.tool_calls)
+        if not blocked:
+            return ending
+        content = message.text or message.refusal or texts.WITHHELD.format(reason=withheld[0].explanation)
+        return Ending(content, "blocked")
 
     async def _after_words(self, answer: QueryResult, message: Message) -> Ending | None:
         """An answer without calls ends the run, unless somebody wants it to go on."""
@@ -319,6 +349,8 @@ class Loop:
         return stopped or finished
 
     async def _admit(self, call: ToolCall) -> tuple[Ready | ToolResult, Ending | None]:
+        if call.id in self._withheld:
+            return error_of(call, texts.not_run(self._withheld[call.id])), None
         ready = prepare(call, self._tool(call.name), lambda: [tool.name for tool in self._offered()])
         if not isinstance(ready, Ready):
             return ready, None

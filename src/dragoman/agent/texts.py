@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dragoman.ir import AnyPart, Audio, Document, Image, Text, ToolResult
+from dragoman.ir import AnyPart, Audio, Document, Image, Text, ToolResult, WithheldCall
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text
 
 NO_ANSWER = "The model gave no answer."
 NOT_RUN = "This call was not run: {reason}."
+WITHHELD = "The calls of this answer were not run: {reason}."
+CUT = "the call of {name} was cut off before its end and did not run; make it again"
 CANCELLED = "This call was cancelled before it finished."
 MAX_ITERATIONS = "[Stopped after {count} turns]"
 SUMMARY_FAILED = "The task is not finished, and no summary of it could be made."
@@ -21,6 +23,13 @@ CONTINUE = "Continue with the task. When it is complete, call `{done}` with the 
 
 _MARKS: Mapping[type, str] = {Image: "[image]", Document: "[document]", Audio: "[audio]"}
 _SCREENSHOTS = frozenset({"image/png", "image/jpeg"})
+
+
+def not_run(withheld: WithheldCall) -> str:
+    """What the model reads of a call that must not be run."""
+    if withheld.reason == "cut":
+        return CUT.format(name=withheld.call.name)
+    return NOT_RUN.format(reason=withheld.explanation)
 
 
 def parts_text(parts: Iterable[AnyPart]) -> str:

@@ -157,9 +157,11 @@ class LiveAnswer:
     def judged(self, last: QueryResult | None) -> tuple[Status, str]:
         """How an answer ended that did not fail."""
         said = self.entries[-1] if self.entries else None
+        if last is not None and last.finish_reason == "content_filter":
+            return "refused", REFUSED
         if said is not None and said.role == "tool":  # a tool, or who was asked about one, ended the run
             return "stopped", self.final
-        if last is not None and (last.message.refusal is not None or last.finish_reason == "content_filter"):
+        if last is not None and last.message.refusal is not None:
             return "refused", REFUSED
         if last is not None and last.finish_reason == "length":
             return "cut", CUT

@@ -27,7 +27,14 @@ from dragoman.drivers.connecting import connect
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.ir.values import compact_text
 
-_CODES = {"answer": OK, "done": OK, "cancelled": INTERRUPTED, "max_iterations": UNFINISHED, "stopped": UNFINISHED}
+_CODES = {
+    "answer": OK,
+    "done": OK,
+    "cancelled": INTERRUPTED,
+    "max_iterations": UNFINISHED,
+    "stopped": UNFINISHED,
+    "blocked": UNFINISHED,
+}
 
 
 def run_task(arguments: argparse.Namespace) -> int:

@@ -243,8 +243,15 @@ class Accumulator:
         elif isinstance(event, StreamFailed):
             self.failed = event
 
+    def so_far(self) -> Completion:
+        """The answer as far as it is known. Until it ends, nothing says that its calls may be run: none is offered."""
+        completion = self.completion()
+        if self._finished is not None or self.failed is not None:
+            return completion
+        return structs.replace(completion, messages=tuple(map(_with_open_calls, completion.messages)))
+
     def completion(self) -> Completion:
-        """The answer as far as it is known."""
+        """What the events so far say."""
         candidates: dict[int, list[AnyPart]] = {0: []}
         for index in sorted(self._parts):
             growing = self._parts[index]
@@ -266,6 +273,13 @@ class Accumulator:
             (finish, *others) if others else (),
             start.metadata if finished is None else _joined(start.metadata, finished.metadata),
         )
+
+
+def _with_open_calls(message: Message) -> Message:
+    if not message.tool_calls:
+        return message
+    parts = (structs.replace(part, incomplete=True) if type(part) is ToolCall else part for part in message.parts)
+    return structs.replace(message, parts=tuple(parts))
 
 
 def accumulate(events: Iterable[AnyEvent]) -> Completion:

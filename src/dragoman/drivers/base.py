@@ -27,6 +27,7 @@ from dragoman.ir import (
     ToolCall,
     ToolChoice,
     Usage,
+    WithheldCall,
 )
 from dragoman.ir import FinishReason as WireReason
 from dragoman.losses import Loss
@@ -147,8 +148,13 @@ class QueryResult(Struct, frozen=True, kw_only=True):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...] | None:
-        """The calls that came whole; None when there are none. One that was cut short is only in `message`."""
-        return tuple(call for call in self.completion.tool_calls if not call.incomplete) or None
+        """The calls that may be run; None when there are none. `withheld_calls` has those that must not be."""
+        return self.completion.tool_calls or None
+
+    @property
+    def withheld_calls(self) -> tuple[WithheldCall, ...]:
+        """The calls that must not be run, and why: the answer was blocked, failed, or cut inside the call."""
+        return self.completion.withheld_calls
 
     @property
     def finish_raw(self) -> str | None:
@@ -166,17 +172,10 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         return messages[0] if messages else Message("assistant", ())
 
 
-def _calls(completion: Completion) -> bool:
-    for part in completion.messages[0].parts if completion.messages else ():
-        if type(part) is ToolCall and not part.incomplete:
-            return True
-    return False
-
-
 def result_of(completion: Completion, *, failure: Failure | None = None, **more: Any) -> QueryResult:
     """A completion as a result. Calls with a clean end mean `tool_calls`, also where the wire says `STOP` (Gemini)."""
     reason = "error" if failure is not None else _REASONS[completion.finish_reason]
-    if reason == "stop" and _calls(completion):
+    if reason == "stop" and completion.tool_calls:
         reason = "tool_calls"
     return QueryResult(completion=completion, finish_reason=reason, failure=failure, **more)
 
@@ -259,7 +258,7 @@ class StreamResult:
     @property
     def partial(self) -> Completion:
         """The answer as far as it has come."""
-        return self._account.completion() if self._whole is None else self._whole
+        return self._account.so_far() if self._whole is None else self._whole
 
     async def close(self) -> None:
         """Stop here. What has come stays readable; the result of an answer that was not finished is `CallCancelled`."""

@@ -364,7 +364,7 @@ def _request_id(provider: Provider, headers: Mapping[str, str]) -> str | None:
 
 def _with_own_names(completion: Completion, request: Request, codec: Codec) -> Completion:
     """Tools under the names they were declared with, where the provider knows them by others."""
-    calls = completion.tool_calls if request.tools else ()
+    calls = completion.messages[0].tool_calls if request.tools and completion.messages else ()
     if not calls:
         return completion
     names = {tool.name for tool in request.tools}

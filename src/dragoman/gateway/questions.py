@@ -319,7 +319,7 @@ def answer(prepared: Prepared, body: bytes) -> tuple[Completion, Encoded]:
 
 def _needs_request(completion: Completion, request: Request) -> bool:
     """Only names and kinds of tools are looked up in it."""
-    calls = completion.tool_calls
+    calls = completion.messages[0].tool_calls if completion.messages else ()
     if not calls:
         return False
     plain = {tool.name for tool in request.tools if not isinstance(tool, CustomTool)}

@@ -1,6 +1,17 @@
 """The intermediate format: frozen, JSON-serialisable values. Imports nothing of ours but the error types."""
 
-from dragoman.ir.completions import Completion, Failure, FailureKind, Finish, FinishReason, Usage
+from dragoman.ir.completions import (
+    Completion,
+    Failure,
+    FailureKind,
+    Finish,
+    FinishReason,
+    Usage,
+    WithheldCall,
+    WithheldReason,
+    split_calls,
+    withholds_calls,
+)
 from dragoman.ir.events import (
     AnyEvent,
     Finished,
@@ -95,4 +106,8 @@ __all__ = [
     "Usage",
     "UsageUpdate",
     "Value",
+    "WithheldCall",
+    "WithheldReason",
+    "split_calls",
+    "withholds_calls",
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from dragoman.ir.messages import Message
-from dragoman.ir.parts import ToolCall
+from dragoman.ir.parts import Text, ToolCall
 from dragoman.ir.values import Json, Metadata, Value, holds_json
 
 FinishReason: TypeAlias = Literal[
@@ -44,6 +45,73 @@ class Finish(Value, frozen=True):
     metadata: Metadata | None = None
 
 
+WithheldReason: TypeAlias = Literal["blocked", "cut", "failed", "unknown"]
+
+# Law 7: no call of such an answer is run, however whole the call itself is. An unknown word may be a vendor's new word
+# for a blocked answer, so its calls are withheld until a codec knows the word. An answer that states no reason at all
+# (some servers leave it out) was not said to be blocked or cut: its calls are offered.
+_WITHHELD_BY: Mapping[FinishReason, WithheldReason] = {
+    "content_filter": "blocked",
+    "refusal": "blocked",
+    "error": "failed",
+    "unknown": "unknown",
+}
+_EXPLAINED: Mapping[WithheldReason, str] = {
+    "blocked": "the provider blocked the answer",
+    "cut": "the answer was cut off inside the call",
+    "failed": "the answer ended in an error",
+    "unknown": "the answer ended for a reason that is not known",
+}
+
+
+class WithheldCall(Value, frozen=True):
+    """A call of an answer that must not be run, and why. `word` is the wire's own finish reason, where it gave one."""
+
+    call: ToolCall
+    reason: WithheldReason
+    word: str | None = None
+
+    @property
+    def explanation(self) -> str:
+        """One clause for people and models: "the provider blocked the answer (SAFETY)"."""
+        told = _EXPLAINED[self.reason]
+        return told if self.word is None else f"{told} ({self.word})"
+
+
+def withholds_calls(finish: Finish | None) -> bool:
+    """Whether no call of an answer that ended this way may be run."""
+    return finish is not None and finish.reason in _WITHHELD_BY
+
+
+def split_calls(message: Message, finish: Finish | None) -> tuple[tuple[ToolCall, ...], tuple[WithheldCall, ...]]:
+    """The calls of an answer that may be run, and those that must not be (law 7). The one place that decides it.
+
+    In an answer that ran into its token limit, the call that ends it is cut, even if its arguments parse or are `{}`:
+    every wire closes a cut block as it closes a whole one (Anthropic sends `content_block_stop`), so only a part that
+    follows proves that a call was complete.
+    """
+    word = None if finish is None else finish.raw
+    general = None if finish is None else _WITHHELD_BY.get(finish.reason)
+    last = _last_call(message) if finish is not None and finish.reason == "length" else None
+    offered: list[ToolCall] = []
+    withheld: list[WithheldCall] = []
+    for call in message.tool_calls:
+        reason = general or ("cut" if call.incomplete or call is last else None)
+        if reason is None:
+            offered.append(call)
+        else:
+            withheld.append(WithheldCall(call, reason, word))
+    return tuple(offered), tuple(withheld)
+
+
+def _last_call(message: Message) -> ToolCall | None:
+    """The call that ends the message; Gemini ends its streams with an empty text, which proves nothing."""
+    for part in reversed(message.parts):
+        if not (isinstance(part, Text) and not part.text):
+            return part if isinstance(part, ToolCall) else None
+    return None
+
+
 class Completion(Value, frozen=True):
     """One answer. `messages` are in order; usually one, more when the client asked for several candidates."""
 
@@ -71,7 +139,13 @@ class Completion(Value, frozen=True):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        return self.messages[0].tool_calls if self.messages else ()
+        """The calls that may be run. `withheld_calls` has the others; `messages[0].tool_calls` has all of them."""
+        return split_calls(self.messages[0], self.finish)[0] if self.messages else ()
+
+    @property
+    def withheld_calls(self) -> tuple[WithheldCall, ...]:
+        """The calls that must not be run, each with the reason: the answer was blocked, failed, or cut inside it."""
+        return split_calls(self.messages[0], self.finish)[1] if self.messages else ()
 
     @property
     def finish_reason(self) -> FinishReason | None:

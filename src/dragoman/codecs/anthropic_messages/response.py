@@ -12,7 +12,18 @@ from dragoman.codecs.anthropic_messages.wire import MessageResponse, OutputDetai
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
-from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage
+from dragoman.ir import (
+    AnyPart,
+    Completion,
+    Finish,
+    FinishReason,
+    Message,
+    Metadata,
+    Refusal,
+    ToolCall,
+    Usage,
+    withholds_calls,
+)
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, parse_json
@@ -53,11 +64,14 @@ def decode_finish(
     stop_sequence: str | None | UnsetType = None,
     stop_details: Raw | UnsetType = UNSET,
 ) -> Finish | None:
-    """Calls present mean tool calls, whatever the word; but not calls that code made, and that were answered."""
+    """Calls present mean tool calls, also at `end_turn`; but not calls that code made, and that were answered.
+
+    With a word we do not know, calls are no proof that the answer is whole: the reason stays unknown (law 7).
+    """
     if raw is UNSET or raw is None:
         return None
     reason = _DECODE_FINISH.get(raw, "unknown")
-    if reason in {"stop", "unknown"} and any(isinstance(part, ToolCall) and _is_direct(part) for part in parts):
+    if reason == "stop" and any(isinstance(part, ToolCall) and _is_direct(part) for part in parts):
         reason = "tool_calls"
     matched = stop_sequence if isinstance(stop_sequence, str) else None
     if stop_details is UNSET:
@@ -83,14 +97,16 @@ def encode_finish(
         return finish.raw, finish.stop_sequence
     parts = completion.messages[0].parts if completion.messages else ()
     calls = any(isinstance(part, ToolCall) and not part.incomplete for part in parts)
-    if calls and finish.reason in {"stop", "tool_calls", "unknown", "error"}:
+    if calls and finish.reason in {"stop", "tool_calls"}:
         return "tool_use", None
     if finish.reason == "stop" and finish.stop_sequence is not None:
         return "stop_sequence", finish.stop_sequence
     if finish.reason == "stop" and any(isinstance(part, Refusal) for part in parts):
         return "refusal", None
     word = "end_turn" if finish.reason == "tool_calls" else _ENCODE_FINISH[finish.reason]
-    if word == "end_turn" and any(isinstance(part, ToolCall) for part in parts):
+    if withholds_calls(finish) and any(isinstance(part, ToolCall) for part in parts):
+        word = "refusal"  # the one word of this API that keeps clients from running the calls of an answer
+    elif word == "end_turn" and any(isinstance(part, ToolCall) for part in parts):
         word = "max_tokens"  # the one word of this API for an answer with a call that must not be run
     if finish.reason in {"content_filter", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"

@@ -57,11 +57,11 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
 
 
 def decode_finish(raw: str | UnsetType, parts: tuple[AnyPart, ...], further: Raw | UnsetType = UNSET) -> Finish | None:
-    """Calls present mean tool calls, whatever the word."""
+    """Calls present mean tool calls, also at `end_turn`; not with a word that we do not know (law 7)."""
     if raw is UNSET:
         return None
     reason = _DECODE_FINISH.get(raw, "unknown")
-    if reason in {"stop", "unknown"} and any(isinstance(part, ToolCall) for part in parts):
+    if reason == "stop" and any(isinstance(part, ToolCall) for part in parts):
         reason = "tool_calls"
     return Finish(reason, raw, None if further is UNSET else _stop_sequence(further))
 
@@ -85,12 +85,14 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
         return finish.raw
     parts = completion.messages[0].parts if completion.messages else ()
     calls = any(isinstance(part, ToolCall) and not part.incomplete for part in parts)
-    if calls and finish.reason in {"stop", "tool_calls", "unknown", "error"}:
+    if calls and finish.reason in {"stop", "tool_calls"}:
         return "tool_use"
     if finish.reason == "stop" and finish.stop_sequence is not None:
         return "stop_sequence"
     word = "end_turn" if finish.reason == "tool_calls" else _ENCODE_FINISH[finish.reason]
-    if word == "end_turn" and any(isinstance(part, ToolCall) for part in parts):
+    if calls and finish.reason == "unknown":
+        word = "malformed_model_output"  # no client runs the calls of such an answer
+    elif word == "end_turn" and any(isinstance(part, ToolCall) for part in parts):
         word = "max_tokens"  # the one word of this API for an answer with a call that must not be run
     if finish.reason in {"refusal", "pause", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"

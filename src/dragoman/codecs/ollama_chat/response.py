@@ -15,7 +15,7 @@ from dragoman.codecs.ollama_chat.messages import ABSENT, MessageEncoder, decode_
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.wire import ALIASES, DURATIONS, ChatResponse
 from dragoman.codecs.reading import WireReader, WireValue, spliced
-from dragoman.ir import Completion, Finish, FinishReason, Message, ToolCall, Usage
+from dragoman.ir import Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json
@@ -24,6 +24,8 @@ from dragoman.losses import LossLog
 _reader = WireReader(ChatResponse, "ollama-chat response", aliases=ALIASES)
 
 CREATED = MODELLED + "created_at"
+CALL_WITHHELD = "call that must not be run"
+CANNOT_SAY = "this API cannot say that an answer was blocked or failed, and its clients run every call"
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
@@ -174,6 +176,8 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     message = completion.messages[0] if completion.messages else Message("assistant", ())
     for other in completion.messages[1:]:
         log.drop(other, "", "a further candidate", "an answer of this API has one")
+    if not native and withholds_calls(completion.finish):
+        message = _without_calls(message, log)
     prompt, written = encode_usage(completion.usage, log, completion)
     if native:
         prompt, written = prompt or None, written or None  # zeros are noted where they were said
@@ -200,3 +204,14 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         return Encoded(encode_json(wire))
     zeros: Extra = (completion.usage.metadata or {}).get(FAMILY, {}) if completion.usage is not None else {}
     return Encoded(bytes(spliced(wire, {**notes, **zeros})))
+
+
+def _without_calls(message: Message, log: LossLog) -> Message:
+    """Drop the calls: this API cannot say that an answer was blocked, and its clients run every call they see."""
+    for call in message.tool_calls:
+        log.drop(call, "", CALL_WITHHELD, CANNOT_SAY)
+    if not message.tool_calls:
+        return message
+    kept = structs.replace(message, parts=tuple(part for part in message.parts if not isinstance(part, ToolCall)))
+    log.replaced(kept, message)
+    return kept

@@ -1,6 +1,7 @@
 """Events to a chat stream: one JSON object per line.
 
-Calls wait until they are whole, and leave in the order in which they started.
+Calls wait for the end of the answer, which decides whether they may be run, and leave in the order in which they
+started.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
 from dragoman.codecs.ollama_chat.parts import gather
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.response import (
+    CALL_WITHHELD,
+    CANNOT_SAY,
     encode_finish,
     encode_time,
     encode_usage,
@@ -29,6 +32,7 @@ from dragoman.ir import (
     AnyEvent,
     AnyPart,
     Completion,
+    Finish,
     Finished,
     MediaDelta,
     PartDelta,
@@ -43,6 +47,7 @@ from dragoman.ir import (
     ToolCall,
     Usage,
     UsageUpdate,
+    withholds_calls,
 )
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json, exact_object, single_line, to_raw
@@ -135,7 +140,7 @@ class EventEncoder:
         if isinstance(part, ToolCall):
             outgoing.ended, outgoing.incomplete = True, event.incomplete
             outgoing.signature = event.signature or part.signature
-            return self._ready_calls()
+            return []
         signature = event.signature or getattr(part, "signature", None)
         if signature is None or event.incomplete or not isinstance(part, Text | Reasoning) or not outgoing.head:
             return []
@@ -143,12 +148,14 @@ class EventEncoder:
         mark = foreign_signatures.signed_text(signed, outgoing.start, self._lengths[outgoing.field] - outgoing.start)
         return [] if mark is None else [self._line(_NOTHING + b',"signatures":' + encode_json([mark]))]
 
-    def _ready_calls(self, *, at_the_end: bool = False) -> list[bytes]:
-        """The calls that are whole, up to the first that is not. One that was cut waits: the stream may have failed."""
+    def _call_lines(self, finish: Finish, *, native: bool) -> list[bytes]:
+        """All calls, which wait for the end of the answer: only then is it known whether they may be run (law 7)."""
         lines: list[bytes] = []
-        while self._queue and self._queue[0].ended and (at_the_end or not self._queue[0].incomplete):
-            call = self._call(self._queue.pop(0))
-            lines.append(self._line(_NOTHING + b',"tool_calls":[' + encode_json(call) + b"]"))
+        for outgoing in self._queue:
+            if withholds_calls(finish) and not native:
+                self._log.drop(outgoing.part, "", CALL_WITHHELD, CANNOT_SAY)
+                continue
+            lines.append(self._line(_NOTHING + b',"tool_calls":[' + encode_json(self._call(outgoing)) + b"]"))
         return lines
 
     def _call(self, outgoing: _Outgoing) -> Any:
@@ -172,8 +179,8 @@ class EventEncoder:
         for outgoing in self._queue:
             if not outgoing.ended:
                 outgoing.ended = outgoing.incomplete = True
-        lines = self._ready_calls(at_the_end=True)
         notes: Extra | None = (event.metadata or {}).get(FAMILY)
+        lines = self._call_lines(event.finish, native=notes is not None)
         answer = Completion(())
         prompt, written = encode_usage(self._usage, self._log, answer)
         said = {

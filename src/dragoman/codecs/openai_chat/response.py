@@ -11,7 +11,7 @@ from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, d
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.wire import ChatResponse, ChoiceWire, CompletionDetails, PromptDetails, UsageWire
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
-from dragoman.ir import Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage
+from dragoman.ir import Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage, withholds_calls
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json
@@ -40,6 +40,13 @@ _DECODE_FINISH: dict[str, FinishReason] = {
     "end_turn": "stop",
     "model_length": "length",
     "error": "error",
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    # Proxies that pass the word of Anthropic on.
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    # Snowflake and others: the key is always there, and says nothing.
+    "": "stop",
 }
 _ENCODE_FINISH: dict[FinishReason, str] = {
     "stop": "stop",
@@ -57,7 +64,10 @@ _CERTAIN = {word: Finish(reason, word) for word, reason in _DECODE_FINISH.items(
 
 
 def decode_finish(raw: str | None | UnsetType, message: Message | None) -> Finish | None:
-    """Calls present mean tool calls, whatever the word: forced choices end with "stop" on several servers."""
+    """Calls present mean tool calls, also at "stop": forced choices end with it on several servers.
+
+    With a word we do not know, calls are no proof that the answer is whole: the reason stays unknown (law 7).
+    """
     if raw is UNSET or raw is None:
         return None
     certain = _CERTAIN.get(raw)
@@ -67,7 +77,7 @@ def decode_finish(raw: str | None | UnsetType, message: Message | None) -> Finis
     content = () if message is None else content_held(message)
     if type(content) is tuple:
         for part in content:
-            if type(part) is ToolCall:
+            if type(part) is ToolCall and raw in _DECODE_FINISH:
                 return Finish("tool_calls", raw)
             if type(part) is Refusal:
                 reason = "refusal"
@@ -79,6 +89,10 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
         return None
     if source == FAMILY and finish.raw is not None:
         return finish.raw
+    if withholds_calls(finish) and finish.reason != "content_filter" and _has_calls(completion):
+        what = f"finish reason {finish.raw or finish.reason!r}"
+        log.degrade(completion, "finish", what, "the word of this API for an answer whose calls must not be run")
+        return _ENCODE_FINISH["content_filter"]
     if finish.reason == "refusal" and not any(message.refusal is not None for message in completion.messages):
         # Anthropic's classifiers stop an answer that said something else so far; here only a refusal's words tell one.
         log.degrade(completion, "finish", "finish reason 'refusal'", "this API calls it a filtered answer")
@@ -90,6 +104,10 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
     return _ENCODE_FINISH[finish.reason]
+
+
+def _has_calls(completion: Completion) -> bool:
+    return any(message.tool_calls for message in completion.messages)
 
 
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -23,6 +23,7 @@ from dragoman.ir import (
     Completion,
     Finished,
     MediaDelta,
+    Message,
     PartDelta,
     PartEnd,
     PartStart,
@@ -223,7 +224,8 @@ class EventEncoder:
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         out = [] if self._started else self._on_start(StreamStart())
-        word = encode_finish(event.finish, None, self._log, Completion(()))
+        said = Completion((Message("assistant", (ToolCall("call", "f"),)),)) if self._calls else Completion(())
+        word = encode_finish(event.finish, None, self._log, said)
         end = b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._usage_null() + b"}\n\n"
         out.append(self._head + end)
         if self._include_usage and self._usage is not None:

@@ -23,7 +23,18 @@ from dragoman.codecs.openai_responses.wire import (
     UsageWire,
 )
 from dragoman.codecs.reading import WireReader, WireValue, check_text, spliced
-from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage
+from dragoman.ir import (
+    AnyPart,
+    Completion,
+    Finish,
+    FinishReason,
+    Message,
+    Metadata,
+    Refusal,
+    ToolCall,
+    Usage,
+    withholds_calls,
+)
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import Value, encode_json, parse_json
 from dragoman.losses import LossLog
@@ -41,6 +52,7 @@ INVENTED_ID = f"resp_{invent_id('answer', 0)}"
 _STATUS: dict[str, FinishReason] = {"failed": "error", "cancelled": "error", "incomplete": "unknown"}
 _UNFINISHED = frozenset({"in_progress", "queued"})
 _ENDED = frozenset({"completed", "complete"})
+_NOT_COMPLETE = frozenset({bytes(INCOMPLETE), b'"in_progress"'})
 
 
 def decode_finish(status: str | None, details: Raw | UnsetType, parts: tuple[AnyPart, ...]) -> Finish | None:
@@ -88,6 +100,10 @@ def encode_finish(
     if reason == "content_filter":
         return "incomplete", "content_filter"
     message = completion.messages[0] if completion.messages else Message("assistant", ())
+    if withholds_calls(finish) and message.tool_calls:
+        what = f"finish reason {finish.raw or reason!r}"
+        log.degrade(completion, "finish", what, "the word of this API for an answer whose calls must not be run")
+        return "incomplete", "content_filter"
     if reason == "refusal" and message.refusal is None:
         # Classifiers elsewhere stop an answer that said something else so far; here only a refusal's words tell one.
         log.degrade(completion, "finish", "finish reason 'refusal'", "this API calls it a filtered answer")
@@ -223,10 +239,10 @@ def metadata_of(wire: ResponsesResponse | LooseResponse) -> Extra:
 
 
 def _cut(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[AnyPart, ...]:
-    """A call that says of itself that it is incomplete must not be run; nor one whose text breaks off."""
+    """A call that says of itself that it is not complete must not be run; nor one whose text breaks off."""
     marked = tuple(
         structs.replace(part, incomplete=True)
-        if isinstance(part, ToolCall) and bytes(own(part.metadata).get(STATUS, NULL)) == bytes(INCOMPLETE)
+        if isinstance(part, ToolCall) and bytes(own(part.metadata).get(STATUS, NULL)) in _NOT_COMPLETE
         else part
         for part in parts
     )

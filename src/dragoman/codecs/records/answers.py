@@ -27,7 +27,10 @@ def only_message(completion: Completion, log: LossLog, *, holds: frozenset[str] 
 
 
 def finish_with(message: Message, finish: Finish | None = None) -> Finish | None:
-    """Calls tell that the answer waits for their results, whatever word the record has for its end, or none."""
-    if message.tool_calls and (finish is None or finish.reason in {"stop", "unknown"}):
+    """Calls mean that the answer waits for their results, where the record has no word for its end, or the usual one.
+
+    With a word we do not know, calls are no proof that the answer is whole: the reason stays unknown (law 7).
+    """
+    if message.tool_calls and (finish is None or finish.reason == "stop"):
         return Finish("tool_calls", None if finish is None else finish.raw)
     return finish

@@ -38,6 +38,23 @@ _REASONS: dict[str, FinishReason] = {
     "refusal": "refusal",
     "pause_turn": "pause",
     "error": "error",
+    # The word is the provider's own: Gemini's, the Responses API's and Bedrock's beside those of Anthropic and OpenAI.
+    "STOP": "stop",
+    "completed": "stop",
+    "MAX_TOKENS": "length",
+    "max_output_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "content_filtered": "content_filter",
+    "guardrail_intervened": "content_filter",
+    "MALFORMED_FUNCTION_CALL": "error",
+    "UNEXPECTED_TOOL_CALL": "error",
+    "OTHER": "error",
+    "failed": "error",
 }
 _WORDS: dict[FinishReason, str] = {
     "stop": "end_turn",
