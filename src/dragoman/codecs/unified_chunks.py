@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
-from dragoman.codecs.arguments import UNPARSED_KEY
 from dragoman.codecs.accumulate import Accumulator
+from dragoman.codecs.arguments import UNPARSED_KEY
 from dragoman.ir import AnyEvent, Finished, PartDelta, PartEnd, PartStart, Reasoning, StreamFailed, Text, ToolCall
 
 Chunk: TypeAlias = dict[str, Any]

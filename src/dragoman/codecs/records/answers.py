@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman.ir import Completion, Finish, Message
+from msgspec import structs
+
+from dragoman.ir import Completion, Finish, Message, split_calls
 from dragoman.losses import LossLog
 
 _OF_AN_ANSWER = {"id": "id of the answer", "model": "model name", "created": "date", "usage": "token counts"}
@@ -23,7 +25,21 @@ def only_message(completion: Completion, log: LossLog, *, holds: frozenset[str] 
             log.drop(completion, "finish", f"finish reason {finish.reason!r}", why)
         if finish.stop_sequence is not None:
             log.drop(completion, "finish.stop_sequence", "matched stop sequence", why)
-    return completion.messages[0] if completion.messages else Message("assistant", ())
+    message = completion.messages[0] if completion.messages else Message("assistant", ())
+    return message if "finish" in holds else _without_withheld(message, finish, log)
+
+
+def _without_withheld(message: Message, finish: Finish | None, log: LossLog) -> Message:
+    """Drop calls that must not be run: a record without a word for how the answer ended cannot keep them apart."""
+    withheld = {id(one.call) for one in split_calls(message, finish)[1]}
+    if not withheld:
+        return message
+    for call in message.tool_calls:
+        if id(call) in withheld:
+            log.drop(call, "", "call that must not be run", "a stored answer does not say that it was blocked or cut")
+    kept = structs.replace(message, parts=tuple(part for part in message.parts if id(part) not in withheld))
+    log.replaced(kept, message)
+    return kept
 
 
 def finish_with(message: Message, finish: Finish | None = None) -> Finish | None:

@@ -78,8 +78,10 @@ def encode_finish(finish: Finish, completion: Completion, log: LossLog, *, nativ
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this format does not say which matched")
     if finish.reason == "unknown":
-        if finish.raw is not None:
+        if finish.raw is not None and finish.raw not in _REASONS:
             return finish.raw  # any word is allowed here
+        if any(message.tool_calls for message in completion.messages):
+            return "unknown"  # the ordinary word would offer the calls
         log.degrade(completion, "finish", "unknown finish reason", "stored as the ordinary one")
     return _WORDS[finish.reason]
 

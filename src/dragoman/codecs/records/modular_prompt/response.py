@@ -13,7 +13,7 @@ from dragoman.codecs.records.modular_prompt.messages import FAMILY, MessageDecod
 from dragoman.codecs.records.modular_prompt.request import place
 from dragoman.codecs.records.modular_prompt.wire import QueryResult, TokenCounts
 from dragoman.codecs.records.reading import Peeker, as_json, read_record
-from dragoman.ir import Completion, Finish, FinishReason, Usage
+from dragoman.ir import Completion, Finish, FinishReason, Usage, withholds_calls
 from dragoman.ir.notes import Extra
 from dragoman.losses import LossLog, paths_by
 
@@ -47,6 +47,8 @@ def encode_finish(finish: Finish, completion: Completion, log: LossLog, *, nativ
         )
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this format does not say which matched")
+    if withholds_calls(finish) and any(message.tool_calls for message in completion.messages):
+        return "error"  # the one word here for an answer whose calls must not be run
     return _WORDS[finish.reason]
 
 
