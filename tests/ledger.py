@@ -130,6 +130,28 @@ REPORTS: tuple[tuple[int, Stage, str], ...] = (
     (85, "formats", "Stop sequences are honoured or reported where Responses has no place for them."),
 )
 
+VALUES: tuple[tuple[str, str], ...] = (
+    ("seed-tables", "Every cell of the five conversion tables of the first specification holds, to the letter."),
+    ("round-trip", "A value that is encoded alone and decoded alone is the same call, result, definition or choice."),
+    ("same-code", "A value converted alone looks exactly as it does within a whole request."),
+    ("losses", "What a single value loses is reported with a path that starts at the value."),
+    ("acceptance", "A call or result is read from its outer object, its inner object, its message and its JSON text."),
+    ("ids", "Calls without an id get one by position; results find their calls, also where the wire has no ids."),
+    ("bad-input", "Whatever is no value of the format meets a typed error with its path in the given value."),
+    ("documented", "The examples in the documentation of the one-value functions run."),
+)
+"""`value:*`: one value at a time."""
+
+SEEDS: tuple[tuple[str, str], ...] = (
+    ("weather", "The worked example of the comparison memo crosses to the letter, `is_error: false` included."),
+    ("multimodal", "A result object beside media reaches Gemini as the object it is."),
+    ("speaker", "An answer stored in multi-llm-chat keeps the name of the model that gave it."),
+    ("empty-arguments", "Empty arguments followed by real ones for the same call are one call."),
+    ("one-turn", "Results stored in separate entries reach Gemini as one turn, in call order."),
+    ("whole-call", "Chunk readers tell a whole Gemini call when it arrives."),
+)
+"""`seed:*`: what the documents of the earlier systems say literally."""
+
 AGENT: tuple[tuple[str, str], ...] = (
     # Tools
     ("tool-from-function", "A function, sync or async, is a tool; its schema comes from type hints and docstring."),
@@ -389,6 +411,8 @@ PROMISES: dict[str, Promise] = {
         *(Promise(f"law:{name}", text, due) for name, due, text in LAWS),
         *(Promise(f"core:{name}", text, "core") for name, text in CORE),
         *(Promise(f"report:{number}", text, due) for number, due, text in REPORTS),
+        *(Promise(f"value:{name}", text, "core") for name, text in VALUES),
+        *(Promise(f"seed:{name}", text, "core") for name, text in SEEDS),
         *(Promise(f"agent:{name}", text, "agent") for name, text in AGENT),
         *(Promise(f"chat:{name}", text, "chat") for name, text in CHAT),
         *(Promise(f"gateway:{name}", text, "gateway") for name, text in GATEWAY),

@@ -33,6 +33,7 @@ CORE = (
     "dragoman.passes.answers",
     "dragoman.translate",
     "dragoman.detection",
+    "dragoman.single_values",
 )
 
 
@@ -88,6 +89,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "codecs": frozenset({"errors", "ir", "losses", "profile", "schema"}),
     "passes": frozenset({"errors", "ir", "losses", "profile", "schema"}),
     "translate": frozenset({"errors", "ir", "losses", "profile", "codecs", "passes"}),
+    "single_values": frozenset({"errors", "ir", "losses", "profile", "codecs", "passes", "translate"}),
     "detection": frozenset({"errors", "ir", "losses", "codecs", "translate"}),
     "sim": frozenset(),
     "terminal": frozenset(),
@@ -267,6 +269,7 @@ ROOMS: dict[str, frozenset[str]] = {
     ),
     "errors": frozenset({"decode_error", "encode_error"}),
     "profile": frozenset({"PROFILE"}),
+    "layout": frozenset({"LAYOUT"}),
 }
 
 

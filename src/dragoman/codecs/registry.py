@@ -14,6 +14,7 @@ from dragoman.errors import UnknownFormat
 
 if TYPE_CHECKING:
     from dragoman.codecs.encoded import Encoded
+    from dragoman.codecs.layout import Layout
     from dragoman.ir import Completion, Failure, Request
     from dragoman.losses import JsonPaths, LossLog
     from dragoman.profile import Profile
@@ -90,6 +91,12 @@ def _entry(name: str) -> tuple[str, str]:
     if entry is None:
         raise UnknownFormat(name, formats(None))
     return entry
+
+
+def layout(name: str) -> Layout:
+    """Where the pieces of a conversation stand in a request body of a format."""
+    found: Layout = _module(folder_of(name), "layout").LAYOUT
+    return found
 
 
 def variation(name: str) -> dict[str, Profile]:

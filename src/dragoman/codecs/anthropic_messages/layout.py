@@ -1,0 +1,7 @@
+"""Where calls, results, tools and their choice stand in a Messages request."""
+
+from __future__ import annotations
+
+from dragoman.codecs.layout import Layout
+
+LAYOUT = Layout(system="system", calls="content", call_sign=("type", "tool_use"), results=("user", "content"))

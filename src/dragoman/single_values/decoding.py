@@ -1,0 +1,189 @@
+"""From the shapes of a format to values of the intermediate format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec import Raw, structs
+
+from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.registry import layout
+from dragoman.errors import DecodeError
+from dragoman.ir import AnyTool, Message, Request, ToolCall, ToolChoice, ToolResult
+from dragoman.ir.values import encode_json, exact_json
+from dragoman.single_values.encoding import encode_messages
+from dragoman.single_values.values import WireInput, WireInputs
+from dragoman.single_values.wrapping import (
+    Item,
+    read,
+    read_bytes,
+    read_items,
+    wrap_choice,
+    wrap_messages,
+    wrap_tools,
+)
+
+_SEED = "call"
+T = TypeVar("T")
+
+
+def decode_tool_call(value: WireInput, source: str, *, position: int = 0) -> ToolCall:
+    """One call of format `source`: a call object, its inner object, or an assistant message that makes one call.
+
+    Where the wire gives no id (Gemini, Ollama, old records), the call gets one that depends on `position` alone: its
+    number in the conversation. Give each call of a conversation another position, or use `decode_tool_calls`.
+
+    >>> call = decode_tool_call({"functionCall": {"name": "get_weather", "args": {"city": "Tokyo"}}}, "gemini")
+    >>> call.name, call.arguments, call.invented_id
+    ('get_weather', {'city': 'Tokyo'}, True)
+    """
+    return _only(decode_tool_calls(value, source, position=position), "tool call", source)
+
+
+def decode_tool_calls(value: WireInputs, source: str, *, position: int = 0) -> tuple[ToolCall, ...]:
+    """All calls of a message, or of a list of calls or messages. `position` is the number of the first of them."""
+    where = layout(source)
+    data = read_bytes(value, source)
+    items = read_items(data, source, "a tool call or an assistant message")
+    holder = None if where.calls is None else (where.assistant, where.calls)
+    request = read(wrap_messages(items, where, holder=holder, envelope=where.call_envelope), source)
+    if not _has_messages(items, where.message_signs):
+        _refuse_others(request, ToolCall, "a tool call", source)
+    calls = [call for message in request.messages for call in message.tool_calls]
+    if not all(call.name for call in calls):
+        raise DecodeError(path="$", expected="a call with the name of its tool", got="no name", source=source)
+    return tuple(
+        structs.replace(call, id=invent_id(_SEED, position + index)) if _is_made_up(call.id, data) else call
+        for index, call in enumerate(calls)
+    )
+
+
+def decode_tool_result(value: WireInput, source: str, *, call: ToolCall | None = None, position: int = 0) -> ToolResult:
+    """One result of format `source`: a message or block that holds it, or its inner object.
+
+    OpenAI and Anthropic do not name the tool in a result: give the `call` it answers, else `name` is empty.
+
+    >>> block = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "18°", "is_error": False}
+    >>> decode_tool_result(block, "anthropic-messages", call=ToolCall("toolu_1", "get_weather", {})).name
+    'get_weather'
+    """
+    results = decode_tool_results(value, source, calls=() if call is None else (call,), position=position)
+    return _only(results, "tool result", source)
+
+
+def decode_tool_results(
+    value: WireInputs, source: str, *, calls: Sequence[ToolCall] = (), position: int = 0
+) -> tuple[ToolResult, ...]:
+    """All results of a message, or of a list of results or messages, media that follow in a user message included.
+
+    `calls` are those of the turn they answer. A result takes its name, and where the wire has no ids its id, from the
+    call; without them a result that has no id gets the id `decode_tool_calls` gives the call at the same position.
+    """
+    where = layout(source)
+    data = read_bytes(value, source)
+    items = read_items(data, source, "a tool result or a message of tool results")
+    before = _as_messages(calls, source)
+    wrapped = wrap_messages(items, where, holder=where.results, envelope=where.result_envelope, before=before)
+    request = read(wrapped, source)
+    if not calls:
+        _refuse_others(request, ToolResult, "tool results", source)
+        results = [result for message in request.messages for result in message.tool_results]
+        return tuple(
+            structs.replace(result, tool_call_id=invent_id(_SEED, position + index))
+            if _is_made_up(result.tool_call_id, data)
+            else result
+            for index, result in enumerate(results)
+        )
+    first, *rest = request.messages
+    _refuse_others(structs.replace(request, messages=tuple(rest)), ToolResult, "tool results", source)
+    again = {read_back.id: call for read_back, call in zip(first.tool_calls, calls, strict=True)}
+    return tuple(_answering(result, again) for message in rest for result in message.tool_results)
+
+
+def _as_messages(calls: Sequence[ToolCall], source: str) -> list[Raw]:
+    if not calls:
+        return []
+    encoded = encode_messages([Message("assistant", tuple(calls))], source)
+    return [item.raw for item in read_items(encoded.json(), source, "messages")]
+
+
+def _answering(result: ToolResult, calls: dict[str, ToolCall]) -> ToolResult:
+    call = calls.get(result.tool_call_id)
+    if call is None:
+        return result
+    return structs.replace(result, tool_call_id=call.id, name=result.name or call.name)
+
+
+def decode_tool_definition(value: WireInput, source: str) -> AnyTool:
+    """One tool definition of format `source`. A tool that the provider runs is a `ProviderTool`.
+
+    >>> decode_tool_definition({"name": "f", "input_schema": {"type": "object"}}, "anthropic-messages")
+    ToolDefinition(name='f', parameters={'type': 'object'})
+    """
+    return _only(decode_tool_definitions(value, source), "tool definition", source)
+
+
+def decode_tool_definitions(value: WireInputs, source: str) -> tuple[AnyTool, ...]:
+    """All tool definitions of a list, or of one element that holds several (`functionDeclarations`)."""
+    items = read_items(read_bytes(value, source), source, "a tool definition")
+    return read(wrap_tools(items, layout(source)), source).tools
+
+
+def decode_tool_choice(value: WireInput, source: str) -> ToolChoice:
+    """The tool choice of format `source`. Text that is no JSON is the word itself: `"auto"`.
+
+    >>> decode_tool_choice({"type": "any"}, "anthropic-messages")
+    ToolChoice(mode='required')
+    """
+    where = layout(source)
+    is_word = isinstance(value, str) and exact_json(value) is None
+    data = encode_json(value) if is_word else read_bytes(value, source)
+    is_object = data.lstrip()[:1] == b"{"
+    keys = read_items(data, source, "a tool choice")[0].keys if is_object else {}
+    choice = read(wrap_choice(Raw(data), keys, where), source).tool_choice
+    if choice is None:
+        raise DecodeError(path="$", expected="a tool choice", got="none that this format knows", source=source)
+    return choice
+
+
+def decode_message(value: WireInput, source: str) -> Message:
+    """One message of format `source` that is one message of the intermediate format too.
+
+    Results stand in messages of their own there: a user message with results and text is two. Use `decode_messages`.
+
+    >>> decode_message({"role": "model", "parts": [{"text": "hi"}]}, "gemini").role
+    'assistant'
+    """
+    return _only(decode_messages(value, source), "message", source)
+
+
+def decode_messages(value: WireInputs, source: str) -> tuple[Message, ...]:
+    """A message or a list of messages (items, contents, entries) of format `source`."""
+    items = read_items(read_bytes(value, source), source, "a message")
+    return read(wrap_messages(items, layout(source), holder=None, envelope=None), source).messages
+
+
+def _only(values: Sequence[T], what: str, source: str) -> T:
+    if len(values) != 1:
+        got = f"{len(values)} {what}s" if values else f"no {what}"
+        raise DecodeError(path="$", expected=f"one {what}", got=got, source=source)
+    return values[0]
+
+
+def _has_messages(items: Sequence[Item], signs: Sequence[str]) -> bool:
+    return any(sign in item.keys for item in items for sign in signs)
+
+
+def _refuse_others(request: Request, kind: type[ToolCall | ToolResult], expected: str, source: str) -> None:
+    """Raises when something beside the expected parts was given: it would be left out silently."""
+    for message in request.messages:
+        for part in message.parts:
+            if not isinstance(part, kind):
+                got = f"{type(part).__name__} in a message of role {message.role}"
+                raise DecodeError(path="$", expected=f"{expected} and nothing else", got=got, source=source)
+
+
+def _is_made_up(call_id: str, data: bytes) -> bool:
+    """Whether the decoder made the id, as opposed to one of our own that a client echoes back."""
+    return not call_id or (is_invented(call_id) and call_id.encode() not in data)

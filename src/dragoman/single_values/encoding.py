@@ -1,0 +1,365 @@
+"""From values of the intermediate format to the shapes of a format, legal there, with what did not cross."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.codecs.ids import is_invented
+from dragoman.codecs.layout import Layout
+from dragoman.codecs.registry import codec, layout
+from dragoman.errors import EncodeError, LossRefused
+from dragoman.ir import AnyTool, Message, Request, ToolCall, ToolChoice, ToolDefinition, ToolResult
+from dragoman.ir.values import Value, encode_json
+from dragoman.losses import Loss
+from dragoman.single_values.values import EncodedValue
+from dragoman.translate import decode_request, encode_request_for
+
+_read_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_read_list = msgspec.json.Decoder(list[Raw]).decode
+
+_ASKED = Message("user", "…")
+"""Stands before and after what is encoded, so that the turns around it are legal; it is cut off again."""
+_ELSEWHERE = ""
+"""Path of a loss that concerns the frame, and not the value."""
+
+
+class _Frame(NamedTuple):
+    """A request around some values, and where they stand in it."""
+
+    request: Request
+    kind: Literal["messages", "parts", "tools", "choice"]
+    """What the values are: messages, parts of one message, tools, or the tool choice."""
+    messages: Mapping[int, int] = {}
+    """Index of a message in the request -> index of the value it is (or, for parts, anything)."""
+
+    def locate(self, _root: Value, message_index: int | None, part_index: int | None, field: str) -> str:
+        """The path of a node, starting at the list of values; empty for a node of the frame."""
+        path = _ELSEWHERE
+        if message_index is None:
+            # Aliases of names are reported on the definition; the frame declares one tool for each call and result.
+            if part_index is not None and (self.kind == "tools" or (self.kind == "parts" and field == "name")):
+                path = f"$[{part_index}]"
+            elif part_index is None and self.kind == "choice" and field.startswith("tool_choice"):
+                return "$" + field.removeprefix("tool_choice")
+        elif message_index in self.messages:
+            index = part_index if self.kind == "parts" else self.messages[message_index]
+            path = f"$[{index}]" if index is not None else _ELSEWHERE
+            if self.kind == "messages" and part_index is not None:
+                path += f".parts[{part_index}]"
+        return f"{path}.{field}" if path and field else path
+
+
+class _Body(NamedTuple):
+    members: Mapping[str, Raw]
+    losses: list[Loss]
+
+    def messages(self, where: Layout) -> list[Raw]:
+        return _read_list(self.members[where.messages])
+
+    def member(self, path: Sequence[str]) -> Raw | None:
+        """What stands at a path, or None."""
+        members: Mapping[str, Raw] = self.members
+        for key in path[:-1]:
+            if key not in members:
+                return None
+            members = _read_object(members[key])
+        return members.get(path[-1])
+
+
+def _encode(frame: _Frame, target: str) -> _Body:
+    encoded = encode_request_for(frame.request, codec(target), locate=frame.locate)
+    losses = [loss for loss in encoded.losses if loss.path != _ELSEWHERE]
+    return _Body(_read_object(encoded.json()), losses)
+
+
+def _result(value: Any, losses: Sequence[Loss], target: str, *, strict: bool, single: bool = False) -> EncodedValue:
+    if single:
+        losses = [msgspec.structs.replace(loss, path="$" + loss.path.removeprefix("$[0]")) for loss in losses]
+    refused = [loss for loss in losses if loss.refusable]
+    if strict and refused:
+        raise LossRefused(refused, target=target)
+    return EncodedValue(bytes(value) if type(value) is Raw else encode_json(value), tuple(losses))
+
+
+# ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_tool_call(call: ToolCall, target: str, *, model: str | None = None, strict: bool = False) -> EncodedValue:
+    """The call as the object that format `target` has for it: an entry of `tool_calls`, a block, a part or an item.
+
+    >>> call = ToolCall("call_1", "get_weather", {"city": "東京"})
+    >>> encode_tool_call(call, "openai-chat").value["function"]
+    {'name': 'get_weather', 'arguments': '{"city":"東京"}'}
+    """
+    calls, losses = _encode_calls((call,), target, model)
+    return _result(calls[0] if calls else None, losses, target, strict=strict, single=True)
+
+
+def encode_tool_calls(
+    calls: Sequence[ToolCall], target: str, *, model: str | None = None, strict: bool = False
+) -> EncodedValue:
+    """A list of such objects, in order. For the whole assistant message, use `encode_message`."""
+    wires, losses = _encode_calls(calls, target, model) if calls else ([], [])
+    return _result(wires, losses, target, strict=strict)
+
+
+def _encode_calls(calls: Sequence[ToolCall], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
+    _check(calls, ToolCall, target)
+    where = layout(target)
+    answers = tuple(ToolResult(call.id, call.name, "text", "…") for call in calls)
+    messages = (_ASKED, Message("assistant", tuple(calls)), Message("tool", answers))
+    tools = tuple(ToolDefinition(call.name) for call in calls)
+    body = _encode(_Frame(Request(model, messages, tools), "parts", {1: 0}), target)
+    items = body.messages(where)[1:]
+    if where.calls is not None:
+        message = _read_object(items[0])
+        items = _read_list(message[where.calls]) if where.calls in message else []
+    found = [item for item in items if _is_call(item, where)]
+    if where.calls is not None and len(found) < len(items):
+        why = "it stands in a block of its own beside the call: encode the whole message"
+        body.losses.append(Loss("$[0].signature", "signature of the call", "dropped", why))
+    return found[: len(calls)], body.losses
+
+
+def _is_call(item: Raw, where: Layout) -> bool:
+    if where.call_sign is None:
+        return True
+    key, value = where.call_sign
+    held = _read_object(item).get(key)
+    return held is not None and (value is None or bytes(held) == encode_json(value))
+
+
+# ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_tool_result(
+    result: ToolResult, target: str, *, model: str | None = None, strict: bool = False
+) -> EncodedValue:
+    """The messages that say this result in format `target`: a list, because media may need a message of their own.
+
+    >>> encode_tool_result(ToolResult("c1", "get_weather", "text", "18°"), "anthropic-messages").value
+    [{'role': 'user', 'content': [{'type': 'tool_result', 'tool_use_id': 'c1', 'content': '18°'}]}]
+    """
+    messages, losses = _encode_results((result,), target, model)
+    return _result(messages, losses, target, strict=strict, single=True)
+
+
+def encode_tool_results(
+    results: Sequence[ToolResult], target: str, *, model: str | None = None, strict: bool = False
+) -> EncodedValue:
+    """The messages that say all results of one turn, in the order of its calls.
+
+    Where the API wants the results of a turn together (Anthropic, Gemini, Bedrock) they are one message. `model`
+    matters where models differ: Gemini 3 takes media within a result, older models in a message of their own.
+    """
+    messages, losses = _encode_results(results, target, model) if results else ([], [])
+    return _result(messages, losses, target, strict=strict)
+
+
+def _encode_results(results: Sequence[ToolResult], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
+    _check(results, ToolResult, target)
+    where = layout(target)
+    _check_names(results, where, target)
+    calls = _calls_of(results, where)
+    messages = (_ASKED, Message("assistant", calls), Message("tool", tuple(results)))
+    tools = tuple(ToolDefinition(call.name) for call in calls)
+    body = _encode(_Frame(Request(model, messages, tools), "parts", {2: 0}), target)
+    return body.messages(where)[_items_of_calls(calls, where) + 1 :], body.losses
+
+
+def _calls_of(results: Sequence[ToolResult], where: Layout) -> tuple[ToolCall, ...]:
+    """The calls that these results answer, as far as results tell."""
+    spare = "tool" if where.result_names == "unused" else ""
+    names = {result.tool_call_id: result.name or spare for result in results}
+    return tuple(ToolCall(id_, name, {}, invented_id=is_invented(id_)) for id_, name in names.items())
+
+
+def _items_of_calls(calls: Sequence[ToolCall], where: Layout) -> int:
+    """How many messages an assistant turn with these calls is."""
+    return len(calls) if where.calls is None else 1
+
+
+def _check_names(results: Sequence[ToolResult], where: Layout, target: str) -> None:
+    for index, result in enumerate(results):
+        if not result.name and where.result_names == "needed":
+            reason = "a result needs the name of its tool here, and this one has none"
+            raise EncodeError(path=f"$[{index}].name", reason=reason, target=target)
+
+
+def _check(values: Sequence[Any], kind: type[Value], target: str) -> None:
+    for index, value in enumerate(values):
+        if not isinstance(value, kind):
+            reason = f"expected {kind.__name__}, got {type(value).__name__}"
+            raise EncodeError(path=f"$[{index}]", reason=reason, target=target)
+
+
+# ── definitions and choice ────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_tool_definition(
+    tool: AnyTool, target: str, *, model: str | None = None, strict: bool = False
+) -> EncodedValue:
+    """The definition as an element of the list of tools in format `target`.
+
+    >>> encode_tool_definition(ToolDefinition("now", "The time"), "anthropic-messages").value
+    {'name': 'now', 'description': 'The time', 'input_schema': {'type': 'object', 'properties': {}}}
+    """
+    tools, losses = _encode_tools((tool,), target, model)
+    if len(tools) > 1:
+        why = "it stands in an element of its own: encode the list of definitions"
+        losses.append(Loss("$[0].cache", "cache mark", "dropped", why))
+    return _result(tools[0] if tools else None, losses, target, strict=strict, single=True)
+
+
+def encode_tool_definitions(
+    tools: Sequence[AnyTool], target: str, *, model: str | None = None, strict: bool = False
+) -> EncodedValue:
+    """The list of tools of format `target`. Gemini holds all functions in one element of it."""
+    wires, losses = _encode_tools(tools, target, model) if tools else ([], [])
+    return _result(wires, losses, target, strict=strict)
+
+
+def _encode_tools(tools: Sequence[AnyTool], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
+    for index, tool in enumerate(tools):
+        if not isinstance(tool, AnyTool):
+            reason = f"expected a tool definition, got {type(tool).__name__}"
+            raise EncodeError(path=f"$[{index}]", reason=reason, target=target)
+    body = _encode(_Frame(Request(model, (_ASKED,), tuple(tools)), "tools"), target)
+    held = body.member(layout(target).tools)
+    return [] if held is None else _read_list(held), body.losses
+
+
+ChoiceInput: TypeAlias = ToolChoice | Literal["auto", "none", "required"] | Mapping[str, str]
+"""A tool choice; `{"name": …}` forces one tool."""
+
+
+def encode_tool_choice(
+    choice: ChoiceInput, target: str, *, model: str | None = None, strict: bool = False
+) -> EncodedValue:
+    """The tool choice as format `target` says it; `value` is None where the API has no word for it.
+
+    >>> encode_tool_choice(ToolChoice("required", ("f",)), "gemini").value
+    {'functionCallingConfig': {'mode': 'ANY', 'allowedFunctionNames': ['f']}}
+    """
+    choice = _read_choice(choice, target)
+    where = layout(target)
+    tools = tuple(ToolDefinition(name) for name in choice.names or ("tool",))
+    body = _encode(_Frame(Request(model, (_ASKED,), tools, choice), "choice"), target)
+    held = body.member(where.tool_choice)
+    losses = body.losses or _unsaid(choice, held, where, target)
+    return _result(held, losses, target, strict=strict)
+
+
+def _read_choice(choice: ChoiceInput, target: str) -> ToolChoice:
+    if isinstance(choice, ToolChoice):
+        return choice
+    if choice in ("auto", "none", "required"):
+        return ToolChoice(choice)
+    if isinstance(choice, Mapping) and choice.keys() == {"name"} and isinstance(choice["name"], str):
+        return ToolChoice("required", (choice["name"],))
+    reason = f'expected ToolChoice, "auto", "none", "required" or {{"name": …}}, got {choice!r:.80}'
+    raise EncodeError(path="$", reason=reason, target=target)
+
+
+def _unsaid(choice: ToolChoice, held: Raw | None, where: Layout, target: str) -> list[Loss]:
+    """A whole request says some choices by what tools it declares; a choice alone cannot."""
+    again: ToolChoice | None = None
+    if held is not None:
+        member: Any = held
+        for key in reversed(where.tool_choice):
+            member = {key: member}
+        again = decode_request(encode_json({where.messages: [], **member}), target).tool_choice
+    mode, names = ("auto", ()) if again is None else (again.mode, again.names)
+    if mode == choice.mode and len(names) == len(choice.names):
+        return []
+    said = f"{choice.mode} {', '.join(choice.names)}".strip()
+    severity = "dropped" if held is None else "degraded"
+    return [Loss("$", f"tool choice {said}", severity, "this API says it by the tools that a request declares")]
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_message(message: Message, target: str, *, model: str | None = None, strict: bool = False) -> EncodedValue:
+    """The messages (a list: one of ours may be several there) that say this one in format `target`.
+
+    >>> encode_message(Message("user", "hi"), "gemini").value
+    [{'role': 'user', 'parts': [{'text': 'hi'}]}]
+    """
+    messages, losses = _encode_messages((message,), target, model)
+    return _result(messages, losses, target, strict=strict, single=True)
+
+
+def encode_messages(
+    messages: Sequence[Message], target: str, *, model: str | None = None, strict: bool = False
+) -> EncodedValue:
+    """A stretch of a conversation as messages of format `target`, made legal like a whole request.
+
+    It may begin with results whose calls came before, and end with calls that are not answered yet. System text has no
+    place in the list where the API has a field for it: it is reported, and `encode_request` writes it.
+    """
+    wires, losses = _encode_messages(messages, target, model) if messages else ([], [])
+    return _result(wires, losses, target, strict=strict)
+
+
+def _encode_messages(messages: Sequence[Message], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
+    _check(messages, Message, target)
+    where = layout(target)
+    leading = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
+    lead, rest = tuple(messages[:leading]), tuple(messages[leading:])
+    calls = _calls_before(rest, where, target)
+    called = (Message("assistant", calls),) if calls else ()
+    after, cut_after = _after(rest, where)
+    # A user turn in front keeps system messages in the list, where the list has a place for them.
+    before = (_ASKED, *lead, *called) if where.system is None else (*lead, _ASKED, *called)
+    places = {before.index(message): index for index, message in enumerate(lead)}
+    places |= {len(before) + index: leading + index for index in range(len(rest))}
+    body = _encode(_Frame(Request(model, (*before, *rest, *after)), "messages", places), target)
+    wires = body.messages(where)
+    kept = 1 + (_count(lead, where, target, model) if where.system is None and lead else 0)
+    cut_before = _items_of_calls(calls, where) if calls else 0
+    losses = body.losses
+    if where.system is not None and where.system in body.members:
+        losses += _system_losses(messages, where.system)
+    return [*wires[1:kept], *wires[kept + cut_before : len(wires) - cut_after]], losses
+
+
+def _calls_before(messages: Sequence[Message], where: Layout, target: str) -> tuple[ToolCall, ...]:
+    """The calls that results at the start of a stretch answer."""
+    results: list[ToolResult] = []
+    for message in messages:
+        if message.role != "tool":
+            break
+        results += message.tool_results
+    _check_names(results, where, target)
+    return _calls_of(results, where)
+
+
+def _after(messages: Sequence[Message], where: Layout) -> tuple[tuple[Message, ...], int]:
+    """What must come after a stretch that ends with the assistant: open calls get a result, text a user turn."""
+    if not messages or messages[-1].role != "assistant":
+        return (), 0
+    calls = messages[-1].tool_calls
+    if not calls:
+        return (_ASKED,), 1
+    results = tuple(ToolResult(call.id, call.name, "text", "…") for call in calls)
+    return (Message("tool", results),), len(results) if where.results is None else 1
+
+
+def _count(messages: tuple[Message, ...], where: Layout, target: str, model: str | None) -> int:
+    """How many messages of the list these system messages are."""
+    body = _encode(_Frame(Request(model, (_ASKED, *messages)), "messages"), target)
+    return len(body.messages(where)) - 1
+
+
+def _system_losses(messages: Sequence[Message], key: str) -> list[Loss]:
+    why = f"this API has a field for it, `{key}`: encode_request writes that"
+    return [
+        Loss(f"$[{index}]", "system text", "dropped", why)
+        for index, message in enumerate(messages)
+        if message.role == "system"
+    ]
