@@ -14,7 +14,7 @@ from dragoman.codecs.registry import codec, layout
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import AnyTool, Message, Request, ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.ir.values import Value, encode_json
-from dragoman.losses import Loss
+from dragoman.losses import Loss, PathLookup, Severity
 from dragoman.single_values.values import EncodedValue
 from dragoman.translate import decode_request, encode_request_for
 
@@ -23,8 +23,8 @@ _read_list = msgspec.json.Decoder(list[Raw]).decode
 
 _ASKED = Message("user", "…")
 """Stands before and after what is encoded, so that the turns around it are legal; it is cut off again."""
-_ELSEWHERE = ""
-"""Path of a loss that concerns the frame, and not the value."""
+_FRAME = "$"
+"""Path of a loss that concerns the frame, and none of the values in it."""
 
 
 class _Frame(NamedTuple):
@@ -36,21 +36,25 @@ class _Frame(NamedTuple):
     messages: Mapping[int, int] = {}
     """Index of a message in the request -> index of the value it is (or, for parts, anything)."""
 
-    def locate(self, _root: Value, message_index: int | None, part_index: int | None, field: str) -> str:
-        """The path of a node, starting at the list of values; empty for a node of the frame."""
-        path = _ELSEWHERE
+    def paths(self, _root: Value) -> PathLookup:
+        return self._path
+
+    def _path(self, message_index: int | None, part_index: int | None, field: str) -> str:
+        """The path of a node, starting at the list of values; `$` for a node of the frame."""
+        index: int | None = None
+        within = ""
         if message_index is None:
-            # Aliases of names are reported on the definition; the frame declares one tool for each call and result.
             if part_index is not None and (self.kind == "tools" or (self.kind == "parts" and field == "name")):
-                path = f"$[{part_index}]"
-            elif part_index is None and self.kind == "choice" and field.startswith("tool_choice"):
-                return "$" + field.removeprefix("tool_choice")
+                # Aliases of names are reported on the definition; the frame declares one tool for each call and result.
+                index = part_index
+            elif part_index is None and self.kind == "choice" and field.partition(".")[0] == "tool_choice":
+                index, field = 0, field.removeprefix("tool_choice").removeprefix(".")
         elif message_index in self.messages:
             index = part_index if self.kind == "parts" else self.messages[message_index]
-            path = f"$[{index}]" if index is not None else _ELSEWHERE
-            if self.kind == "messages" and part_index is not None:
-                path += f".parts[{part_index}]"
-        return f"{path}.{field}" if path and field else path
+            within = f".parts[{part_index}]" if self.kind == "messages" and part_index is not None else ""
+        if index is None:
+            return _FRAME
+        return f"$[{index}]{within}.{field}" if field else f"$[{index}]{within}"
 
 
 class _Body(NamedTuple):
@@ -71,8 +75,8 @@ class _Body(NamedTuple):
 
 
 def _encode(frame: _Frame, target: str) -> _Body:
-    encoded = encode_request_for(frame.request, codec(target), locate=frame.locate)
-    losses = [loss for loss in encoded.losses if loss.path != _ELSEWHERE]
+    encoded = encode_request_for(frame.request, codec(target), paths=frame.paths)
+    losses = [loss for loss in encoded.losses if loss.path != _FRAME]
     return _Body(_read_object(encoded.json()), losses)
 
 
@@ -108,7 +112,7 @@ def encode_tool_calls(
 
 
 def _encode_calls(calls: Sequence[ToolCall], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
-    _check(calls, ToolCall, target)
+    _check(calls, ToolCall, "ToolCall", target)
     where = layout(target)
     answers = tuple(ToolResult(call.id, call.name, "text", "…") for call in calls)
     messages = (_ASKED, Message("assistant", tuple(calls)), Message("tool", answers))
@@ -161,7 +165,7 @@ def encode_tool_results(
 
 
 def _encode_results(results: Sequence[ToolResult], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
-    _check(results, ToolResult, target)
+    _check(results, ToolResult, "ToolResult", target)
     where = layout(target)
     _check_names(results, where, target)
     calls = _calls_of(results, where)
@@ -190,10 +194,10 @@ def _check_names(results: Sequence[ToolResult], where: Layout, target: str) -> N
             raise EncodeError(path=f"$[{index}].name", reason=reason, target=target)
 
 
-def _check(values: Sequence[Any], kind: type[Value], target: str) -> None:
+def _check(values: Sequence[Any], kind: Any, expected: str, target: str) -> None:
     for index, value in enumerate(values):
         if not isinstance(value, kind):
-            reason = f"expected {kind.__name__}, got {type(value).__name__}"
+            reason = f"expected {expected}, got {type(value).__name__}"
             raise EncodeError(path=f"$[{index}]", reason=reason, target=target)
 
 
@@ -224,10 +228,7 @@ def encode_tool_definitions(
 
 
 def _encode_tools(tools: Sequence[AnyTool], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
-    for index, tool in enumerate(tools):
-        if not isinstance(tool, AnyTool):
-            reason = f"expected a tool definition, got {type(tool).__name__}"
-            raise EncodeError(path=f"$[{index}]", reason=reason, target=target)
+    _check(tools, AnyTool, "a tool definition", target)
     body = _encode(_Frame(Request(model, (_ASKED,), tuple(tools)), "tools"), target)
     held = body.member(layout(target).tools)
     return [] if held is None else _read_list(held), body.losses
@@ -251,7 +252,7 @@ def encode_tool_choice(
     body = _encode(_Frame(Request(model, (_ASKED,), tools, choice), "choice"), target)
     held = body.member(where.tool_choice)
     losses = body.losses or _unsaid(choice, held, where, target)
-    return _result(held, losses, target, strict=strict)
+    return _result(held, losses, target, strict=strict, single=True)
 
 
 def _read_choice(choice: ChoiceInput, target: str) -> ToolChoice:
@@ -277,8 +278,8 @@ def _unsaid(choice: ToolChoice, held: Raw | None, where: Layout, target: str) ->
     if mode == choice.mode and len(names) == len(choice.names):
         return []
     said = f"{choice.mode} {', '.join(choice.names)}".strip()
-    severity = "dropped" if held is None else "degraded"
-    return [Loss("$", f"tool choice {said}", severity, "this API says it by the tools that a request declares")]
+    severity: Severity = "dropped" if held is None else "degraded"
+    return [Loss("$[0]", f"tool choice {said}", severity, "this API says it by the tools that a request declares")]
 
 
 # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -307,7 +308,7 @@ def encode_messages(
 
 
 def _encode_messages(messages: Sequence[Message], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
-    _check(messages, Message, target)
+    _check(messages, Message, "Message", target)
     where = layout(target)
     leading = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
     lead, rest = tuple(messages[:leading]), tuple(messages[leading:])
