@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from msgspec import structs
-
 from dragoman.codecs.encoded import UNTOLD, Encoded, losses_held
 from dragoman.codecs.reading import MAX_BODY_BYTES, body_bytes
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
+from dragoman.ir.traits import with_model
 from dragoman.losses import JsonPaths, Loss, LossLog, intermediate_paths
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
@@ -74,7 +73,7 @@ def translate_request(
     if request is None:
         request = incoming.decode_any_request(body_bytes(body, source))
     if model is not None:
-        request = structs.replace(request, model=model)
+        request = with_model(request, model)
     return _encode_request(request, codec(target), incoming.request_paths, strict)
 
 

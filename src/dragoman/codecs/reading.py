@@ -63,6 +63,8 @@ class Unmodelled(Wire, frozen=True, tag=UNKNOWN):
 
 W = TypeVar("W")
 
+_MOST_SINGLE_LIFTS = 3
+
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
 _FAULT = re.compile(r"^(?P<what>.*?)(?: - at `(?P<path>.*)`)?$", re.DOTALL)
@@ -94,28 +96,45 @@ class WireReader(Generic[W]):
         self._lift = _Lift(aliases or {}, lone_elements=lone_elements)
         self._path = path
 
-    def read(self, body: bytes | Raw) -> W:
+    def read(self, body: bytes | Raw, path: str | None = None) -> W:
+        """`path`, where this is a piece of a body: the place that errors name."""
         if type(body) is bytes:  # a piece of a body was looked at with the whole
             check_text(body, self._source)
         try:
             return self._strict.decode(body)
-        except msgspec.ValidationError:
-            return self._read_lifted(body)
+        except msgspec.ValidationError as error:
+            return self._read_lifted(body, str(error), self._path if path is None else path)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise self._unreadable(error, body) from error
 
-    def _read_lifted(self, body: bytes | Raw) -> W:
+    def _read_lifted(self, body: bytes | Raw, fault: str, path: str) -> W:
+        """Lifts the object that the decoder's message names, then the next one; after a few, the whole body at once.
+
+        Most odd bodies have one or two odd objects. One with thousands must not be decoded thousands of times.
+        """
+        lifted = bytes(body)
+        for _ in range(_MOST_SINGLE_LIFTS):
+            try:
+                found = self._lift.at(lifted, self._kind, _steps_to(fault))
+                if found is None:
+                    break
+                lifted = found
+                return self._strict.decode(lifted)
+            except msgspec.ValidationError as error:
+                fault = str(error)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+                raise self._unreadable(error, body) from error
         try:
             return self._strict.decode(self._lift.value(body, self._kind))
         except msgspec.ValidationError as error:
-            raise self._misfit(str(error)) from error
+            raise self._misfit(str(error), path) from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise self._unreadable(error, body) from error
 
-    def _misfit(self, message: str) -> DecodeError:
+    def _misfit(self, message: str, path: str) -> DecodeError:
         fault = _FAULT.match(message)
         what, within = (fault["what"], fault["path"] or "$") if fault else (message, "$")
-        path = self._path + within.removeprefix("$")
+        path += within.removeprefix("$")
         said = _EXPECTED.match(what)
         if said:
             return DecodeError(path=path, expected=said["expected"], got=said["got"], source=self._source)
@@ -129,6 +148,21 @@ class WireReader(Generic[W]):
             found = f"half of a surrogate pair, {lone[0].decode()}, at byte {lone.start()}"
             return DecodeError(path=self._path, expected="Unicode text", got=found, source=self._source)
         return DecodeError(path=self._path, expected="JSON", got=str(error), source=self._source)
+
+
+_STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
+
+
+def _steps_to(fault: str) -> list[str | int]:
+    """The path in a decoder's message, as keys and indices; it ends early where a step has no name."""
+    found = _FAULT.match(fault)
+    path = found["path"] if found is not None and found["path"] else "$"
+    steps: list[str | int] = []
+    position = 1
+    while (step := _STEP.match(path, position)) is not None:
+        steps.append(step["key"] if step["index"] is None else int(step["index"]))
+        position = step.end()
+    return steps
 
 
 D = TypeVar("D")
@@ -247,7 +281,7 @@ class _Lift:
         plan = _plan(kind)
         first = data.lstrip()[:1]
         if first == b"{" and (plan.structs or plan.tagged):
-            return self._object(data, plan)
+            return self._object(data, plan, _entries(data), deep=True)
         if plan.item is not None:
             if first == b"[":
                 items = _items(data)
@@ -257,13 +291,34 @@ class _Lift:
                 return b"[" + self.value(data, plan.item) + b"]"
         return data
 
-    def _object(self, data: bytes, plan: _Plan) -> bytes:
+    def at(self, data: bytes, kind: Any, steps: list[str | int]) -> bytes | None:
+        """The body with the innermost object on this path lifted, not what is inside it.
+
+        None when there is no such object, or when it was lifted before.
+        """
+        plan = _plan(kind)
+        first = data.lstrip()[:1]
+        if first == b"[" and plan.item is not None and steps and isinstance(steps[0], int):
+            items = _items(data)
+            inner = self.at(bytes(items[steps[0]]), plan.item, steps[1:])
+            if inner is None:
+                return None
+            items[steps[0]] = Raw(inner)
+            return encode_json(items)
+        if first != b"{" or not (plan.structs or plan.tagged):
+            return None
         entries = _entries(data)
-        struct = plan.structs
-        if plan.tagged:
-            tag = entries.get(plan.tag_field)
-            name = msgspec.json.decode(tag) if tag is not None else None
-            struct = plan.tagged.get(name) if isinstance(name, str) else None
+        struct = _struct_of(entries, plan)
+        held = entries.get(steps[0]) if steps and isinstance(steps[0], str) else None
+        if struct is not None and held is not None and steps[0] in _fields(struct):
+            inner = self.at(bytes(held), _fields(struct)[steps[0]], steps[1:])
+            if inner is not None:
+                entries[steps[0]] = Raw(inner)
+                return encode_json(entries)
+        return None if EXTRA in entries else self._object(data, plan, entries, deep=False)
+
+    def _object(self, data: bytes, plan: _Plan, entries: dict[str, Raw], *, deep: bool) -> bytes:
+        struct = _struct_of(entries, plan)
         if struct is None:
             return encode_json({plan.tag_field: UNKNOWN, "raw": Raw(data)}) if plan.has_unknown else data
         known: dict[str, Raw] = {}
@@ -281,16 +336,31 @@ class _Lift:
                 continue
             if name != key:
                 extra[RENAMED + name] = Raw(encode_json(key))
-            known[name] = Raw(self._noted(name, held, kind, extra))
+            known[name] = Raw(self._noted(name, held, kind, extra, deep=deep))
         if extra:
             known[EXTRA] = Raw(encode_json(extra))
         return encode_json(known)
 
-    def _noted(self, name: str, held: Raw, kind: Any, extra: dict[str, Raw]) -> bytes:
-        lifted = self.value(held, kind)
+    def _noted(self, name: str, held: Raw, kind: Any, extra: dict[str, Raw], *, deep: bool) -> bytes:
+        lifted = self.value(held, kind) if deep else self._listed(bytes(held), kind)
         if lifted[:1] == b"[" and bytes(held).lstrip()[:1] == b"{":
             extra[SINGLE + name] = Raw(b"true")
         return lifted
+
+    def _listed(self, data: bytes, kind: Any) -> bytes:
+        """A lone element as the list it stands for; anything else as it is."""
+        plan = _plan(kind)
+        is_element = self._lone_elements and plan.item is not None and not (plan.structs or plan.tagged)
+        return b"[" + data + b"]" if is_element and data.lstrip()[:1] == b"{" else data
+
+
+def _struct_of(entries: Mapping[str, Raw], plan: _Plan) -> type[Struct] | None:
+    """The struct that an object is read as; None for a tag that no struct has."""
+    if not plan.tagged:
+        return plan.structs
+    tag = entries.get(plan.tag_field)
+    name = msgspec.json.decode(tag) if tag is not None else None
+    return plan.tagged.get(name) if isinstance(name, str) else None
 
 
 class _Plan:

@@ -88,7 +88,8 @@ class StructuredOutput(Value, frozen=True):
 schema_held = getter(StructuredOutput, "schema")
 
 
-class Request(Value, frozen=True):
+# dict, and for it gc: a decoder leaves a note beside the fields (ir/traits.py).
+class Request(Value, frozen=True, gc=True, dict=True):
     """One request. None everywhere means: the client did not say."""
 
     model: str | None

@@ -1,21 +1,48 @@
-"""Makes any conversation legal for its target: a row of pure passes, each told by the target's profile.
+"""Makes any conversation legal for its target: a row of pure passes, of which only those run that it needs.
+
+What a conversation contains is known as traits (ir/traits.py). Each pass names the traits that call for it, given the
+target's profile; most requests have none of them and are returned as they are.
 
 Order matters: pairing first, because every later pass may rely on results standing right behind their calls; names
-after pairing, because it fills in names of results; turns last, when nothing moves any more.
+after pairing, because it fills in names of results; turns last, when nothing moves any more. A pass that moves or
+drops messages can create a trait that a later one is there for, so once such a pass has run, all later ones that look
+at turns run too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeAlias
 
 from dragoman.ir import Request
+from dragoman.ir.traits import (
+    ADJACENT_ASSISTANT,
+    BLANK_TEXT,
+    CALLS_WITHOUT_TOOLS,
+    EMPTY_MESSAGE,
+    FIRST_ASSISTANT,
+    LAST_ASSISTANT,
+    LATE_SYSTEM,
+    MISPLACED_PART,
+    NO_MESSAGES,
+    ODD_ID,
+    ODD_NAME,
+    ODD_SETTING,
+    ONLY_SYSTEM,
+    PRIVATE_CONTENT,
+    PRIVATE_SETTING,
+    SAME_TOOL_NAMES,
+    UNPAIRED,
+    Traits,
+    traits_of,
+)
 from dragoman.losses import LossLog
+from dragoman.passes.misplaced import check_places
 from dragoman.passes.names import alias_names
 from dragoman.passes.pairing import pair_results
-from dragoman.passes.places import check_places
-from dragoman.passes.private import report_private
-from dragoman.passes.survey import needs_passes
+from dragoman.passes.private import report_private_content, report_private_settings
+from dragoman.passes.survey import survey
 from dragoman.passes.turns import (
     declare_called_tools,
     distinct_tools,
@@ -25,22 +52,51 @@ from dragoman.passes.turns import (
     legal_settings,
     merge_model_turns,
 )
-from dragoman.profile import Profile
+from dragoman.profile import NEVER, Profile
 
 Pass: TypeAlias = Callable[[Request, Profile, LossLog], Request]
 
-PASSES: tuple[Pass, ...] = (
-    check_places,
-    report_private,
-    distinct_tools,
-    pair_results,
-    alias_names,
-    declare_called_tools,
-    legal_settings,
-    drop_blank_text,
-    hoist_system,
-    merge_model_turns,
-    ensure_turns,
+
+class Step(NamedTuple):
+    """A pass, the traits that call for it in some target, and whether it moves or drops messages."""
+
+    run: Pass
+    needed_by: Callable[[Profile], int]
+    moves: bool = False
+
+
+def _always(bits: int) -> Callable[[Profile], int]:
+    return lambda _profile: bits
+
+
+def _blank_traits(profile: Profile) -> int:
+    return EMPTY_MESSAGE if profile.blank_text else EMPTY_MESSAGE | BLANK_TEXT
+
+
+def _turn_traits(profile: Profile) -> int:
+    bits = NO_MESSAGES
+    if profile.system == "field":
+        bits |= ONLY_SYSTEM
+    if profile.first_turn_user:
+        bits |= FIRST_ASSISTANT
+    if profile.final_assistant != "any" or profile.no_prefill_models is not NEVER:
+        bits |= LAST_ASSISTANT
+    return bits
+
+
+STEPS: tuple[Step, ...] = (
+    Step(check_places, _always(MISPLACED_PART | NO_MESSAGES)),
+    Step(report_private_settings, _always(PRIVATE_SETTING)),
+    Step(report_private_content, _always(PRIVATE_CONTENT)),
+    Step(distinct_tools, _always(SAME_TOOL_NAMES)),
+    Step(pair_results, _always(UNPAIRED | ODD_ID), moves=True),
+    Step(alias_names, _always(ODD_NAME)),
+    Step(declare_called_tools, lambda profile: CALLS_WITHOUT_TOOLS if profile.tools_with_calls else 0),
+    Step(legal_settings, _always(ODD_SETTING)),
+    Step(drop_blank_text, _blank_traits, moves=True),
+    Step(hoist_system, lambda profile: LATE_SYSTEM if profile.system == "field" else 0, moves=True),
+    Step(merge_model_turns, lambda profile: ADJACENT_ASSISTANT if profile.merge_model_turns else 0, moves=True),
+    Step(ensure_turns, _turn_traits, moves=True),
 )
 
 
@@ -48,8 +104,87 @@ def legalise(request: Request, profile: Profile, log: LossLog) -> Request:
     """The same request when it is legal already. What came from the target's own family is its own business."""
     if request.origin == profile.family and not profile.legalises_own_family:
         return request
-    if not needs_passes(request, profile):
+    traits = traits_of(request)
+    if traits is None:
+        traits = survey(request)
+    target = _TARGETS.get(profile.name)
+    if target is None or target.profile is not profile:
+        target = _TARGETS[profile.name] = _Target(profile)
+    bits = traits.bits | target.own_traits(request, traits)
+    return target.run(request, bits, log) if bits & target.mask else request
+
+
+class _Target:
+    """The steps of one profile. Ids and names it accepts are remembered: an agent sends its history again and again."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self._steps = tuple((step.run, step.needed_by(profile), step.moves) for step in STEPS)
+        self.mask = 0
+        for _, bits, _ in self._steps:
+            self.mask |= bits
+        self._good_ids: set[str] = set()
+        self._good_names: set[str] = set()
+
+    def run(self, request: Request, bits: int, log: LossLog) -> Request:
+        moved = False
+        for run, needed_by, moves in self._steps:
+            if bits & needed_by or (moved and moves):
+                request = run(request, self.profile, log)
+                moved = moved or moves
         return request
-    for change in PASSES:
-        request = change(request, profile, log)
-    return request
+
+    def own_traits(self, request: Request, traits: Traits) -> int:
+        """The traits that depend on what this target accepts."""
+        profile, tools = self.profile, request.tools
+        bits = 0
+        calls = traits.call_names
+        if calls:
+            if profile.call_id is not None and not self._good_ids.issuperset(calls) and not self._take_ids(calls):
+                bits |= ODD_ID
+            if not self._good_names.issuperset(calls.values()) and not self._take_names(calls.values()):
+                bits |= ODD_NAME
+            if not tools:
+                bits |= CALLS_WITHOUT_TOOLS
+        if tools:
+            names = traits.tool_names
+            if not self._good_names.issuperset(names) and not self._take_names(names):
+                bits |= ODD_NAME
+            if len(names) < len(tools):
+                bits |= SAME_TOOL_NAMES
+            choice = request.tool_choice
+            if choice is not None and choice.names and not names >= set(choice.names):
+                bits |= ODD_SETTING | ODD_NAME
+        elif request.tool_choice is not None or request.parallel_tool_calls is not None:
+            bits |= ODD_SETTING
+        stop = request.stop
+        if stop and ((profile.stop_limit is not None and len(stop) > profile.stop_limit) or not profile.blank_stop):
+            bits |= ODD_SETTING
+        if request.candidates is not None and request.candidates < 1:
+            bits |= ODD_SETTING
+        return bits
+
+    def _take_ids(self, ids: Iterable[str]) -> bool:
+        return _take(ids, self.profile.call_id, self._good_ids)
+
+    def _take_names(self, names: Iterable[str]) -> bool:
+        return _take(names, self.profile.tool_name, self._good_names)
+
+
+_MOST_REMEMBERED = 8192
+_LONGEST_REMEMBERED = 128
+
+
+def _take(texts: Iterable[str], pattern: re.Pattern[str] | None, memory: set[str]) -> bool:
+    """Whether all of them match; short ones that do are remembered."""
+    for text in texts:
+        if pattern is not None and pattern.fullmatch(text) is None:
+            return False
+        if len(text) <= _LONGEST_REMEMBERED:
+            if len(memory) >= _MOST_REMEMBERED:
+                memory.clear()
+            memory.add(text)
+    return True
+
+
+_TARGETS: dict[str, _Target] = {}

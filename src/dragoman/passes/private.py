@@ -51,16 +51,22 @@ def says_more(metadata: Metadata, family: str) -> bool:
     return False
 
 
-def report_private(request: Request, profile: Profile, log: LossLog) -> Request:
+def report_private_settings(request: Request, profile: Profile, log: LossLog) -> Request:
+    """Reports wire keys of the request, its tools and its settings that only their own family understands."""
     reporter = _Reporter(profile.family, log, {})
     reporter.node(request, request.metadata)
     for tool in request.tools:
         reporter.node(tool, getattr(tool, "metadata", None))
-    reporter.messages(request.messages)
     for name in ("tool_choice", "reasoning", "output"):
         settings = getattr(request, name)
         if settings is not None:
             reporter.node(request, settings.metadata, f"{name}.")
+    return request
+
+
+def report_private_content(request: Request, profile: Profile, log: LossLog) -> Request:
+    """The same for messages and their parts."""
+    _Reporter(profile.family, log, {}).messages(request.messages)
     return request
 
 

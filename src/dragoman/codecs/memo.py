@@ -1,0 +1,144 @@
+"""Tool definitions are read and written once: an agent sends the same ones with every request.
+
+Memos are bounded by bytes and evict one entry at a time, oldest first, so that a working set slightly too large does
+not empty them. Entries are found by exact bytes (reading) or by identity (writing); nothing else is remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.codecs.reading import WireReader, WireValue
+from dragoman.ir import AnyTool
+from dragoman.ir.traits import has_private
+from dragoman.ir.values import Value, encode_json
+from dragoman.losses import LossLog, Severity
+
+K = TypeVar("K")
+V = TypeVar("V")
+W = TypeVar("W")
+
+MOST_BYTES = 8 << 20
+LONGEST_ENTRY = 1 << 19
+
+
+class BoundedMemo(Generic[K, V]):
+    """A dictionary whose values have sizes that may not exceed `most_bytes` together."""
+
+    __slots__ = ("_bytes", "_entries", "_most_bytes", "get")
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._entries: dict[K, tuple[V, int]] = {}
+        self._bytes = 0
+        self._most_bytes = most_bytes
+        self.get = self._entries.get
+        """Value and size, or None."""
+
+    def put(self, key: K, value: V, size: int) -> None:
+        if size > LONGEST_ENTRY:
+            return
+        replaced = self._entries.pop(key, None)
+        self._bytes += size - (0 if replaced is None else replaced[1])
+        self._entries[key] = (value, size)
+        while self._bytes > self._most_bytes:
+            try:
+                _, evicted = self._entries.pop(next(iter(self._entries)))
+            except (KeyError, RuntimeError, StopIteration):
+                return  # another thread changed the memo meanwhile; it evicts too
+            self._bytes -= evicted
+
+
+class DecodedTools:
+    """The tools of a request, with what a decoder notes about them (ir/traits.py)."""
+
+    __slots__ = ("is_private", "names", "tools")
+
+    def __init__(self, tools: tuple[AnyTool, ...]) -> None:
+        self.tools = tools
+        self.names = frozenset([tool.name for tool in tools])
+        self.is_private = any(
+            metadata is not None and has_private(metadata)
+            for metadata in [getattr(tool, "metadata", None) for tool in tools]
+        )
+
+
+NO_TOOLS = DecodedTools(())
+_items = msgspec.json.Decoder(list[Raw] | None).decode
+
+
+class ToolReader(Generic[W]):
+    """Reads the `tools` of a request: the whole list if it was read before, else tool by tool.
+
+    A list is found by its length and compared byte by byte, which is cheaper than hashing it.
+    """
+
+    def __init__(self, reader: WireReader[W], decode: Callable[[W], AnyTool]) -> None:
+        self._reader = reader
+        self._decode = decode
+        self._lists: BoundedMemo[int, tuple[Raw, DecodedTools]] = BoundedMemo()
+        self._tools: BoundedMemo[bytes, AnyTool] = BoundedMemo()
+
+    def read(self, held: Raw) -> DecodedTools:
+        size = len(held)
+        known = self._lists.get(size)
+        if known is not None and known[0][0] == held:
+            return known[0][1]
+        decoded = DecodedTools(
+            tuple([self._read_tool(bytes(raw), index) for index, raw in enumerate(_items(held) or ())])
+        )
+        self._lists.put(size, (Raw(bytes(held)), decoded), size)  # a copy: what is held lives in the whole body
+        return decoded
+
+    def _read_tool(self, data: bytes, index: int) -> AnyTool:
+        known = self._tools.get(data)
+        if known is not None:
+            return known[0]
+        tool = self._decode(self._reader.read(data, f"$.tools[{index}]"))
+        self._tools.put(data, tool, len(data))
+        return tool
+
+
+Entries = list[tuple[Value, str, str, Severity, str]]
+
+
+class ToolWriter:
+    """Writes the tools of a request for one target: a tool that was written before is not encoded again.
+
+    `encode` must depend on the tool alone. Its losses are remembered with it: their node is the tool itself.
+    """
+
+    def __init__(self, encode: Callable[[AnyTool, LossLog], WireValue]) -> None:
+        self._encode = encode
+        self._tools: BoundedMemo[int, tuple[AnyTool, Raw | None, Entries]] = BoundedMemo()
+        self._lists: BoundedMemo[int, tuple[tuple[AnyTool, ...], Raw | None, Entries]] = BoundedMemo()
+
+    def write(self, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
+        """The list on the wire; None when no tool is left in it."""
+        known = self._lists.get(id(tools))
+        if known is not None and known[0][0] is tools:
+            _, written, entries = known[0]
+            log.entries += entries
+            return written
+        own = LossLog()
+        wires = [wire for tool in tools if (wire := self.write_tool(tool, own)) is not None]
+        written = Raw(encode_json(wires)) if wires else None
+        log.entries += own.entries
+        self._lists.put(id(tools), (tools, written, own.entries), 0 if written is None else len(written))
+        return written
+
+    def write_tool(self, tool: AnyTool, log: LossLog) -> Raw | None:
+        known = self._tools.get(id(tool))
+        if known is not None and known[0][0] is tool:
+            _, written, entries = known[0]
+            log.entries += entries
+            return written
+        own = LossLog()
+        wire: Any = self._encode(tool, own)
+        written = None if wire is None else wire if type(wire) is Raw else Raw(encode_json(wire))
+        log.entries += own.entries
+        self._tools.put(id(tool), (tool, written, own.entries), 64 if written is None else len(written))
+        return written

@@ -1,0 +1,64 @@
+"""One handler per part type: a table that is complete by its type.
+
+A new part type is a new field here. Until each codec says what it does with such a part, mypy refuses the call that
+builds its table, and so does Python when the codec is imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Document,
+    Image,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+H = TypeVar("H")
+
+
+class PartHandlers(Struct, Generic[H], frozen=True, kw_only=True):
+    """What a codec does with each type of part."""
+
+    text: H
+    reasoning: H
+    refusal: H
+    image: H
+    document: H
+    audio: H
+    tool_call: H
+    tool_result: H
+    server_tool_call: H
+    server_tool_result: H
+    opaque: H
+
+    def by_type(self) -> dict[type[AnyPart], H]:
+        """The table that the walk looks a part's exact type up in."""
+        return {kind: getattr(self, field) for field, kind in PART_TYPES.items()}
+
+
+PART_TYPES: dict[str, type[Any]] = {
+    "text": Text,
+    "reasoning": Reasoning,
+    "refusal": Refusal,
+    "image": Image,
+    "document": Document,
+    "audio": Audio,
+    "tool_call": ToolCall,
+    "tool_result": ToolResult,
+    "server_tool_call": ServerToolCall,
+    "server_tool_result": ServerToolResult,
+    "opaque": Opaque,
+}
+"""By the tag that each type has in the intermediate format; a test compares both with `AnyPart`."""

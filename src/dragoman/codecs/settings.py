@@ -1,0 +1,199 @@
+"""The settings of a request: one table per codec, and the code that follows from it.
+
+A row says where the wire keeps a field of `Request`, how it is read and how it is written. From the rows, two functions
+are generated once, when the codec is imported: one builds the `Request` from the wire struct, the other builds the
+wire struct from the `Request`. Straight code costs a fifth of a loop over the rows, and a call with twenty keyword
+arguments costs more than all the rest of a small request, so the generated calls are positional.
+
+What follows by construction: a field of `Request` that has no row in a codec is reported as a loss whenever it is set;
+a documented wire key without a field (`passed_on`) is kept as metadata, returns to the same family, and is a loss
+elsewhere; the JSON path of a setting comes from its row. So a new setting is a field of `Request` and a row in each
+codec whose API has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from msgspec import NODEFAULT, UNSET, Struct
+
+from dragoman.codecs.reading import Wire, WireValue
+from dragoman.ir import Request
+from dragoman.ir.notes import Extra
+from dragoman.losses import LossLog
+
+Reader: TypeAlias = Callable[[Any], Any]
+Writer: TypeAlias = Callable[[Any, Request, LossLog], WireValue]
+
+
+class _ByHand:
+    """Stands where the codec works a value out itself and hands it to the generated function as an argument."""
+
+
+BY_HAND: Final = _ByHand()
+
+CONTENT = ("messages", "tools", "metadata", "origin")
+"""Fields of a request that are no settings."""
+
+
+class Setting(Struct, frozen=True):
+    """One row: a field of `Request` and its place on the wire."""
+
+    field: str
+    key: str | None = ""
+    """The member of the wire struct; the field's own name by default. None: part of another row's member."""
+    read: Reader | _ByHand | None = None
+    """Wire value -> value; None: the same. Called only if the wire has the key."""
+    write: Writer | _ByHand | None = None
+    """(value, request, log) -> wire value; None: the same. Called only if the field is set."""
+    path: str = ""
+    """The JSON path below the root; the key by default."""
+
+    @property
+    def member(self) -> str | None:
+        return self.field if self.key == "" else self.key
+
+
+NAMES = {
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "tool_choice": "tool choice",
+    "parallel_tool_calls": "switch for parallel calls",
+    "output": "structured output",
+    "stop": "stop sequences",
+    "cache": "automatic cache mark",
+    "reasoning": "reasoning settings",
+}
+"""What settings are called in losses; others by their own name."""
+
+NO_SUCH_SETTING = "this API has no such setting"
+
+
+class Settings:
+    """The settings of one wire format, as generated functions and paths."""
+
+    def __init__(
+        self,
+        wire: type[Wire],
+        family: str,
+        rows: Sequence[Setting],
+        *,
+        passed_on: Sequence[str] = (),
+        content: Sequence[str] = ("messages", "tools"),
+    ) -> None:
+        """`passed_on` are documented keys that no field models.
+
+        `content` are the members of the wire struct that hold messages and tools; the codec gives them to `write`.
+        """
+        self._wire = wire
+        self._family = family
+        self._rows = {row.field: row for row in rows}
+        self._passed_on = tuple(passed_on)
+        self._content = tuple(content)
+        self._paths = {row.field: f"$.{row.path or row.member}" for row in rows if row.path or row.member}
+        self.read = self._generate(self._read_source())
+        """(wire, messages, tools, metadata, fields by hand…) -> Request"""
+        self.write = self._generate(self._write_source())
+        """(request, log, content…, members by hand…) -> wire struct"""
+        self.keys: Callable[[Any], Extra | None] = self._generate(self._keys_source())
+        """(wire) -> what the body said beyond the fields of `Request`, as a dictionary of its own; or None"""
+
+    def path(self, field: str) -> str:
+        """Where the wire keeps a setting, or a key that was passed on."""
+        head, dot, rest = field.partition(".")
+        return self._paths.get(field) or (self._paths.get(head, f"$.{head}") + dot + rest if head else "$")
+
+    @property
+    def read_by_hand(self) -> tuple[str, ...]:
+        return tuple(row.field for row in self._rows.values() if row.read is BY_HAND)
+
+    @property
+    def written_by_hand(self) -> tuple[str, ...]:
+        """Members of the wire struct that the codec gives to `write`, behind the content."""
+        members = [row.member for row in self._rows.values() if row.write is BY_HAND]
+        return tuple(dict.fromkeys(member for member in members if member is not None))
+
+    # ── generated code ──
+
+    def _generate(self, source: str) -> Callable[..., Any]:
+        names: dict[str, Any] = {"Request": Request, "WireStruct": self._wire, "UNSET": UNSET, "FAMILY": self._family}
+        for row in self._rows.values():
+            names[f"read_{row.field}"] = row.read
+            names[f"write_{row.field}"] = row.write
+        # The source is made of names in the rows above, of nothing that a body says.
+        exec(compile(source, f"<settings of {self._wire.__name__}>", "exec"), names)  # noqa: S102
+        function: Callable[..., Any] = names["generated"]
+        return function
+
+    def _read_source(self) -> str:
+        arguments = [self._read_value(name, default) for name, default in _defaults(Request).items()]
+        given = ", ".join(("wire", "messages", "tools", "metadata", *self.read_by_hand))
+        return f"def generated({given}):\n    return Request({', '.join(arguments)})\n"
+
+    def _read_value(self, field: str, default: Any) -> str:
+        if field in CONTENT:
+            return "FAMILY" if field == "origin" else field
+        row = self._rows.get(field)
+        if row is None or (row.read is None and row.member is None):
+            return repr(default)
+        if row.read is BY_HAND:
+            return field
+        absent = _absent(_defaults(self._wire)[str(row.member)])
+        if row.read is None:
+            return (
+                f"wire.{row.member}"
+                if absent == "None"
+                else f"None if wire.{row.member} is {absent} else wire.{row.member}"
+            )
+        return f"{default!r} if wire.{row.member} is {absent} else read_{field}(wire.{row.member})"
+
+    def _write_source(self) -> str:
+        by_member = {row.member: row for row in self._rows.values() if row.member is not None}
+        arguments = []
+        for member, default in _defaults(self._wire).items():
+            if member == "extra":
+                continue
+            row = by_member.get(member)
+            if member in self._content or (row is not None and row.write is BY_HAND):
+                arguments.append(member)
+            elif row is None:
+                arguments.append(_absent(default))
+            else:
+                arguments.append(self._write_value(row, _absent(default)))
+        given = ", ".join(("request", "log", *self._content, *self.written_by_hand))
+        losses = [
+            f"    if request.{name} {'is not None' if default is None else f'!= {default!r}'}:\n"
+            f"        log.drop(request, {name!r}, {NAMES.get(name, name.replace('_', ' '))!r}, {NO_SUCH_SETTING!r})\n"
+            for name, default in _defaults(Request).items()
+            if name not in self._rows and name not in CONTENT
+        ]
+        return f"def generated({given}):\n{''.join(losses)}    return WireStruct({', '.join(arguments)})\n"
+
+    def _write_value(self, row: Setting, absent: str) -> str:
+        default = _defaults(Request)[row.field]
+        unset = f"request.{row.field} is None" if default is None else f"request.{row.field} == {default!r}"
+        if row.write is None:
+            return f"request.{row.field}" if absent == "None" else f"{absent} if {unset} else request.{row.field}"
+        return f"{absent} if {unset} else write_{row.field}(request.{row.field}, request, log)"
+
+    def _keys_source(self) -> str:
+        lines = ["def generated(wire):", "    extra = None if wire.extra is UNSET else dict(wire.extra)"]
+        for key in self._passed_on:
+            absent = _absent(_defaults(self._wire)[key])
+            lines += [
+                f"    if wire.{key} is not {absent}:",
+                "        if extra is None: extra = {}",
+                f"        extra[{key!r}] = wire.{key}",
+            ]
+        return "\n".join([*lines, "    return extra\n"])
+
+
+def _absent(default: Any) -> str:
+    return "UNSET" if default is UNSET else "None"
+
+
+def _defaults(kind: type[Struct]) -> dict[str, Any]:
+    """Fields in the order of positional arguments, with their defaults."""
+    names, defaults = kind.__struct_fields__, kind.__struct_defaults__
+    return dict(zip(names, (NODEFAULT,) * (len(names) - len(defaults)) + tuple(defaults), strict=True))

@@ -1,0 +1,84 @@
+"""What a conversation contains that some target cannot take as it is: one bit per trait.
+
+Decoders look at every part anyway, so they note the traits while they read and leave them on the request they build.
+The passes of a target then run only where one of their traits is there (passes/legalise.py). The note is a hint beside
+the fields: it is not compared, not stored, and gone as soon as somebody changes the request (`structs.replace`); a
+request without it is surveyed (passes/survey.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from msgspec import structs
+
+from dragoman.ir.notes import WITHIN
+from dragoman.ir.requests import Request
+from dragoman.ir.values import Metadata
+
+MISPLACED_PART = 1 << 0
+"""A call outside an assistant message, a result outside a tool message, or anything else inside one."""
+NO_MESSAGES = 1 << 1
+PRIVATE_SETTING = 1 << 2
+"""Metadata of the request, a tool, the tool choice, reasoning or output holds an unmodelled wire key."""
+PRIVATE_CONTENT = 1 << 3
+"""The same for metadata of a message, a part, a citation or a piece of a result."""
+UNPAIRED = 1 << 4
+"""Some result does not stand right behind its call, in call order; or an id is used twice, or a call has no result."""
+BLANK_TEXT = 1 << 5
+"""Text that is empty or only white space."""
+EMPTY_MESSAGE = 1 << 6
+"""A message without any part."""
+LATE_SYSTEM = 1 << 7
+"""System text after the first message of another role."""
+ADJACENT_ASSISTANT = 1 << 8
+FIRST_ASSISTANT = 1 << 9
+"""The first message that is not system text is the assistant's."""
+LAST_ASSISTANT = 1 << 10
+ONLY_SYSTEM = 1 << 11
+
+# These depend on the target too: passes/legalise.py works them out for it.
+SAME_TOOL_NAMES = 1 << 12
+ODD_ID = 1 << 13
+ODD_NAME = 1 << 14
+CALLS_WITHOUT_TOOLS = 1 << 15
+ODD_SETTING = 1 << 16
+
+
+class Traits(NamedTuple):
+    bits: int
+    call_names: Mapping[str, str]
+    """Id of each call -> name of its tool."""
+    tool_names: AbstractSet[str]
+
+
+def traits_of(request: Request) -> Traits | None:
+    """What the decoder noted, or None for a request that was built or changed by hand."""
+    try:
+        return request._traits  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001
+    except AttributeError:
+        return None
+
+
+def with_traits(request: Request, bits: int, call_names: Mapping[str, str], tool_names: AbstractSet[str]) -> Request:
+    """The request itself, which now holds what its decoder found."""
+    structs.force_setattr(request, "_traits", Traits(bits, call_names, tool_names))
+    return request
+
+
+def with_model(request: Request, model: str) -> Request:
+    """The request for another model. Traits do not depend on the model, so they stay."""
+    changed = structs.replace(request, model=model)
+    traits = traits_of(request)
+    return changed if traits is None else with_traits(changed, *traits)
+
+
+def has_private(metadata: Metadata) -> bool:
+    """Whether metadata holds more than spelling: a wire key that the format does not model."""
+    for entries in metadata.values():
+        for key in entries:
+            if key[:1] != "~" or key.startswith(WITHIN):
+                return True
+    return False
