@@ -1,8 +1,8 @@
 """What dragoman promises. Each promise has an id, and tests name the ids they hold it to (tests/support/promises.py);
 tests/test_ledger.py is red when a promise that is due has no test, or a test names a promise nobody made.
 
-`law:*` are the ten laws of the design. `report:*` are failures that users of other libraries reported, turned into what
-dragoman does instead. `agent:*` is what an agent does with a model and tools, `gateway:*` what `dragoman serve` does
+`law:*` are the ten laws of the design, `core:*` is how the one path keeps them. `report:*` are failures that users of
+other libraries reported, turned into what dragoman does instead. `agent:*` is what an agent does with a model and tools, `gateway:*` what `dragoman serve` does
 between any client and any provider. `chat:*` is what `dragoman chat` does with several models in one conversation.
 `web:*` is what the page has in all its places. `core:*` is what holds for the source of the core itself.
 """
@@ -34,6 +34,15 @@ LAWS: tuple[tuple[str, Stage, str], ...] = (
     ("8-pairs-hold", "core", "Results follow calls, in order, in the right turn; healing is told and idempotent."),
     ("9-usage-adds-up", "core", "Token counts keep their sums from every format to every other."),
     ("10-bad-input-good-words", "core", "Bad input meets a typed error with path, expectation and finding; no crash."),
+)
+
+CORE: tuple[tuple[str, str], ...] = (
+    ("traits", "Decoders note what a conversation contains; only the passes that it needs for a target run."),
+    ("lifts-one-object", "An unknown key costs the lifting of its own object; many of them, one lifting of the body."),
+    ("settings-table", "A setting without a row in a codec is a loss there, by construction."),
+    ("tool-memo", "A tool is read and written once, in whatever body it comes; its losses are remembered with it."),
+    ("every-part-handled", "Every codec has a handler for every type of part."),
+    ("linear-losses", "The paths of all losses are worked out in one pass over the body."),
 )
 
 REPORTS: tuple[tuple[int, Stage, str], ...] = (

@@ -19,6 +19,7 @@ from dragoman.codecs.reading import (
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.notes import inner_extra
 from tests import strategies
+from tests.support.promises import promise
 from tests.support.trees import difference, plain
 
 
@@ -234,3 +235,42 @@ def test_every_way_to_hand_over_a_body(given_as: Any) -> None:
 
 def test_a_byte_order_mark_is_no_part_of_the_body() -> None:
     assert body_bytes(b"\xef\xbb\xbf{}", "test") == b"{}"
+
+
+# ── one object at a time ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class CountingReader(WireReader[Outer]):
+    """Counts how often the strict decoder runs."""
+
+    def __init__(self) -> None:
+        super().__init__(Outer, "test")
+        self.decodes = 0
+        strict = self._strict
+
+        class Strict:
+            def decode(_, body: Any) -> Outer:  # noqa: N805
+                self.decodes += 1
+                return strict.decode(body)
+
+        self._strict = Strict()  # type: ignore[assignment]
+
+
+@promise("core:lifts-one-object")
+def test_only_the_object_that_is_odd_is_lifted() -> None:
+    reader = CountingReader()
+    body = {"many": [{"name": "a"}, {"name": "b", "new": 1}, {"name": "c"}], "inner": {"name": "d"}}
+    read = reader.read(json.dumps(body).encode())
+    assert reader.decodes == 2
+    assert [inner.extra for inner in read.many] == [UNSET, {"new": Raw(b"1")}, UNSET]  # type: ignore[union-attr]
+    assert read.extra is UNSET
+
+
+@promise("core:lifts-one-object")
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 50, 2000])
+def test_however_many_objects_are_odd_the_body_is_decoded_a_few_times(count: int) -> None:
+    reader = CountingReader()
+    body = {"many": [{"name": str(index), "new": index} for index in range(count)]}
+    read = reader.read(json.dumps(body).encode())
+    assert reader.decodes <= 6
+    assert [inner.extra["new"] for inner in read.many] == [Raw(str(index).encode()) for index in range(count)]  # type: ignore[union-attr, index]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from msgspec import UNSET
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.ir import AnyPart, Completion, Message, Request, Text, ToolCall
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import paths_by
+from dragoman.losses import PathLookup
 
 _FIELDS = {
     "max_output_tokens": "max_tokens",
@@ -36,14 +38,19 @@ _FIELDS = {
 }
 
 
-def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the request came from."""
-    tail = _wire_field(request, field)
-    if message_index is None:
-        head = "$" if part_index is None else f"$.tools[{part_index}]"
+def request_paths(request: Request) -> PathLookup:
+    """Where in the wire body the nodes of a request came from."""
+    places = _Places(request.messages)
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        tail = _wire_field(request, field)
+        if message_index is None:
+            head = "$" if part_index is None else f"$.tools[{part_index}]"
+        else:
+            head = places.path(message_index, part_index)
         return f"{head}.{tail}" if tail else head
-    path = _message_path(request.messages, message_index, part_index)
-    return f"{path}.{tail}" if tail else path
+
+    return json_path
 
 
 def _wire_field(request: Request, field: str) -> str:
@@ -58,43 +65,57 @@ def _wire_field(request: Request, field: str) -> str:
     return _FIELDS.get(head, head) + dot + rest
 
 
-def _message_path(messages: tuple[Message, ...], message_index: int, part_index: int | None) -> str:
-    message = messages[message_index]
-    leading = leading_system(messages)
-    if message_index < leading:
-        place = "$.system"
-        return place if part_index is None or isinstance(content_held(message), str) else f"{place}[{part_index}]"
-    wire_index, start = _wire_place(messages[leading : message_index + 1])
-    path = f"$.messages[{wire_index}]"
-    if part_index is None:
-        return path
-    if isinstance(content_held(message), str):
-        return f"{path}.content"
-    return f"{path}.content[{_block_index(messages, message_index, part_index, start)}]"
+class _Places:
+    """Which wire message, and from which block on, holds each message: one walk when the first one is looked up."""
 
+    def __init__(self, messages: tuple[Message, ...]) -> None:
+        self._messages = messages
+        self._leading = leading_system(messages)
+        self._starts: list[tuple[int, int]] = []
+        self._blocks: dict[int, list[int]] = {}
 
-def _wire_place(messages: tuple[Message, ...]) -> tuple[int, int]:
-    """Index of the wire message that holds the last of these, and of its first block there."""
-    wire_index, start, length, in_turn = -1, 0, 0, False
-    for message in messages:
-        joined = (
-            in_turn and message.role in {"tool", "user"} and "~turn" not in (message.metadata or {}).get(FAMILY, {})
-        )
-        wire_index, start = (wire_index, start + length) if joined else (wire_index + 1, 0)
-        length = len(message.parts)
-        in_turn = message.role == "tool"
-    return wire_index, start
+    def path(self, message_index: int, part_index: int | None) -> str:
+        content = content_held(self._messages[message_index])
+        if message_index < self._leading:
+            is_whole = part_index is None or isinstance(content, str)
+            return "$.system" if is_whole else f"$.system[{part_index}]"
+        if not self._starts:
+            self._starts = self._walk()
+        path = f"$.messages[{self._starts[message_index][0]}]"
+        if part_index is None:
+            return path
+        if isinstance(content, str):
+            return f"{path}.content"
+        blocks = self._blocks.get(message_index)
+        if blocks is None:
+            blocks = self._blocks[message_index] = self._block_indices(message_index)
+        return f"{path}.content[{blocks[part_index]}]"
 
+    def _walk(self) -> list[tuple[int, int]]:
+        """For each message the index of its wire message, and of its first block there."""
+        starts = [(-1, 0)] * self._leading
+        wire_index, start, length, in_turn = -1, 0, 0, False
+        for message in self._messages[self._leading :]:
+            joined = (
+                in_turn and message.role in {"tool", "user"} and "~turn" not in (message.metadata or {}).get(FAMILY, {})
+            )
+            wire_index, start = (wire_index, start + length) if joined else (wire_index + 1, 0)
+            length = len(message.parts)
+            in_turn = message.role == "tool"
+            starts.append((wire_index, start))
+        return starts
 
-def _block_index(messages: tuple[Message, ...], message_index: int, part_index: int, start: int) -> int:
-    message = messages[message_index]
-    holder = message if message.role == "tool" or message_index == 0 else messages[message_index - 1]
-    order = note(holder.metadata, FAMILY, "~order")
-    if order is not UNSET and start + part_index < len(order):
-        wanted = message.role == "tool"
-        return [place for place, is_result in enumerate(order) if is_result is wanted][part_index]
-    carriers = sum(_travels_behind_signature(part) for part in message.parts[: part_index + 1])
-    return start + part_index + carriers
+    def _block_indices(self, message_index: int) -> list[int]:
+        """For each part of a message, the index of its block."""
+        message, start = self._messages[message_index], self._starts[message_index][1]
+        holder = message if message.role == "tool" or message_index == 0 else self._messages[message_index - 1]
+        order = note(holder.metadata, FAMILY, "~order")
+        parts = message.parts
+        if order is not UNSET and start + len(parts) <= len(order):
+            wanted = message.role == "tool"
+            return [place for place, is_result in enumerate(order) if is_result is wanted]
+        carried = accumulate(_travels_behind_signature(part) for part in parts)
+        return [start + index + before for index, before in enumerate(carried)]
 
 
 def _travels_behind_signature(part: AnyPart) -> bool:
@@ -114,11 +135,15 @@ _OF_AN_ANSWER = {
 }
 
 
-def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the completion came from."""
-    held = None if message_index is None else content_held(completion.messages[message_index])
-    path = "$" if part_index is None or isinstance(held, str) else f"$.content[{part_index}]"
-    return f"{path}.{_OF_AN_ANSWER.get(field, field)}" if field else path
+def response_paths(completion: Completion) -> PathLookup:
+    """Where in the wire body the nodes of a completion came from."""
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        held = None if message_index is None else content_held(completion.messages[message_index])
+        path = "$" if part_index is None or isinstance(held, str) else f"$.content[{part_index}]"
+        return f"{path}.{_OF_AN_ANSWER.get(field, field)}" if field else path
+
+    return json_path
 
 
 def leading_system(messages: tuple[Message, ...]) -> int:
@@ -129,7 +154,3 @@ def leading_system(messages: tuple[Message, ...]) -> int:
             break
         count += 1
     return count
-
-
-request_paths = paths_by(request_json_path)
-response_paths = paths_by(response_json_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from msgspec import UNSET
 
 from dragoman.codecs.openai_chat.foreign_signatures import TAGGED
@@ -24,7 +26,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import paths_by
+from dragoman.losses import PathLookup
 
 _FIELDS = {"max_output_tokens": "max_completion_tokens", "candidates": "n", "reasoning": "reasoning_effort"}
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
@@ -45,29 +47,58 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 }
 
 
-def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the request came from."""
-    if message_index is None:
-        return _locate_setting(request, field) if part_index is None else _locate_tool(request, part_index, field)
-    path = f"$.messages[{message_index + _media_turns(request.messages[:message_index])}]"
-    if part_index is None:
-        return f"{path}.{field}" if field else path
-    return path + locate_part(request.messages[message_index], part_index, field)
+def request_paths(request: Request) -> PathLookup:
+    """Where in the wire body the nodes of a request came from."""
+    messages = request.messages
+    turns = _MediaTurns(messages)
+    calls: dict[int, list[int]] = {}
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is None:
+            return _setting_path(request, field) if part_index is None else _tool_path(request, part_index, field)
+        path = f"$.messages[{message_index + turns.before(message_index)}]"
+        if part_index is None:
+            return f"{path}.{field}" if field else path
+        message = messages[message_index]
+        before = calls.get(message_index)
+        if before is None:
+            before = calls[message_index] = calls_before(message)
+        return path + part_path(message, part_index, field, before)
+
+    return json_path
 
 
-def _media_turns(messages: tuple[Message, ...]) -> int:
-    """How many tagged user turns stood among these messages, before their media went back into the results."""
-    turns = 0
-    waiting = False
-    for message in messages:
-        if waiting and message.role != "tool":
-            turns += 1
-            waiting = False
-        waiting = waiting or any(TAGGED in (part.metadata or {}).get(FAMILY, {}) for part in message.tool_results)
-    return turns + waiting
+def calls_before(message: Message) -> list[int]:
+    """For each part, how many calls come before it."""
+    return list(accumulate((type(part) is ToolCall for part in message.parts), initial=0))
 
 
-def _locate_setting(request: Request, field: str) -> str:
+class _MediaTurns:
+    """How many tagged user turns stood before a message, before their media went back into the results."""
+
+    def __init__(self, messages: tuple[Message, ...]) -> None:
+        self._messages = messages
+        self._counts: list[int] = []
+
+    def before(self, index: int) -> int:
+        if not self._counts:
+            self._counts = self._count()
+        return self._counts[index]
+
+    def _count(self) -> list[int]:
+        counts = []
+        turns = 0
+        waiting = False
+        for message in self._messages:
+            if waiting and message.role != "tool":
+                turns += 1
+                waiting = False
+            counts.append(turns)
+            waiting = waiting or any(TAGGED in (part.metadata or {}).get(FAMILY, {}) for part in message.tool_results)
+        return counts
+
+
+def _setting_path(request: Request, field: str) -> str:
     head, _, rest = field.partition(".")
     if head == "max_output_tokens" and note(request.metadata, FAMILY, "~max_tokens") is not UNSET:
         return "$.max_tokens"
@@ -80,7 +111,7 @@ def _locate_setting(request: Request, field: str) -> str:
     return f"$.{_FIELDS.get(head, field)}" if head else "$"
 
 
-def _locate_tool(request: Request, index: int, field: str) -> str:
+def _tool_path(request: Request, index: int, field: str) -> str:
     path = f"$.tools[{index}]"
     inner, fields = _OF_A_TOOL.get(type(request.tools[index]), ("", frozenset()))
     if field.partition(".")[0] in fields:
@@ -88,7 +119,7 @@ def _locate_tool(request: Request, index: int, field: str) -> str:
     return f"{path}.{field}" if field else path
 
 
-def locate_part(message: Message, part_index: int, field: str) -> str:
+def part_path(message: Message, part_index: int, field: str, calls: list[int]) -> str:
     """A part within its message: calls, reasoning and citations have fields of their own there."""
     parts = message.parts
     part = parts[part_index]
@@ -96,17 +127,17 @@ def locate_part(message: Message, part_index: int, field: str) -> str:
     if isinstance(part, ToolCall):
         if "~legacy" in (part.metadata or {}).get(FAMILY, {}):
             return ".function_call"
-        place = f".tool_calls[{sum(isinstance(before, ToolCall) for before in parts[:part_index])}]"
+        place = f".tool_calls[{calls[part_index]}]"
         return f"{place}.{inner}" if inner else place
     if message.role == "tool":
         return f".{field}" if field and field not in ToolResult.__struct_fields__ else ""
     if message.role == "assistant" and note(message.metadata, FAMILY, "~content") != "parts":
-        return _locate_said(message, part, field)
+        return _said_path(message, part, field)
     place = ".content" if type(content_held(message)) is str else f".content[{part_index}]"
     return f"{place}.{inner}" if inner else place
 
 
-def _locate_said(message: Message, part: AnyPart, field: str) -> str:
+def _said_path(message: Message, part: AnyPart, field: str) -> str:
     """Reasoning, text and refusal of an assistant message stand in fields of the message itself."""
     notes = (message.metadata or {}).get(FAMILY, {})
     if isinstance(part, Reasoning):
@@ -133,22 +164,28 @@ _USAGE = {
 }
 
 
-def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the wire body a node of the completion came from."""
-    if message_index is None:
-        head, _, rest = field.partition(".")
-        if head == "finish":
-            return "$.choices[0].finish_reason"
-        if head == "usage" and rest:
-            return f"$.usage.{_USAGE.get(rest, rest)}"
-        return f"$.{field}" if field else "$"
-    path = f"$.choices[{message_index}]"
-    if part_index is None:
-        of_the_choice = field.startswith(("choice.", "logprobs"))
-        path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
-        return path if of_the_choice or not field else f"{path}.{field}"
-    return f"{path}.message{locate_part(completion.messages[message_index], part_index, field)}"
+def response_paths(completion: Completion) -> PathLookup:
+    """Where in the wire body the nodes of a completion came from."""
+    calls = [calls_before(message) for message in completion.messages]
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is None:
+            return _answer_path(field)
+        path = f"$.choices[{message_index}]"
+        if part_index is None:
+            of_the_choice = field.startswith(("choice.", "logprobs"))
+            path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
+            return path if of_the_choice or not field else f"{path}.{field}"
+        message = completion.messages[message_index]
+        return f"{path}.message{part_path(message, part_index, field, calls[message_index])}"
+
+    return json_path
 
 
-request_paths = paths_by(request_json_path)
-response_paths = paths_by(response_json_path)
+def _answer_path(field: str) -> str:
+    head, _, rest = field.partition(".")
+    if head == "finish":
+        return "$.choices[0].finish_reason"
+    if head == "usage" and rest:
+        return f"$.usage.{_USAGE.get(rest, rest)}"
+    return f"$.{field}" if field else "$"

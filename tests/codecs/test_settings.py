@@ -1,0 +1,110 @@
+"""The settings table: what follows from its rows."""
+
+from typing import Any
+
+import pytest
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman import ir
+from dragoman.codecs.reading import MaybeInt, MaybeStr, Wire, WireReader
+from dragoman.codecs.settings import BY_HAND, CONTENT, NO_SUCH_SETTING, Setting, Settings
+from dragoman.losses import LossLog, intermediate_paths
+from tests.support.promises import promise
+
+pytestmark = promise("core:settings-table")
+
+
+class Body(Wire, frozen=True, omit_defaults=True):
+    messages: list[Raw]
+    model: MaybeStr = None
+    limit: MaybeInt = None
+    stops: list[str] | UnsetType = UNSET
+    seed: int | UnsetType = UNSET
+    effort: str | UnsetType = UNSET
+    tools: Raw | UnsetType = UNSET
+    tier: Raw | UnsetType = UNSET
+
+
+def _write_stops(stop: Any, request: ir.Request, log: LossLog) -> list[str]:
+    log.note(request, "stop", "written", "to see that it was called")
+    return list(stop)
+
+
+TABLE = Settings(
+    Body,
+    "some",
+    (
+        Setting("model"),
+        Setting("max_output_tokens", "limit"),
+        Setting("stop", "stops", tuple, _write_stops),
+        Setting("seed"),
+        Setting("reasoning", "effort", BY_HAND, BY_HAND, "config.effort"),
+    ),
+    passed_on=("tier",),
+)
+READER = WireReader(Body, "some request")
+
+
+def test_reading() -> None:
+    wire = READER.read(b'{"messages":[],"model":"m","limit":5,"stops":["a"],"seed":7,"tier":"x","new":1}')
+    request = TABLE.read(wire, (), (), {"some": TABLE.keys(wire)}, ir.ReasoningSettings(effort="low"))
+    assert request == ir.Request(
+        "m",
+        (),
+        max_output_tokens=5,
+        stop=("a",),
+        seed=7,
+        reasoning=ir.ReasoningSettings(effort="low"),
+        metadata={"some": {"new": Raw(b"1"), "tier": Raw(b'"x"')}},
+        origin="some",
+    )
+
+
+def test_absent_keys_are_defaults() -> None:
+    wire = READER.read(b'{"messages":[]}')
+    assert TABLE.keys(wire) is None
+    assert TABLE.read(wire, (), (), None, None) == ir.Request(None, (), origin="some")
+
+
+def test_writing() -> None:
+    log = LossLog()
+    wire = TABLE.write(ir.Request("m", (), stop=("a",), seed=0, max_output_tokens=1), log, [], UNSET, "high")
+    assert wire == Body([], "m", 1, ["a"], 0, "high")
+    assert [entry[1] for entry in log.entries] == ["stop"]
+    assert TABLE.write(ir.Request(None, ()), LossLog(), [], UNSET, UNSET) == Body([])
+
+
+VALUES: dict[str, Any] = {
+    "tool_choice": ir.ToolChoice("auto"),
+    "output": ir.StructuredOutput("json"),
+    "cache": ir.Cache(),
+    "stop": ("a",),
+    "reasoning": ir.ReasoningSettings(effort="low"),
+    "model": "m",
+    "user": "u",
+}
+
+
+@pytest.mark.parametrize("field", [name for name in ir.Request.__struct_fields__ if name not in CONTENT])
+def test_a_field_without_a_row_is_a_loss_by_construction(field: str) -> None:
+    log = LossLog()
+    request = ir.Request(**{"model": None, "messages": (), field: VALUES.get(field, 1)})
+    wire = TABLE.write(request, log, [], UNSET, UNSET)
+    rows = {"model", "max_output_tokens", "stop", "seed", "reasoning"}
+    found = [loss.path for loss in log.resolve(request, intermediate_paths) if loss.why == NO_SUCH_SETTING]
+    assert found == ([] if field in rows else [f"$.{field}"])
+    assert isinstance(wire, Body)
+
+
+@pytest.mark.parametrize(
+    ("field", "path"),
+    [
+        ("max_output_tokens", "$.limit"),
+        ("reasoning", "$.config.effort"),
+        ("reasoning.mode", "$.config.effort.mode"),
+        ("tier", "$.tier"),
+        ("", "$"),
+    ],
+)
+def test_paths(field: str, path: str) -> None:
+    assert TABLE.path(field) == path
