@@ -2,9 +2,10 @@
 tests/test_ledger.py is red when a promise that is due has no test, or a test names a promise nobody made.
 
 `law:*` are the ten laws of the design, `core:*` is how the one path keeps them. `report:*` are failures that users of
-other libraries reported, turned into what dragoman does instead. `agent:*` is what an agent does with a model and tools, `gateway:*` what `dragoman serve` does
-between any client and any provider. `chat:*` is what `dragoman chat` does with several models in one conversation.
-`web:*` is what the page has in all its places. `core:*` is what holds for the source of the core itself.
+other libraries reported, turned into what dragoman does instead. `agent:*` is what an agent does with model and tools,
+`gateway:*` what `dragoman serve` does between any client and any provider. `chat:*` is what `dragoman chat` does with
+several models in one conversation. `web:*` is what the page has in all its places. `core:*` is also what holds for the
+source of the core itself.
 """
 
 from dataclasses import dataclass
