@@ -43,6 +43,7 @@ CORE: tuple[tuple[str, str], ...] = (
     ("settings-table", "A setting without a row in a codec is a loss there, by construction."),
     ("tool-memo", "A tool is read and written once, in whatever body it comes; its losses are remembered with it."),
     ("every-part-handled", "Every codec has a handler for every type of part."),
+    ("benchmarks", "The benchmarks measure real bodies with their losses read, and fail over the limits they name."),
     ("linear-losses", "The paths of all losses are worked out in one pass over the body."),
 )
 
@@ -402,10 +403,6 @@ WEB: tuple[tuple[str, str], ...] = (
     ("accessible", "Nothing that axe-core knows of keeps anybody from using the page, in dark and light, on a phone."),
     ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the key of whoever asks."),
     ("login", "Where a gateway has keys, the page asks for one, or for a password, and forgets it with the key."),
-)
-
-CORE: tuple[tuple[str, str], ...] = (
-    ("benchmarks", "The benchmarks measure real bodies with their losses read, and fail over the limits they name."),
 )
 
 PROMISES: dict[str, Promise] = {
