@@ -44,6 +44,8 @@ CORE: tuple[tuple[str, str], ...] = (
     ("tool-memo", "A tool is read and written once, in whatever body it comes; its losses are remembered with it."),
     ("every-part-handled", "Every codec has a handler for every type of part."),
     ("benchmarks", "The benchmarks measure real bodies with their losses read, and fail over the limits they name."),
+    ("vendor-fields", "Every field of the vendors' SDK types is in our wire structs, or listed with a reason."),
+    ("few-lifted", "Real bodies are read without lifting, apart from a share that is listed and may only shrink."),
     ("linear-losses", "The paths of all losses are worked out in one pass over the body."),
 )
 
