@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from dragoman import ir
 from dragoman.codecs.memo import LONGEST_ENTRY, BoundedMemo, ToolReader, ToolWriter
-from dragoman.codecs.reading import Wire, WireReader
+from dragoman.codecs.reading import Wire
 from dragoman.losses import LossLog
 from tests.support.promises import promise
 
@@ -27,7 +27,7 @@ class Counting:
         self.decoded.append(wire.name)
         return ir.ToolDefinition(wire.name)
 
-    def encode(self, tool: ir.AnyTool, log: LossLog) -> Any:
+    def encode(self, tool: ir.AnyTool, tools: tuple[ir.AnyTool, ...], log: LossLog) -> Any:  # noqa: ARG002
         self.encoded.append(tool.name)
         log.drop(tool, "", tool.name, "to be remembered")
         return Tool(tool.name) if tool.name != "lost" else None
@@ -39,7 +39,7 @@ def raw(*names: str) -> Raw:
 
 def test_a_tool_is_read_once_in_whatever_list_it_comes() -> None:
     counting = Counting()
-    reader = ToolReader(WireReader(Tool, "t"), counting.decode)
+    reader = ToolReader(Tool, "t", counting.decode)
     first = reader.read(raw("a", "b"))
     assert reader.read(raw("a", "b")) is first
     second = reader.read(raw("a", "b", "c"))

@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman import ir
 from dragoman.codecs.reading import MaybeInt, MaybeStr, Wire, WireReader
-from dragoman.codecs.settings import BY_HAND, CONTENT, NO_SUCH_SETTING, Setting, Settings
+from dragoman.codecs.settings import BY_HAND, CONTENT, NO_SUCH_SETTING, Setting, Settings, collect_keys
 from dragoman.losses import LossLog, intermediate_paths
 from tests.support.promises import promise
 
@@ -40,14 +40,14 @@ TABLE = Settings(
         Setting("seed"),
         Setting("reasoning", "effort", BY_HAND, BY_HAND, "config.effort"),
     ),
-    passed_on=("tier",),
 )
+KEYS = collect_keys(Body, ("tier",))
 READER = WireReader(Body, "some request")
 
 
 def test_reading() -> None:
     wire = READER.read(b'{"messages":[],"model":"m","limit":5,"stops":["a"],"seed":7,"tier":"x","new":1}')
-    request = TABLE.read(wire, (), (), {"some": TABLE.keys(wire)}, ir.ReasoningSettings(effort="low"))
+    request = TABLE.read(wire, (), (), {"some": KEYS(wire)}, ir.ReasoningSettings(effort="low"))
     assert request == ir.Request(
         "m",
         (),
@@ -62,7 +62,7 @@ def test_reading() -> None:
 
 def test_absent_keys_are_defaults() -> None:
     wire = READER.read(b'{"messages":[]}')
-    assert TABLE.keys(wire) is None
+    assert KEYS(wire) is None
     assert TABLE.read(wire, (), (), None, None) == ir.Request(None, (), origin="some")
 
 

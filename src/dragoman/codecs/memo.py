@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-import msgspec
 from msgspec import Raw
 
 from dragoman.codecs.reading import WireReader, WireValue
@@ -20,7 +19,6 @@ from dragoman.losses import LossLog, Severity
 
 K = TypeVar("K")
 V = TypeVar("V")
-W = TypeVar("W")
 
 MOST_BYTES = 8 << 20
 LONGEST_ENTRY = 1 << 19
@@ -67,17 +65,19 @@ class DecodedTools:
 
 
 NO_TOOLS = DecodedTools(())
-_items = msgspec.json.Decoder(list[Raw] | None).decode
+_ITEMS: Any = list[Raw] | None
 
 
-class ToolReader(Generic[W]):
+class ToolReader:
     """Reads the `tools` of a request: the whole list if it was read before, else tool by tool.
 
     A list is found by its length and compared byte by byte, which is cheaper than hashing it.
     """
 
-    def __init__(self, reader: WireReader[W], decode: Callable[[W], AnyTool]) -> None:
-        self._reader = reader
+    def __init__(self, kind: Any, source: str, decode: Callable[[Any], AnyTool]) -> None:
+        """`kind` is the wire type of one tool; `decode` gets a value of it."""
+        self._reader: WireReader[Any] = WireReader(kind, source, lone_elements=False)
+        self._items: WireReader[list[Raw] | None] = WireReader(_ITEMS, source, path="$.tools", lone_elements=False)
         self._decode = decode
         self._lists: BoundedMemo[int, tuple[Raw, DecodedTools]] = BoundedMemo()
         self._tools: BoundedMemo[bytes, AnyTool] = BoundedMemo()
@@ -87,9 +87,8 @@ class ToolReader(Generic[W]):
         known = self._lists.get(size)
         if known is not None and known[0][0] == held:
             return known[0][1]
-        decoded = DecodedTools(
-            tuple([self._read_tool(bytes(raw), index) for index, raw in enumerate(_items(held) or ())])
-        )
+        items = self._items.read(held) or ()
+        decoded = DecodedTools(tuple([self._read_tool(bytes(raw), index) for index, raw in enumerate(items)]))
         self._lists.put(size, (Raw(bytes(held)), decoded), size)  # a copy: what is held lives in the whole body
         return decoded
 
@@ -108,10 +107,11 @@ Entries = list[tuple[Value, str, str, Severity, str]]
 class ToolWriter:
     """Writes the tools of a request for one target: a tool that was written before is not encoded again.
 
-    `encode` must depend on the tool alone. Its losses are remembered with it: their node is the tool itself.
+    `encode` must depend on the tool alone (all tools are given for the path of an error). Losses are remembered with
+    the tool, which is their node.
     """
 
-    def __init__(self, encode: Callable[[AnyTool, LossLog], WireValue]) -> None:
+    def __init__(self, encode: Callable[[AnyTool, tuple[AnyTool, ...], LossLog], WireValue]) -> None:
         self._encode = encode
         self._tools: BoundedMemo[int, tuple[AnyTool, Raw | None, Entries]] = BoundedMemo()
         self._lists: BoundedMemo[int, tuple[tuple[AnyTool, ...], Raw | None, Entries]] = BoundedMemo()
@@ -124,20 +124,20 @@ class ToolWriter:
             log.entries += entries
             return written
         own = LossLog()
-        wires = [wire for tool in tools if (wire := self.write_tool(tool, own)) is not None]
+        wires = [wire for tool in tools if (wire := self.write_tool(tool, tools, own)) is not None]
         written = Raw(encode_json(wires)) if wires else None
         log.entries += own.entries
         self._lists.put(id(tools), (tools, written, own.entries), 0 if written is None else len(written))
         return written
 
-    def write_tool(self, tool: AnyTool, log: LossLog) -> Raw | None:
+    def write_tool(self, tool: AnyTool, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
         known = self._tools.get(id(tool))
         if known is not None and known[0][0] is tool:
             _, written, entries = known[0]
             log.entries += entries
             return written
         own = LossLog()
-        wire: Any = self._encode(tool, own)
+        wire: Any = self._encode(tool, tools, own)
         written = None if wire is None else wire if type(wire) is Raw else Raw(encode_json(wire))
         log.entries += own.entries
         self._tools.put(id(tool), (tool, written, own.entries), 64 if written is None else len(written))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     MaybeInt: TypeAlias = int | None
     MaybeNumber: TypeAlias = int | float | None
     MaybeBool: TypeAlias = bool | None
+    MaybeRaw: TypeAlias = Raw | None
 else:
     # May be absent (then None), may not be null: an explicit null is lifted into `extra` and so survives. With these,
     # settings pass between wire and intermediate format without a look at each of them.
@@ -41,6 +42,7 @@ else:
     MaybeInt = int
     MaybeNumber = int | float
     MaybeBool = bool
+    MaybeRaw = Raw
 
 WireValue: TypeAlias = Any
 """Something an encoder puts on the wire: a wire struct, or the exact bytes that stand for one."""

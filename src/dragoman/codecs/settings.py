@@ -6,7 +6,7 @@ wire struct from the `Request`. Straight code costs a fifth of a loop over the r
 arguments costs more than all the rest of a small request, so the generated calls are positional.
 
 What follows by construction: a field of `Request` that has no row in a codec is reported as a loss whenever it is set;
-a documented wire key without a field (`passed_on`) is kept as metadata, returns to the same family, and is a loss
+a documented wire key without a field (`collect_keys`) is kept as metadata, returns to the same family, and is a loss
 elsewhere; the JSON path of a setting comes from its row. So a new setting is a field of `Request` and a row in each
 codec whose API has it.
 """
@@ -49,6 +49,8 @@ class Setting(Struct, frozen=True):
     """(value, request, log) -> wire value; None: the same. Called only if the field is set."""
     path: str = ""
     """The JSON path below the root; the key by default."""
+    lost: str = ""
+    """Why the API does not take it, where there is more to say than that it has no such setting."""
 
     @property
     def member(self) -> str | None:
@@ -79,25 +81,18 @@ class Settings:
         family: str,
         rows: Sequence[Setting],
         *,
-        passed_on: Sequence[str] = (),
         content: Sequence[str] = ("messages", "tools"),
     ) -> None:
-        """`passed_on` are documented keys that no field models.
-
-        `content` are the members of the wire struct that hold messages and tools; the codec gives them to `write`.
-        """
+        """`content` are the members of the wire struct that are no settings; the codec gives them to `write`."""
         self._wire = wire
         self._family = family
         self._rows = {row.field: row for row in rows}
-        self._passed_on = tuple(passed_on)
         self._content = tuple(content)
         self._paths = {row.field: f"$.{row.path or row.member}" for row in rows if row.path or row.member}
         self.read = self._generate(self._read_source())
         """(wire, messages, tools, metadata, fields by hand…) -> Request"""
         self.write = self._generate(self._write_source())
         """(request, log, content…, members by hand…) -> wire struct"""
-        self.keys: Callable[[Any], Extra | None] = self._generate(self._keys_source())
-        """(wire) -> what the body said beyond the fields of `Request`, as a dictionary of its own; or None"""
 
     def path(self, field: str) -> str:
         """Where the wire keeps a setting, or a key that was passed on."""
@@ -117,14 +112,11 @@ class Settings:
     # ── generated code ──
 
     def _generate(self, source: str) -> Callable[..., Any]:
-        names: dict[str, Any] = {"Request": Request, "WireStruct": self._wire, "UNSET": UNSET, "FAMILY": self._family}
+        names: dict[str, Any] = {"Request": Request, "WireStruct": self._wire, "FAMILY": self._family}
         for row in self._rows.values():
             names[f"read_{row.field}"] = row.read
             names[f"write_{row.field}"] = row.write
-        # The source is made of names in the rows above, of nothing that a body says.
-        exec(compile(source, f"<settings of {self._wire.__name__}>", "exec"), names)  # noqa: S102
-        function: Callable[..., Any] = names["generated"]
-        return function
+        return _compiled(source, f"settings of {self._wire.__name__}", names)
 
     def _read_source(self) -> str:
         arguments = [self._read_value(name, default) for name, default in _defaults(Request).items()]
@@ -164,11 +156,16 @@ class Settings:
         given = ", ".join(("request", "log", *self._content, *self.written_by_hand))
         losses = [
             f"    if request.{name} {'is not None' if default is None else f'!= {default!r}'}:\n"
-            f"        log.drop(request, {name!r}, {NAMES.get(name, name.replace('_', ' '))!r}, {NO_SUCH_SETTING!r})\n"
+            f"        log.drop(request, {name!r}, {NAMES.get(name, name.replace('_', ' '))!r}, {self._lost(name)!r})\n"
             for name, default in _defaults(Request).items()
-            if name not in self._rows and name not in CONTENT
+            if name not in CONTENT and self._lost(name)
         ]
         return f"def generated({given}):\n{''.join(losses)}    return WireStruct({', '.join(arguments)})\n"
+
+    def _lost(self, field: str) -> str:
+        """Why a field cannot be written; empty for one that can."""
+        row = self._rows.get(field)
+        return NO_SUCH_SETTING if row is None else row.lost
 
     def _write_value(self, row: Setting, absent: str) -> str:
         default = _defaults(Request)[row.field]
@@ -177,16 +174,29 @@ class Settings:
             return f"request.{row.field}" if absent == "None" else f"{absent} if {unset} else request.{row.field}"
         return f"{absent} if {unset} else write_{row.field}(request.{row.field}, request, log)"
 
-    def _keys_source(self) -> str:
-        lines = ["def generated(wire):", "    extra = None if wire.extra is UNSET else dict(wire.extra)"]
-        for key in self._passed_on:
-            absent = _absent(_defaults(self._wire)[key])
-            lines += [
-                f"    if wire.{key} is not {absent}:",
-                "        if extra is None: extra = {}",
-                f"        extra[{key!r}] = wire.{key}",
-            ]
-        return "\n".join([*lines, "    return extra\n"])
+
+def collect_keys(wire: type[Wire], names: Sequence[str]) -> Callable[[Any], Extra | None]:
+    """A function from a wire struct to its extras and those of its members that are only passed on; None without any.
+
+    The dictionary is the caller's own.
+    """
+    defaults = _defaults(wire)
+    lines = ["def generated(wire):", "    extra = None if wire.extra is UNSET else dict(wire.extra)"]
+    for name in names:
+        lines += [
+            f"    if wire.{name} is not {_absent(defaults[name])}:",
+            "        if extra is None: extra = {}",
+            f"        extra[{name!r}] = wire.{name}",
+        ]
+    return _compiled("\n".join([*lines, "    return extra\n"]), f"keys of {wire.__name__}", {})
+
+
+def _compiled(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:
+    # The source is made of names in our own tables, of nothing that a body says.
+    names["UNSET"] = UNSET
+    exec(compile(source, f"<{name}>", "exec"), names)  # noqa: S102
+    function: Callable[..., Any] = names["generated"]
+    return function
 
 
 def _absent(default: Any) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from dragoman.ir.notes import WITHIN
+from dragoman.ir.parts import AnyPart, Text
 from dragoman.ir.requests import Request
 from dragoman.ir.values import Metadata
 
@@ -73,6 +74,99 @@ def with_model(request: Request, model: str) -> Request:
     changed = structs.replace(request, model=model)
     traits = traits_of(request)
     return changed if traits is None else with_traits(changed, *traits)
+
+
+class TraitNotes:
+    """Notes the traits of a conversation, message by message, in the order in which it is read.
+
+    `turn` when a message begins that is no tool message, `call` and `result` for each of these; `text` and `metadata`
+    where a part has some. `finish` at the end.
+    """
+
+    __slots__ = ("_answered", "_previous", "_waiting", "bits", "call_names")
+
+    def __init__(self) -> None:
+        self.bits = 0
+        self.call_names: dict[str, str] = {}
+        self._waiting: list[str] = []
+        self._answered = 0
+        self._previous = ""
+        """The role before; empty while there has been nothing but system text."""
+
+    def turn(self, role: str) -> None:
+        if self._waiting:
+            if self._answered != len(self._waiting):
+                self.bits |= UNPAIRED
+            self._waiting = []
+        elif self._answered:
+            self.bits |= UNPAIRED
+        self._answered = 0
+        previous = self._previous
+        if role == "user":
+            self._previous = role
+        elif role == "assistant":
+            self._previous = role
+            if not previous:
+                self.bits |= FIRST_ASSISTANT
+            elif previous == role:
+                self.bits |= ADJACENT_ASSISTANT
+        elif previous:
+            self._previous = role
+            self.bits |= LATE_SYSTEM
+
+    def call(self, call_id: str, name: str) -> None:
+        if call_id in self.call_names:
+            self.bits |= UNPAIRED
+        self.call_names[call_id] = name
+        self._waiting.append(call_id)
+
+    def result(self, call_id: str, name: str) -> None:
+        index = self._answered
+        self._answered = index + 1
+        self._previous = "tool"
+        if index >= len(self._waiting) or self._waiting[index] != call_id or self.call_names[call_id] != name:
+            self.bits |= UNPAIRED
+
+    def text(self, text: str) -> None:
+        if not text or text.isspace():
+            self.bits |= BLANK_TEXT
+
+    def metadata(self, metadata: Metadata) -> None:
+        if not self.bits & PRIVATE_CONTENT and has_private(metadata):
+            self.bits |= PRIVATE_CONTENT
+
+    def part(self, part: AnyPart) -> None:
+        """What any part but a call or a result may bring along."""
+        metadata = getattr(part, "metadata", None)
+        if metadata is not None:
+            self.metadata(metadata)
+        if type(part) is Text:
+            self.text(part.text)
+            for citation in part.citations:
+                if citation.metadata is not None:
+                    self.metadata(citation.metadata)
+
+    def finish(self, *, has_messages: bool) -> int:
+        """All bits."""
+        if self._answered != len(self._waiting):
+            self.bits |= UNPAIRED
+        if not has_messages:
+            self.bits |= NO_MESSAGES
+        elif not self._previous:
+            self.bits |= ONLY_SYSTEM
+        elif self._previous == "assistant":
+            self.bits |= LAST_ASSISTANT
+        return self.bits
+
+
+def has_private_setting(request: Request) -> bool:
+    """Whether metadata of the request or of its settings (not of its tools) does."""
+    if request.metadata is not None and has_private(request.metadata):
+        return True
+    for settings in (request.tool_choice, request.reasoning, request.output):
+        if settings is not None and settings.metadata is not None and has_private(settings.metadata):
+            return True
+    return False
 
 
 def has_private(metadata: Metadata) -> bool:

@@ -7,7 +7,7 @@ lost on this wire: decoding gives them in that order, encoding reports when the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -42,7 +42,8 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.reading import Wire, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
-from dragoman.codecs.result_media import media_placeholder, media_tag, rejoin_media
+from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
+from dragoman.codecs.settings import collect_keys
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -54,21 +55,24 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
+    ResultKind,
     ServerToolCall,
     ServerToolResult,
     Text,
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.messages import content_held
+from dragoman.ir.messages import Role, content_held
 from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
 from dragoman.ir.parts import value_held
+from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
 
 FAMILY = "openai"
 
-DEVELOPER: Metadata = {FAMILY: {"~role": Raw(b'"developer"')}}
+DEVELOPER: Extra = {"~role": Raw(b'"developer"')}
+TAGGED_MEDIA: Metadata = {FAMILY: {foreign_signatures.TAGGED: Raw(b"true")}}
 OLD_MAXIMUM: Extra = {"~max_tokens": Raw(b"true")}
 ONLY_OLD_MAXIMUM = Spelling({FAMILY: OLD_MAXIMUM})
 CONTENT_ABSENT: Extra = {"~content": Raw(b'"absent"')}
@@ -82,102 +86,114 @@ _FUNCTION = msgspec.json.Decoder(Function)
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_messages(wires: list[AnyMessage]) -> tuple[Message, ...]:
-    """Plain messages are read here, in one loop; `MessageDecoder` reads those that say more.
-
-    An isinstance that fails on a struct costs seven times what `type(…) is` costs, and this loop sees every message of
-    every history.
-    """
-    messages: list[Message] = []
-    add = messages.append
-    decoder: MessageDecoder | None = None
-    names: dict[str, str] = {}
-    content: WireValue
-    for index, wire in enumerate(wires):
-        kind = type(wire)
-        if wire.extra is UNSET:
-            if kind is ToolMessage:
-                call_id: str = wire.tool_call_id  # type: ignore[union-attr, assignment]
-                content = wire.content  # type: ignore[union-attr]
-                if call_id and wire.name is UNSET and type(content) is str and content[:9] != ERROR_START:  # type: ignore[union-attr]
-                    add(Message("tool", (ToolResult(call_id, names.get(call_id, ""), "text", content),)))
-                    continue
-            elif kind is AssistantMessage:
-                message = _decode_plain_assistant(wire, names)  # type: ignore[arg-type]
-                if message is not None:
-                    add(message)
-                    continue
-            elif kind is UserMessage:
-                content = wire.content  # type: ignore[union-attr]
-                if type(content) is str and wire.name is UNSET:  # type: ignore[union-attr]
-                    add(Message("user", content))
-                    continue
-        if decoder is None:
-            decoder = MessageDecoder(names)
-        add(decoder.decode(wire, index))
-    if decoder is not None and decoder.tagged:
-        messages = rejoin_media(messages, {FAMILY: {foreign_signatures.TAGGED: Raw(b"true")}})
-    return tuple(messages)
-
-
-def _decode_plain_assistant(wire: AssistantMessage, names: dict[str, str]) -> Message | None:
-    """The usual turn of an agent: text, or calls, or both; None when it says anything else."""
-    if wire.refusal is not UNSET or wire.annotations is not UNSET or wire.name is not UNSET:
-        return None
-    content = wire.content
-    calls = wire.tool_calls
-    if calls is UNSET:
-        return Message("assistant", content) if type(content) is str else None
-    if not calls or (content is not None and type(content) is not str):
-        return None
-    parts: list[AnyPart] = [] if content is None else [Text(content)]
-    for call in calls:
-        function = call.function
-        call_id = call.id
-        if (
-            function is UNSET
-            or not call_id
-            or type(function.arguments) is not str
-            or function.name is UNSET
-            or call.type != "function"
-            or call.extra is not UNSET
-            or call.custom is not UNSET
-            or function.extra is not UNSET
-        ):
-            return None
-        text = function.arguments
-        names[call_id] = function.name
-        parts.append(
-            ToolCall(call_id, function.name, read_arguments(text), text, invented_id=call_id[:4] == INVENTED_PREFIX)
-        )
-    return Message("assistant", tuple(parts))
-
-
 class MessageDecoder:
-    """Decodes messages that say more than the plain ones; results take their names from the calls before them."""
+    """Decodes the messages of one request, in order: results take their names from the calls before them.
 
-    __slots__ = ("_names", "_unanswered", "tagged")
+    Notes the traits of the conversation as it reads (ir/traits.py); `tagged`: some media came in a turn of their own.
+    """
 
-    def __init__(self, names: dict[str, str]) -> None:
-        self._names = names
-        self._unanswered: list[str] = []
+    __slots__ = ("_names", "_unanswered", "notes", "tagged")
+
+    def __init__(self) -> None:
+        self.notes = TraitNotes()
         self.tagged = False
+        self._names = self.notes.call_names
+        self._unanswered: list[str] = []
 
-    def decode(self, wire: AnyMessage, index: int) -> Message:
-        if isinstance(wire, AssistantMessage):
-            return decode_assistant(wire, index, self._names, self._unanswered)
-        if isinstance(wire, UserMessage):
-            content = wire.content
-            if isinstance(content, list) and foreign_signatures.is_media_turn(content):
-                self.tagged = True
-            return _decode_plain("user", wire)
-        if isinstance(wire, ToolMessage):
-            return self._decode_result(wire)
-        return self._decode_rare(wire, index)
+    def decode(self, wires: list[AnyMessage]) -> tuple[Message, ...]:
+        """The usual message is read in a few lines; its own method reads one that says more.
+
+        (An isinstance that fails on a struct costs seven times what `type(…) is` costs.)
+        """
+        notes, messages = self.notes, []
+        for index, wire in enumerate(wires):
+            kind = type(wire)
+            if kind is UserMessage or kind is SystemMessage:
+                role: Role = "user" if kind is UserMessage else "system"
+                notes.turn(role)
+                content: Any = wire.content  # type: ignore[union-attr]
+                if type(content) is str:
+                    if not content or content.isspace():
+                        notes.bits |= BLANK_TEXT
+                else:
+                    content = self._decode_parts(content)
+                    if kind is UserMessage and content and type(content[0]) is Text and is_media_tag(content[0].text):
+                        self.tagged = True
+                if wire.name is wire.cache_control is wire.extra is UNSET:  # type: ignore[union-attr]
+                    messages.append(Message(role, content))
+                else:
+                    messages.append(self._decode_noted(role, wire, content, {}))  # type: ignore[arg-type]
+            elif kind is AssistantMessage:
+                notes.turn("assistant")
+                messages.append(self._decode_assistant(wire, index))  # type: ignore[arg-type]
+            elif kind is ToolMessage:
+                messages.append(self._decode_result(wire))  # type: ignore[arg-type]
+            else:
+                messages.append(self._decode_rare(wire, index))
+        return tuple(rejoin_media(messages, TAGGED_MEDIA) if self.tagged else messages)
+
+    def _decode_parts(self, wires: list[ContentPart]) -> tuple[AnyPart, ...]:
+        notes = self.notes
+        parts: list[AnyPart] = []
+        for wire in wires:
+            if type(wire) is TextPart and wire.prompt_cache_breakpoint is wire.cache_control is wire.extra is UNSET:
+                text = wire.text
+                if not text or text.isspace():
+                    notes.bits |= BLANK_TEXT
+                parts.append(Text(text))
+            else:
+                part = decode_part(wire)
+                notes.part(part)
+                parts.append(part)
+        if not parts:
+            notes.bits |= EMPTY_MESSAGE
+        return tuple(parts)
+
+    def _decode_noted(
+        self, role: Role, wire: UserMessage | SystemMessage | DeveloperMessage, content: Any, spelled: Extra
+    ) -> Message:
+        """A message with a name, or with keys of its own."""
+        extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        if wire.cache_control is not UNSET:
+            extra["cache_control"] = wire.cache_control
+        extra.update(spelled)
+        metadata: Metadata | None = {FAMILY: extra} if extra else None
+        if metadata is not None:
+            self.notes.metadata(metadata)
+        return Message(role, content, None if wire.name is UNSET else wire.name, metadata)
+
+    def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
+        message = decode_assistant(wire, index)
+        notes, content = self.notes, content_held(message)
+        if message.metadata is not None:
+            notes.metadata(message.metadata)
+        if type(content) is str:
+            if not content or content.isspace():
+                notes.bits |= BLANK_TEXT
+            return message
+        if not content:
+            notes.bits |= EMPTY_MESSAGE
+        for part in content:
+            if type(part) is ToolCall:
+                notes.call(part.id, part.name)
+                if part.metadata is not None:
+                    notes.metadata(part.metadata)
+                if part.invented_id:
+                    self._unanswered.append(part.id)
+            else:
+                notes.part(part)  # type: ignore[arg-type]
+        return message
 
     def _decode_result(self, wire: ToolMessage) -> Message:
-        call_id = wire.tool_call_id
-        content = wire.content
+        call_id, content = wire.tool_call_id, wire.content
+        if call_id and wire.name is wire.extra is UNSET and type(content) is str and content[:9] != ERROR_START:
+            name = self._names.get(call_id, "")
+            self.notes.result(call_id, name)
+            return Message("tool", (ToolResult(call_id, name, "text", content),))
+        return self._decode_odd_result(wire)
+
+    def _decode_odd_result(self, wire: ToolMessage) -> Message:
+        call_id, content = wire.tool_call_id, wire.content
         extra: Extra = {}
         if call_id is UNSET or not call_id:
             # Gemini's compatible endpoint answers calls whose id is ""; pairing is by order there.
@@ -189,25 +205,44 @@ class MessageDecoder:
             name = name or wire.name
         if wire.extra is not UNSET:
             extra.update(wire.extra)
-        metadata = {FAMILY: extra} if extra else None
         if isinstance(content, str):
             error = read_error(content)
-            if error is not UNSET:
-                return Message("tool", (ToolResult(call_id, name, "error", error, metadata=metadata),))
-            return Message("tool", (ToolResult(call_id, name, "text", content, metadata=metadata),))
-        parts: Any = tuple(decode_part(part) for part in content)
-        if not all(isinstance(part, Text) for part in parts):
+            kind: Any = "text" if error is UNSET else "error"
+            return self._add_result(call_id, name, kind, content if error is UNSET else error, extra)
+        if not all(type(part) is TextPart for part in content):
             # Some servers take images in tool messages; what came that way goes back that way.
-            metadata = {FAMILY: extra | {"~inline": Raw(b"true")}}
-        return Message("tool", (ToolResult(call_id, name, "multimodal", None, parts, metadata=metadata),))
+            extra["~inline"] = Raw(b"true")
+        return self._add_result(call_id, name, "multimodal", None, extra, content)
+
+    def _add_result(
+        self,
+        call_id: str,
+        name: str,
+        kind: ResultKind,
+        value: Any,
+        extra: Extra,
+        content: Sequence[ContentPart] = (),
+    ) -> Message:
+        metadata: Metadata | None = {FAMILY: extra} if extra else None
+        parts: Any = tuple([decode_part(piece) for piece in content])
+        notes = self.notes
+        notes.result(call_id, name)
+        if metadata is not None:
+            notes.metadata(metadata)
+        for piece in parts:
+            if piece_metadata := getattr(piece, "metadata", None):
+                notes.metadata(piece_metadata)
+        return Message("tool", (ToolResult(call_id, name, kind, value, parts, metadata=metadata),))
 
     def _decode_rare(self, wire: AnyMessage, index: int) -> Message:
-        if isinstance(wire, SystemMessage):
-            return _decode_plain("system", wire)
         if isinstance(wire, DeveloperMessage):
-            message = _decode_plain("system", wire)
-            extra = {} if wire.extra is UNSET else wire.extra
-            return Message("system", content_held(message), message.name, {FAMILY: {**extra, **DEVELOPER[FAMILY]}})
+            self.notes.turn("system")
+            content: Any = wire.content
+            if isinstance(content, str):
+                self.notes.text(content)
+            else:
+                content = self._decode_parts(content)
+            return self._decode_noted("system", wire, content, DEVELOPER)
         if isinstance(wire, FunctionMessage):
             return self._decode_legacy_result(wire)
         role = parse_json(wire.raw).get("role") if isinstance(wire, UnknownMessage) else None
@@ -226,41 +261,42 @@ class MessageDecoder:
         extra = {"~role": Raw(b'"function"')} | ({} if wire.extra is UNSET else wire.extra)
         content = wire.content
         if isinstance(content, list):
-            parts: Any = tuple(decode_part(part) for part in content)
-            return Message(
-                "tool", (ToolResult(call_id, wire.name, "multimodal", None, parts, metadata={FAMILY: extra}),)
-            )
+            return self._add_result(call_id, wire.name, "multimodal", None, extra, content)
         if content is None:
-            return Message(
-                "tool", (ToolResult(call_id, wire.name, "data", None, metadata={FAMILY: extra | {"~null": NULL}}),)
-            )
-        return Message("tool", (ToolResult(call_id, wire.name, "text", content, metadata={FAMILY: extra}),))
+            return self._add_result(call_id, wire.name, "data", None, extra | {"~null": NULL})
+        return self._add_result(call_id, wire.name, "text", content, extra)
 
 
-def _decode_plain(role: Any, wire: UserMessage | SystemMessage | DeveloperMessage) -> Message:
-    content = wire.content
-    parts: Any = content if isinstance(content, str) else tuple([decode_part(part) for part in content])
-    if wire.name is UNSET and wire.extra is UNSET:
-        return Message(role, parts)
-    return Message(role, parts, None if wire.name is UNSET else wire.name, keep(FAMILY, wire.extra))
+_assistant_keys = collect_keys(
+    AssistantMessage,
+    (
+        "audio",
+        "function_call",
+        "reasoning_content",
+        "reasoning",
+        "reasoning_details",
+        "extra_content",
+        "prefix",
+        "cache_control",
+    ),
+)
 
 
-def decode_assistant(
-    wire: AssistantMessage, seed: object, names: dict[str, str] | None = None, unanswered: list[str] | None = None
-) -> Message:
-    """An assistant message, from history or from a response.
-
-    `seed` names its place, for ids the wire does not give; `names` and `unanswered` collect its calls for the results
-    that follow.
-    """
-    content = wire.content
-    calls = wire.tool_calls
+def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
+    """An assistant message, from history or from a response. `seed` names its place, for ids the wire does not give."""
+    content, calls = wire.content, wire.tool_calls
     name = None if wire.name is UNSET else wire.name
-    plain = wire.extra is UNSET
-    if plain and calls is UNSET and type(content) is str and wire.refusal is UNSET and wire.annotations is UNSET:
-        return Message("assistant", content, name)
-    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    parts: list[AnyPart] = [] if plain else [*foreign_signatures.read_reasoning(extra)]
+    keys = _assistant_keys(wire)
+    if keys is None and wire.refusal is wire.annotations is UNSET:
+        if calls is UNSET and type(content) is str:
+            return Message("assistant", content, name)
+        if calls and (content is None or type(content) is str):
+            said: list[AnyPart] = [] if content is None else [Text(content)]
+            return Message(
+                "assistant", tuple(said + [decode_call(call, seed, i) for i, call in enumerate(calls)]), name
+            )
+    extra: Extra = keys or {}
+    parts: list[AnyPart] = [] if keys is None else [*foreign_signatures.read_reasoning(extra)]
     if content is not None:
         _decode_content(content, parts, extra)
     if wire.refusal is not UNSET:
@@ -269,19 +305,13 @@ def decode_assistant(
         else:
             parts.append(Refusal(wire.refusal))
     if calls:
-        for index, call in enumerate(calls):
-            part = decode_call(call, seed, index)
-            parts.append(part)
-            if names is not None and unanswered is not None:
-                names[part.id] = part.name
-                if part.invented_id:
-                    unanswered.append(part.id)
+        parts += [decode_call(call, seed, index) for index, call in enumerate(calls)]
     elif calls is not UNSET:
         extra[MODELLED + "tool_calls"] = NULL if calls is None else Raw(b"[]")
     if wire.annotations is not UNSET:
         foreign_signatures.read_annotations(wire.annotations, parts, extra)
-    if not plain:
-        _decode_legacy_call(seed, parts, extra, names, unanswered)
+    if keys is not None:
+        _decode_legacy_call(seed, parts, extra)
         audio.read_sound(parts, extra)
         foreign_signatures.restore_text_signatures(parts, extra)
     return Message("assistant", tuple(parts), name, {FAMILY: extra} if extra else None)
@@ -297,13 +327,7 @@ def _decode_content(content: str | list[ContentPart] | UnsetType, parts: list[An
         parts.extend(decode_part(part) for part in content)
 
 
-def _decode_legacy_call(
-    seed: object,
-    parts: list[AnyPart],
-    extra: Extra,
-    names: dict[str, str] | None,
-    unanswered: list[str] | None,
-) -> None:
+def _decode_legacy_call(seed: object, parts: list[AnyPart], extra: Extra) -> None:
     held = extra.get("function_call")
     if held is None or bytes(held) == b"null":
         return
@@ -314,35 +338,32 @@ def _decode_legacy_call(
     del extra["function_call"]
     text = legacy.arguments if isinstance(legacy.arguments, str) else ""
     notes = {FAMILY: {"~legacy": Raw(b"true")}}
-    call = ToolCall(invent_id(seed, 0), name, read_arguments(text), text, invented_id=True, metadata=notes)
-    parts.append(call)
-    if names is not None and unanswered is not None:
-        names[call.id] = name
-        unanswered.append(call.id)
+    parts.append(ToolCall(invent_id(seed, 0), name, read_arguments(text), text, invented_id=True, metadata=notes))
+
+
+_call_keys = collect_keys(Call, ("index", "cache_control", "extra_content"))
 
 
 def decode_call(call: Call, seed: object, index: int) -> ToolCall:
-    call_id = call.id
-    function = call.function
+    call_id, function = call.id, call.function
     if (
-        call_id is not UNSET
-        and call_id
+        call_id
         and function is not UNSET
         and type(function.arguments) is str
         and function.name is not UNSET
         and call.type is not UNSET
-        and call.extra is UNSET
-        and call.custom is UNSET
-        and function.extra is UNSET
+        and call.index is call.cache_control is call.extra_content is call.custom is UNSET
+        and call.extra is function.extra is UNSET
     ):
         text = function.arguments
-        return ToolCall(call_id, function.name, read_arguments(text), text, invented_id=is_invented(call_id))
+        held = read_arguments(text)
+        return ToolCall(call_id, function.name, held, text, invented_id=call_id[:4] == INVENTED_PREFIX)
     return _decode_odd_call(call, seed, index)
 
 
 def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
     """A call that says more or less than the specification's: see wire notes on compatible servers."""
-    extra: Extra = {} if call.extra is UNSET else dict(call.extra)
+    extra: Extra = _call_keys(call) or {}
     call_id, invented = call.id, False
     if call_id is UNSET or not call_id:
         extra["~id"] = NULL if call_id is UNSET else Raw(b'""')

@@ -49,7 +49,7 @@ FAMILY = "openai"
 
 
 def _decode_text(wire: TextPart) -> Text:
-    if wire.prompt_cache_breakpoint is UNSET and wire.extra is UNSET:
+    if wire.prompt_cache_breakpoint is wire.cache_control is wire.extra is UNSET:
         return Text(wire.text)
     cache, metadata = _decode_mark(wire, wire.prompt_cache_breakpoint)
     return Text(wire.text, cache=cache, metadata=metadata)
@@ -58,9 +58,13 @@ def _decode_text(wire: TextPart) -> Text:
 def _decode_mark(
     wire: Wire, mark: Breakpoint | UnsetType, **within: Extra | UnsetType
 ) -> tuple[Cache | None, Metadata | None]:
+    own = wire.extra
+    marked = getattr(wire, "cache_control", UNSET)
+    if marked is not UNSET:
+        own = {**({} if own is UNSET else own), "cache_control": marked}
     if mark is UNSET:
-        return None, keep(FAMILY, wire.extra, **within)
-    metadata = keep(FAMILY, wire.extra, **within, prompt_cache_breakpoint=mark.extra)
+        return None, keep(FAMILY, own, **within)
+    metadata = keep(FAMILY, own, **within, prompt_cache_breakpoint=mark.extra)
     extra = (metadata or {}).get(FAMILY, {})
     extra[MODELLED + "prompt_cache_breakpoint"] = spliced(mark, mark.extra or {})
     return Cache(None if mark.ttl is UNSET else mark.ttl), {FAMILY: extra}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.openai_chat.compatible import fit
-from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageEncoder, decode_messages
+from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageDecoder, MessageEncoder
 from dragoman.codecs.openai_chat.profile import PATH, PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.thinking import decode_reasoning, encode_reasoning, without_sampling
 from dragoman.codecs.openai_chat.tools import (
@@ -17,88 +18,121 @@ from dragoman.codecs.openai_chat.tools import (
     encode_tool_choice,
     encode_tools,
 )
-from dragoman.codecs.openai_chat.wire import ChatRequest
+from dragoman.codecs.openai_chat.wire import PASSED_ON, ChatBody, ChatRequest
 from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
-from dragoman.ir import Message, Request
+from dragoman.ir import Message, Metadata, Request
 from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(ChatRequest, "openai-chat request")
+_reader = WireReader(ChatBody, "openai-chat request")
+_keys = collect_keys(ChatBody, PASSED_ON)
+
+
+def _read_stop(stop: str | list[str]) -> tuple[str, ...]:
+    return (stop,) if isinstance(stop, str) else tuple(stop)
+
+
+SETTINGS = Settings(
+    ChatRequest,
+    FAMILY,
+    (
+        Setting("model"),
+        Setting("tool_choice", read=decode_tool_choice, write=BY_HAND),
+        Setting("parallel_tool_calls", write=BY_HAND),
+        Setting("max_output_tokens", "max_completion_tokens", BY_HAND, BY_HAND),
+        Setting("temperature"),
+        Setting("top_p"),
+        Setting("stop", read=_read_stop, write=BY_HAND),
+        Setting("seed", read=BY_HAND, write=BY_HAND),
+        Setting("presence_penalty"),
+        Setting("frequency_penalty"),
+        Setting("candidates", "n"),
+        Setting("reasoning", "reasoning_effort", decode_reasoning, BY_HAND),
+        Setting("output", "response_format", decode_output, encode_output),
+        Setting("stream"),
+        Setting("user"),
+        Setting("cache", None, lost="prompts are cached automatically by this API"),
+    ),
+    content=("messages", "tools", "max_tokens"),
+)
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
-    stop = wire.stop
-    output = wire.response_format
-    maximum = wire.max_completion_tokens
-    extra = wire.extra
+    extra = _keys(wire)
+    decoder = MessageDecoder()
+    messages = decoder.decode(wire.messages)
+    tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
+    maximum, seed = wire.max_completion_tokens, wire.seed
+    metadata: Metadata | None = None
     if wire.max_tokens is not None:
-        if maximum is None:
-            maximum = wire.max_tokens
-            extra = OLD_MAXIMUM if extra is UNSET else {**extra, **OLD_MAXIMUM}
-        else:
+        if maximum is not None:
             extra = {**(extra or {}), "max_tokens": Raw(encode_json(wire.max_tokens))}
-    if not (stop is wire.stream_options is output is UNSET and (tools or wire.tools is UNSET)):
-        extra = _decode_spelling(wire, {} if extra is UNSET else dict(extra))
-    seed = wire.seed
-    if seed is None and extra is not UNSET and SEED in extra:
-        seed, extra = _decode_seed(extra)
-    return Request(
-        wire.model,
-        decode_messages(wire.messages),
-        tools,
-        None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice),
-        wire.parallel_tool_calls,
-        maximum,
-        wire.temperature,
-        wire.top_p,
-        None,
-        () if stop is UNSET else (stop,) if isinstance(stop, str) else tuple(stop),
-        seed,
-        wire.presence_penalty,
-        wire.frequency_penalty,
-        wire.n,
-        None if wire.reasoning_effort is UNSET else decode_reasoning(wire.reasoning_effort),
-        None if output is UNSET else decode_output(output),
-        wire.stream,
-        wire.user,
-        None,
-        None if not extra else ONLY_OLD_MAXIMUM if extra is OLD_MAXIMUM else {FAMILY: extra},
-        FAMILY,
-    )
+        elif extra is None:
+            maximum, metadata = wire.max_tokens, ONLY_OLD_MAXIMUM
+        else:
+            maximum = wire.max_tokens
+            extra.update(OLD_MAXIMUM)
+    if not (wire.stop is wire.stream_options is wire.response_format is UNSET and (tools.tools or wire.tools is UNSET)):
+        extra = _decode_spelling(wire, metadata[FAMILY] | {} if metadata is not None else extra or {}) or None
+    if wire.random_seed is not None and seed is None and extra is not None:
+        seed = _decode_seed(wire.random_seed, extra)
+    if extra is not None:
+        metadata = {FAMILY: extra}
+    request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, maximum, seed)
+    if decoder.tagged:
+        return request  # media returned to their results: what was noted of the wire's messages does not hold
+    notes = decoder.notes
+    bits = notes.finish(has_messages=bool(messages))
+    if tools.is_private or has_private_setting(request):
+        bits |= PRIVATE_SETTING
+    return with_traits(request, bits, notes.call_names, tools.names)
 
 
 SEED = "random_seed"
 """Mistral's word for it."""
 
+_ONLY_USAGE = frozenset({b'{"include_usage":true}', b'{"include_usage": true}', b"null"})
 
-def _decode_seed(extra: Extra) -> tuple[int | None, Extra]:
-    seed = parse_json(extra[SEED])
+
+def _decode_seed(held: Raw, extra: Extra) -> int | None:
+    seed = parse_json(held)
     if type(seed) is not int:
-        return None, extra
-    return seed, {key if key != SEED else MODELLED + SEED: held for key, held in extra.items()}
+        return None
+    extra[MODELLED + SEED] = extra.pop(SEED)
+    return seed
 
 
-def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
+def _decode_spelling(wire: ChatBody, extra: Extra) -> Extra:
     """Which of several ways of saying the same thing the client chose."""
-    if isinstance(wire.stop, str):
+    stop, options, output = wire.stop, wire.stream_options, wire.response_format
+    if isinstance(stop, str):
         extra["~stop"] = Raw(b'"string"')
-    if wire.stream_options is not UNSET:
-        options = parse_json(wire.stream_options)
-        only_usage = options is None or (isinstance(options, dict) and options.keys() <= {"include_usage"})
-        extra[MODELLED * only_usage + "stream_options"] = wire.stream_options
-    if wire.response_format is not UNSET and decode_output(wire.response_format) is None:
-        extra[MODELLED + "response_format"] = spliced(
-            wire.response_format, {} if wire.response_format.extra is UNSET else wire.response_format.extra
-        )
-    if wire.tools is not UNSET and not decode_tools(wire.tools):
-        extra["tools"] = wire.tools
-    if wire.stop == []:
+    elif stop == []:
         extra["stop"] = Raw(b"[]")
+    if options is not UNSET:
+        extra[MODELLED * _asks_for_usage_only(options) + "stream_options"] = options
+    if output is not UNSET and decode_output(output) is None:
+        extra[MODELLED + "response_format"] = spliced(output, {} if output.extra is UNSET else output.extra)
+    if wire.tools is not UNSET and not decode_tools(wire.tools).tools:
+        extra["tools"] = wire.tools
     return extra
+
+
+def _asks_for_usage_only(options: Raw) -> bool:
+    if bytes(options) in _ONLY_USAGE:
+        return True
+    said = parse_json(options)
+    return said is None or (isinstance(said, dict) and said.keys() <= {"include_usage"})
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFILE) -> Encoded:
@@ -111,53 +145,37 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
         request = _as_the_model_takes_it(request, effort, log)
         if extra is not None and MODELLED + SEED in extra:
             extra = {key: held for key, held in extra.items() if key != MODELLED + SEED}
-    maximum = request.max_output_tokens
     old_maximum = (extra is not None and "~max_tokens" in extra) or profile.maximum == "max_tokens"
-    stop: WireValue = request.stop
-    if stop and extra is not None and "~stop" in extra:
-        stop = stop[0]
-    _report_missing(request, log)
-    tools: WireValue = (
-        encode_tools(request.tools, log, native=request.origin == FAMILY, loose=not profile.strict_schemas)
-        if request.tools
-        else None
-    )
+    maximum, stop, seed = request.max_output_tokens, request.stop, request.seed
+    tools: WireValue = UNSET
+    if request.tools:
+        strict = profile.strict_schemas
+        tools = encode_tools(request.tools, log, native=request.origin == FAMILY, loose=not strict) or UNSET
     # The API refuses both switches when no tool is left.
-    choice = request.tool_choice if tools or native else None
+    is_choosable = tools is not UNSET or native
+    choice = request.tool_choice if is_choosable else None
     messages = MessageEncoder(log, native=native, model=request.model, profile=profile).encode(request.messages)
     if not messages and not native:
         raise EncodeError(path="$.messages", reason="no message says anything this API can hold", target=profile.name)
-    wire = ChatRequest(
+    if seed is not None and profile.seed != "seed":
+        extra = {**(extra or {}), profile.seed: Raw(encode_json(seed))}
+        seed = None
+    elif extra is not None and MODELLED + SEED in extra:
+        seed = None
+    wire = SETTINGS.write(
+        request,
+        log,
         messages,
-        request.model,
-        tools or UNSET,
-        UNSET if choice is None else encode_tool_choice(choice, request.tools, profile.required),
-        request.parallel_tool_calls if tools or native else None,
-        None if old_maximum else maximum,
+        tools,
         maximum if old_maximum else None,
-        request.temperature,
-        request.top_p,
-        stop or UNSET,
-        request.seed if profile.seed == "seed" and not (extra and MODELLED + SEED in extra) else None,
-        request.presence_penalty,
-        request.frequency_penalty,
-        request.candidates,
+        UNSET if choice is None else encode_tool_choice(choice, request.tools, profile.required),
+        request.parallel_tool_calls if is_choosable else None,
+        None if old_maximum else maximum,
+        (stop[0] if extra is not None and "~stop" in extra else stop) if stop else UNSET,
+        seed,
         effort,
-        UNSET if request.output is None else encode_output(request.output, request, log),
-        request.stream,
-        UNSET,
-        request.user,
     )
-    if request.seed is not None and profile.seed != "seed":
-        extra = {**(extra or {}), profile.seed: Raw(encode_json(request.seed))}
     return Encoded(encode_json(wire) if extra is None else bytes(spliced(wire, extra)), (), PATH)
-
-
-def _report_missing(request: Request, log: LossLog) -> None:
-    if request.top_k is not None:
-        log.drop(request, "top_k", "top_k", "this API has no such setting")
-    if request.cache is not None:
-        log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
 
 
 def _as_the_model_takes_it(request: Request, effort: WireValue, log: LossLog) -> Request:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from itertools import product
 from typing import Any, cast
 
 from msgspec import UNSET, Raw, structs
 
+from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import rooted_schema
 from dragoman.codecs.openai_chat.profile import PROFILE
 from dragoman.codecs.openai_chat.wire import (
@@ -23,7 +26,7 @@ from dragoman.codecs.openai_chat.wire import (
     UntypedTool,
 )
 from dragoman.codecs.openai_chat.wire import CustomTool as CustomToolWire
-from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -38,18 +41,7 @@ FAMILY = "openai"
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _decode_tools(wires: list[AnyTool] | None) -> tuple[Tool, ...]:
-    return tuple([_decode_tool(wire) for wire in wires or ()])
-
-
 _untyped = WireReader(UntypedTool, "openai-chat request", path="$.tools")
-_tools: WireReader[list[AnyTool] | None] = WireReader(
-    list[AnyTool] | None,  # type: ignore[arg-type]
-    "openai-chat request",
-    path="$.tools",
-    lone_elements=False,
-)
-decode_tools = RememberingReader(_tools, _decode_tools).read
 
 
 def _decode_tool(wire: AnyTool) -> Tool:
@@ -85,12 +77,12 @@ def _decode_untyped(wire: UntypedTool) -> Tool:
     return structs.replace(tool, metadata={FAMILY: {**notes, "~type": Raw(b'"absent"')}})
 
 
-def encode_tools(
-    tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, loose: bool = False
-) -> list[WireValue]:
-    """`loose`: for a server to which `strict` is a wish, whatever the schema."""
-    wires = (_encode_tool(tool, tools, log, native=native, loose=loose or native) for tool in tools)
-    return [wire for wire in wires if wire is not None]
+decode_tools = ToolReader(AnyTool, "openai-chat request", _decode_tool).read
+
+
+def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, loose: bool = False) -> WireValue:
+    """The list on the wire, or None when no tool is left. `loose`: for a server to which `strict` is a wish."""
+    return _WRITERS[native, loose or native].write(tools, log)
 
 
 def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool, loose: bool) -> WireValue:
@@ -122,6 +114,12 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         return definition_held(tool)
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
     return None
+
+
+_WRITERS = {
+    (native, loose): ToolWriter(partial(_encode_tool, native=native, loose=loose))
+    for native, loose in product((True, False), repeat=2)
+}
 
 
 def _strict(tool: ToolDefinition, log: LossLog) -> bool:

@@ -1,4 +1,7 @@
-"""Chat Completions on the wire. Only what we interpret is typed; the rest travels as extras, exactly as written."""
+"""Chat Completions on the wire: every documented field, and the keys of servers that speak the format.
+
+What we interpret has its type, other keys are exact JSON. Only fields of tomorrow come as extras (codecs/reading.py).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import UNKNOWN, MaybeBool, MaybeInt, MaybeNumber, MaybeStr, Unmodelled, Wire
+from dragoman.codecs.reading import UNKNOWN, MaybeBool, MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Unmodelled, Wire
 
 
 class Breakpoint(Wire, frozen=True):
@@ -17,6 +20,8 @@ class Breakpoint(Wire, frozen=True):
 class TextPart(Wire, frozen=True, tag="text"):
     text: str
     prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
+    # OpenRouter: Anthropic's mark.
+    cache_control: Raw | UnsetType = UNSET
 
 
 class ImageUrl(Wire, frozen=True):
@@ -28,6 +33,7 @@ class ImagePart(Wire, frozen=True, tag="image_url"):
     # Ollama and llama.cpp also take a bare string.
     image_url: ImageUrl | str
     prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
 
 
 class InputAudio(Wire, frozen=True):
@@ -80,6 +86,10 @@ class Call(Wire, frozen=True):
     function: Function | UnsetType = UNSET
     type: str | UnsetType = UNSET
     custom: Custom | UnsetType = UNSET
+    # The place in a stream, which some clients keep; OpenRouter's mark; Google's signature.
+    index: Raw | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
+    extra_content: Raw | UnsetType = UNSET
 
 
 class ReasoningDetail(Wire, frozen=True):
@@ -102,26 +112,37 @@ class ChatMessage(Wire, frozen=True, tag_field="role"):
 class SystemMessage(ChatMessage, frozen=True, tag="system"):
     content: str | list[ContentPart]
     name: str | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
 
 
 class DeveloperMessage(ChatMessage, frozen=True, tag="developer"):
     content: str | list[ContentPart]
     name: str | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
 
 
 class UserMessage(ChatMessage, frozen=True, tag="user"):
     content: str | list[ContentPart]
     name: str | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
 
 
 class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
-    """Fields of vendors (reasoning, reasoning_details, extra_content, …) and the old function_call come in `extra`."""
-
     content: str | list[ContentPart] | None | UnsetType = UNSET
     tool_calls: list[Call] | None | UnsetType = UNSET
     refusal: str | None | UnsetType = UNSET
     name: str | UnsetType = UNSET
     annotations: Raw | UnsetType = UNSET
+    audio: Raw | UnsetType = UNSET
+    function_call: Raw | UnsetType = UNSET
+    # How vendors show reasoning, and what they want back of it.
+    reasoning_content: Raw | UnsetType = UNSET
+    reasoning: Raw | UnsetType = UNSET
+    reasoning_details: Raw | UnsetType = UNSET
+    extra_content: Raw | UnsetType = UNSET
+    # Mistral, DeepSeek: the answer begins with this message.
+    prefix: Raw | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
 
 
 class ToolMessage(ChatMessage, frozen=True, tag="tool"):
@@ -228,6 +249,52 @@ class ChatRequest(Wire, frozen=True, omit_defaults=True):
     stream: MaybeBool = None
     stream_options: Raw | UnsetType = UNSET
     user: MaybeStr = None
+
+
+class ChatBody(ChatRequest, frozen=True, omit_defaults=True):
+    """A request as it is read: with the keys that no field of the intermediate format models."""
+
+    audio: MaybeRaw = None
+    function_call: MaybeRaw = None
+    functions: MaybeRaw = None
+    logit_bias: MaybeRaw = None
+    logprobs: MaybeRaw = None
+    metadata: MaybeRaw = None
+    modalities: MaybeRaw = None
+    moderation: MaybeRaw = None
+    prediction: MaybeRaw = None
+    prompt_cache_key: MaybeRaw = None
+    prompt_cache_options: MaybeRaw = None
+    prompt_cache_retention: MaybeRaw = None
+    safety_identifier: MaybeRaw = None
+    service_tier: MaybeRaw = None
+    store: MaybeRaw = None
+    top_logprobs: MaybeRaw = None
+    verbosity: MaybeRaw = None
+    web_search_options: MaybeRaw = None
+    # OpenRouter
+    include_reasoning: MaybeRaw = None
+    models: MaybeRaw = None
+    plugins: MaybeRaw = None
+    provider: MaybeRaw = None
+    reasoning: MaybeRaw = None
+    route: MaybeRaw = None
+    transforms: MaybeRaw = None
+    usage: MaybeRaw = None
+    # DeepSeek, Groq, Mistral, vLLM, llama.cpp and others
+    chat_template_kwargs: MaybeRaw = None
+    enable_thinking: MaybeRaw = None
+    min_p: MaybeRaw = None
+    random_seed: MaybeRaw = None
+    reasoning_format: MaybeRaw = None
+    repetition_penalty: MaybeRaw = None
+    safe_prompt: MaybeRaw = None
+    thinking: MaybeRaw = None
+    top_k: MaybeRaw = None
+
+
+PASSED_ON = tuple(name for name in ChatBody.__struct_fields__ if name not in ChatRequest.__struct_fields__)
+"""Keys of a request that only this family understands."""
 
 
 class PromptDetails(Struct, frozen=True, gc=False):
