@@ -5,6 +5,8 @@ DragomanError
 │   └── LimitExceeded    it is larger or deeper than we agree to read
 ├── EncodeError          this conversation cannot be said in the target's format
 │   └── LossRefused      it could, with losses, and the caller asked for strict
+├── InvalidValue         a value was built with a field that no wire can say: path, expected, found
+│   └── InvalidType      the field has the wrong type, is missing, or is unknown
 ├── UnparsedArguments    somebody asked for the arguments of a call whose text is not a JSON object
 ├── UnsupportedFormat    the format has no such thing: a history has no streams and no errors
 ├── UnknownFormat        no codec of that name
@@ -22,7 +24,7 @@ DragomanError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.ir import Completion, Failure, FailureKind
@@ -90,6 +92,36 @@ class LossRefused(EncodeError):
         super().__init__(
             path=first.path, reason=f"strict: {first.what} {first.severity}: {first.why}{rest}", target=target
         )
+
+
+class InvalidValue(DragomanError, ValueError):
+    """A value of the intermediate format was built with something no wire format can say.
+
+    `path` names the class and the field (`ToolResult.value[1]`), `expected` and `found` say what is wrong with it.
+    """
+
+    def __init__(self, *, path: str, expected: str, found: str, hint: str = "") -> None:
+        self.path = path
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+        super().__init__(f"{path}: expected {expected}, found {found}{f'; {hint}' if hint else ''}")
+
+    @property
+    def field(self) -> str:
+        """The path without the name of the class."""
+        return self.path.partition(".")[2]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.path, self.expected, self.found, self.hint)
+
+
+class InvalidType(InvalidValue, TypeError):
+    """A field has the wrong type, is missing, or does not exist."""
+
+
+def _rebuild(kind: type[InvalidValue], path: str, expected: str, found: str, hint: str) -> InvalidValue:
+    return kind(path=path, expected=expected, found=found, hint=hint)
 
 
 class UnparsedArguments(DragomanError, ValueError):

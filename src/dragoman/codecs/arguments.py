@@ -6,23 +6,24 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.ir import AnyPart, FinishReason, ToolCall
 from dragoman.ir.parts import arguments_held
-from dragoman.ir.values import compact_text, encode_json, exact_json, exact_object, to_raw
+from dragoman.ir.values import EMPTY_OBJECT, compact_text, encode_json, exact_json, read_arguments, to_raw
 
-EMPTY_OBJECT = Raw(b"{}")
+__all__ = [
+    "EMPTY_OBJECT",
+    "UNPARSED_KEY",
+    "arguments_as_object",
+    "arguments_as_text",
+    "cut_short",
+    "read_arguments",
+    "unwrap_arguments",
+    "unwrap_fragment",
+]
 
 _LINE_BREAK, _BACKSLASH = b"\n\\"
 
 UNPARSED_KEY = "unparsed_arguments"
 """Object formats carry argument text that is no JSON object as {"unparsed_arguments": text}; it comes back as text."""
 _WRAPPER = f'{{"{UNPARSED_KEY}":'
-
-
-def read_arguments(text: str) -> Raw | UnsetType:
-    """The mapping in an argument text, or UNSET when there is none. No text at all, and null, mean no arguments."""
-    held = exact_json(text) if text[:1] == "{" else exact_object(text)
-    if held is not None:
-        return held
-    return EMPTY_OBJECT if text.strip() in {"", "null"} else UNSET
 
 
 def arguments_as_text(call: ToolCall) -> str:

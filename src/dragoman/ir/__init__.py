@@ -23,17 +23,19 @@ from dragoman.ir.events import (
     StreamStart,
     UsageUpdate,
 )
-from dragoman.ir.messages import Message, Role
+from dragoman.ir.messages import Content, Message, Role
 from dragoman.ir.parts import (
     AnyPart,
     Audio,
     Cache,
     Citation,
+    ContentBlock,
     Document,
     Image,
     Media,
     Opaque,
     Part,
+    PlainToolCall,
     Reasoning,
     Refusal,
     ResultKind,
@@ -46,6 +48,7 @@ from dragoman.ir.parts import (
 )
 from dragoman.ir.requests import (
     AnyTool,
+    Choice,
     CustomTool,
     ProviderTool,
     ReasoningSettings,
@@ -66,8 +69,11 @@ __all__ = [
     "AnyTool",
     "Audio",
     "Cache",
+    "Choice",
     "Citation",
     "Completion",
+    "Content",
+    "ContentBlock",
     "CustomTool",
     "Document",
     "Failure",
@@ -85,6 +91,7 @@ __all__ = [
     "PartDelta",
     "PartEnd",
     "PartStart",
+    "PlainToolCall",
     "ProviderTool",
     "Reasoning",
     "ReasoningSettings",

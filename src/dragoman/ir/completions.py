@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from dragoman.ir.messages import Message
 from dragoman.ir.parts import Text, ToolCall
-from dragoman.ir.values import Json, Metadata, Value, holds_json
+from dragoman.ir.values import Items, Json, Metadata, Nodes, Value, holds_json
 
 FinishReason: TypeAlias = Literal[
     "stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "unknown"
@@ -115,13 +115,13 @@ def _last_call(message: Message) -> ToolCall | None:
 class Completion(Value, frozen=True):
     """One answer. `messages` are in order; usually one, more when the client asked for several candidates."""
 
-    messages: tuple[Message, ...]
+    messages: Nodes[Message]
     finish: Finish | None = None
     usage: Usage | None = None
     id: str | None = None
     model: str | None = None
     created: int | None = None
-    finishes: tuple[Finish | None, ...] = ()
+    finishes: Items[Finish | None] = ()  # type: ignore[assignment]
     """With several candidates, the finish of each; `finish` is the first."""
     metadata: Metadata | None = None
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dragoman.ir.parts import AnyPart, Reasoning, Refusal, Text, ToolCall, ToolResult
-from dragoman.ir.values import Metadata, Value
+from dragoman.ir.values import Metadata, Value, construct_checked
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+Content: TypeAlias = str | AnyPart | Mapping[str, Any]
+"""One piece of a message: text, a part, or a mapping of the fields of a part, as in {"type": "text", "text": "hi"}."""
 
 if TYPE_CHECKING:
 
     class Parts:
         def __get__(self, instance: object, owner: type | None = None, /) -> tuple[AnyPart, ...]: ...
-        def __set__(self, instance: object, value: str | tuple[AnyPart, ...], /) -> None: ...
+        def __set__(self, instance: object, value: str | AnyPart | Sequence[Content], /) -> None: ...
 
 else:
     Parts = str | tuple[AnyPart, ...]
@@ -31,6 +34,31 @@ class Message(Value, frozen=True):
     parts: Parts
     name: str | None = None
     metadata: Metadata | None = None
+
+    @classmethod
+    def system(cls, *content: Content | Sequence[Content], name: str | None = None) -> Message:
+        """Instructions for the model."""
+        return construct_checked(Message, "system", _joined(content), name)
+
+    @classmethod
+    def user(cls, *content: Content | Sequence[Content], name: str | None = None) -> Message:
+        """What the user says: text, images, documents, sound, as several arguments or as one list."""
+        return construct_checked(Message, "user", _joined(content), name)
+
+    @classmethod
+    def assistant(
+        cls, *content: Content | Sequence[Content] | None, tool_calls: Sequence[ToolCall] = (), name: str | None = None
+    ) -> Message:
+        """What the model said, and the calls it made: as content in their order, or after the text as `tool_calls`."""
+        pieces = [piece for piece in content if piece is not None]
+        if tool_calls:  # an empty text beside calls says nothing, and most APIs refuse it
+            pieces = [*(piece for piece in pieces if piece != ""), list(tool_calls)]
+        return construct_checked(Message, "assistant", _joined(pieces), name)
+
+    @classmethod
+    def tool(cls, *results: ToolResult | Mapping[str, Any] | Sequence[ToolResult | Mapping[str, Any]]) -> Message:
+        """The results of one turn's calls."""
+        return construct_checked(Message, "tool", _joined(results))
 
     @property
     def text(self) -> str:
@@ -53,6 +81,16 @@ class Message(Value, frozen=True):
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+
+def _joined(content: Sequence[Any]) -> Any:
+    """The pieces as one list; a single string stays a string."""
+    if len(content) == 1 and isinstance(content[0], str):
+        return content[0]
+    pieces: list[Any] = []
+    for piece in content:
+        pieces += piece if isinstance(piece, list | tuple) else [piece]
+    return pieces
 
 
 content_held: Callable[[Message], str | tuple[AnyPart, ...]] = Message.__dict__["parts"].__get__

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict, overload
 
 from msgspec import UNSET, Raw
 
-from dragoman.errors import UnparsedArguments
-from dragoman.ir.values import Json, JsonObject, Metadata, Value, getter, holds_json, parse_json
+from dragoman.errors import InvalidType, UnparsedArguments
+from dragoman.ir.values import (
+    Json,
+    JsonObject,
+    Metadata,
+    Nodes,
+    Value,
+    construct_checked,
+    getter,
+    holds_json,
+    parse_json,
+)
 
 if TYPE_CHECKING:
     from msgspec import UnsetType
@@ -47,7 +58,7 @@ class Text(Part, tag="text", frozen=True):
     """Text for people (or, in a system message, for the model)."""
 
     text: str
-    citations: tuple[Citation, ...] = ()
+    citations: Nodes[Citation] = ()  # type: ignore[assignment]
     cache: Cache | None = None
     signature: Signature | None = None
     metadata: Metadata | None = None
@@ -106,9 +117,22 @@ class Audio(Media, tag="audio", frozen=True):
     transcript: str | None = None
 
 
+class PlainToolCall(TypedDict):
+    """A call as four plain fields; the same call from any provider gives the same record."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    metadata: NotRequired[dict[str, Any]]
+    """Only where Google signed the call: {"thoughtSignature": …}."""
+
+
 @holds_json("arguments")
 class ToolCall(Part, tag="tool_call", frozen=True):
     """The model asks for a tool to be run.
+
+    >>> ToolCall("call_1", "get_weather", {"city": "Tokyo"}).plain()
+    {'id': 'call_1', 'name': 'get_weather', 'arguments': {'city': 'Tokyo'}}
 
     `arguments` reads as a mapping. Where the wire gave text, `arguments_text` is that text, exactly; when the text is
     not a JSON object, `parsed` is False and reading `arguments` raises `UnparsedArguments`: bad JSON never becomes {}.
@@ -133,6 +157,16 @@ class ToolCall(Part, tag="tool_call", frozen=True):
         """Whether there is an argument mapping to run the tool with."""
         return arguments_held(self) is not UNSET
 
+    def plain(self) -> PlainToolCall:
+        """The four fields of a call, without anything of the wire it came by. `ToolCall(**plain)` reads it again.
+
+        Raises `UnparsedArguments` where the model wrote no JSON object.
+        """
+        record: PlainToolCall = {"id": self.id, "name": self.name, "arguments": self.arguments}
+        if self.signature is not None and self.signature.family == "google":
+            record["metadata"] = {"thoughtSignature": self.signature.data}
+        return record
+
 
 arguments_held = getter(ToolCall, "arguments")
 
@@ -154,20 +188,85 @@ class ToolResult(Part, tag="tool_result", frozen=True):
     """What the tool gave back. The value is kept as it is; each codec serialises it its own way.
 
     text: `value` is a string shown verbatim. data: any JSON. error: a string (or any JSON, or `parts`).
-    multimodal: `parts`.
+    multimodal: content blocks, given as `value` or as `parts` and kept in `parts`.
+
+    >>> call = ToolCall("call_1", "get_weather", {"city": "Tokyo"})
+    >>> ToolResult.text(call, "18°") == ToolResult("call_1", "get_weather", "text", "18°")
+    True
     """
 
     tool_call_id: str
     name: str
     kind: ResultKind
     value: Json = None  # type: ignore[assignment]
-    parts: tuple[Text | Image | Document | Audio | Opaque, ...] = ()
+    parts: Nodes[ContentBlock] = ()  # type: ignore[assignment]
     cache: Cache | None = None
     metadata: Metadata | None = None
 
     @property
     def is_error(self) -> bool:
         return self.kind == "error"
+
+    @overload
+    @classmethod
+    def text(cls, call: ToolCall, value: str) -> ToolResult: ...
+    @overload
+    @classmethod
+    def text(cls, tool_call_id: str, name: str, value: str) -> ToolResult: ...
+    @classmethod
+    def text(cls, *args: Any, **kwargs: Any) -> ToolResult:
+        """Text that the model reads as it is; for a call, or for its id and the tool's name."""
+        return _result_of("text", args, kwargs)
+
+    @overload
+    @classmethod
+    def data(cls, call: ToolCall, value: Any) -> ToolResult: ...
+    @overload
+    @classmethod
+    def data(cls, tool_call_id: str, name: str, value: Any) -> ToolResult: ...
+    @classmethod
+    def data(cls, *args: Any, **kwargs: Any) -> ToolResult:
+        """Any JSON: a mapping, a list, a number, None."""
+        return _result_of("data", args, kwargs)
+
+    @overload
+    @classmethod
+    def error(cls, call: ToolCall, value: str | Sequence[str | ContentBlock]) -> ToolResult: ...
+    @overload
+    @classmethod
+    def error(cls, tool_call_id: str, name: str, value: str | Sequence[str | ContentBlock]) -> ToolResult: ...
+    @classmethod
+    def error(cls, *args: Any, **kwargs: Any) -> ToolResult:
+        """What went wrong."""
+        return _result_of("error", args, kwargs)
+
+    @overload
+    @classmethod
+    def multimodal(cls, call: ToolCall, value: Sequence[str | ContentBlock | Mapping[str, Any]]) -> ToolResult: ...
+    @overload
+    @classmethod
+    def multimodal(
+        cls, tool_call_id: str, name: str, value: Sequence[str | ContentBlock | Mapping[str, Any]]
+    ) -> ToolResult: ...
+    @classmethod
+    def multimodal(cls, *args: Any, **kwargs: Any) -> ToolResult:
+        """Text, images, documents and sound, in order."""
+        return _result_of("multimodal", args, kwargs)
+
+
+def _result_of(kind: ResultKind, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ToolResult:
+    by_call = "call" in kwargs or (len(args) > 0 and isinstance(args[0], ToolCall))
+    names = ("call", "value") if by_call else ("tool_call_id", "name", "value")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    if len(args) > len(names) or set(given) != set(names) or (by_call and not isinstance(given["call"], ToolCall)):
+        raise InvalidType(
+            path=f"ToolResult.{kind}()",
+            expected="(call, value) or (tool_call_id, name, value), where call is a ToolCall",
+            found=f"({', '.join([*(type(arg).__name__ for arg in args), *kwargs])})",
+        )
+    call = given.get("call")
+    call_id, name = (call.id, call.name) if call is not None else (given["tool_call_id"], given["name"])
+    return construct_checked(ToolResult, call_id, name, kind, given["value"])
 
 
 @holds_json("block")
@@ -205,6 +304,9 @@ class Opaque(Part, tag="opaque", frozen=True):
     block: Json
     signature: Signature | None = None
 
+
+ContentBlock: TypeAlias = Text | Image | Document | Audio | Opaque
+"""What a multimodal result is made of. `Opaque`, a block of one vendor kept verbatim, comes from decoders."""
 
 AnyPart: TypeAlias = (
     Text

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dragoman.ir.messages import Message
 from dragoman.ir.parts import Cache
-from dragoman.ir.values import Json, JsonObject, MaybeJsonObject, Metadata, Value, getter, holds_json
+from dragoman.ir.values import (
+    Items,
+    Json,
+    JsonObject,
+    MaybeJsonObject,
+    Metadata,
+    Nodes,
+    Value,
+    getter,
+    holds_json,
+)
 
 
 class Tool(Value, tag_field="type", frozen=True):
@@ -56,8 +67,34 @@ class ToolChoice(Value, frozen=True):
     """`auto`, `none` or `required`; `names` narrows it: one forced tool is `required` with one name."""
 
     mode: Literal["auto", "none", "required"]
-    names: tuple[str, ...] = ()
+    names: Items[str] = ()  # type: ignore[assignment]
     metadata: Metadata | None = None
+
+    @classmethod
+    def of(cls, choice: Choice) -> ToolChoice:
+        """A choice as people write it: a mode, the name of the tool to force, {"name": …}, or a list of names.
+
+        >>> ToolChoice.of("auto"), ToolChoice.of({"name": "get_weather"})
+        (ToolChoice(mode='auto'), ToolChoice(mode='required', names=('get_weather',)))
+
+        OpenAI's {"type": "function", "function": {"name": …}} is read as well. A tool named like a mode is refused.
+        """
+        from dragoman.ir.rules import read_choice  # noqa: PLC0415 - decoders never load it
+
+        return read_choice(choice)
+
+
+Choice: TypeAlias = ToolChoice | str | Mapping[str, Any] | Sequence[str]
+"""Every way to write a `ToolChoice`."""
+
+if TYPE_CHECKING:
+
+    class MaybeChoice:
+        def __get__(self, instance: object, owner: type | None = None, /) -> ToolChoice | None: ...
+        def __set__(self, instance: object, value: Choice | None, /) -> None: ...
+
+else:
+    MaybeChoice = ToolChoice | None
 
 
 class ReasoningSettings(Value, frozen=True):
@@ -93,15 +130,15 @@ class Request(Value, frozen=True, gc=True, dict=True):
     """One request. None everywhere means: the client did not say."""
 
     model: str | None
-    messages: tuple[Message, ...]
-    tools: tuple[AnyTool, ...] = ()
-    tool_choice: ToolChoice | None = None
+    messages: Nodes[Message]
+    tools: Nodes[AnyTool] = ()  # type: ignore[assignment]
+    tool_choice: MaybeChoice = None  # type: ignore[assignment]
     parallel_tool_calls: bool | None = None
     max_output_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
-    stop: tuple[str, ...] = ()
+    stop: Items[str] = ()  # type: ignore[assignment]
     seed: int | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None

@@ -8,15 +8,17 @@ and what nobody looks at is never parsed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from math import isfinite, isinf
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from dragoman.errors import EncodeError
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     # What type checkers see: fields that take exact bytes or a Python value, and read as the Python value.
@@ -33,8 +35,24 @@ if TYPE_CHECKING:
         def __get__(self, instance: object, owner: type | None = None, /) -> dict[str, Any] | None: ...
         def __set__(self, instance: object, value: dict[str, Any] | Raw | None, /) -> None: ...
 
+    class Items(Generic[T]):
+        def __get__(self, instance: object, owner: type | None = None, /) -> tuple[T, ...]: ...
+        def __set__(self, instance: object, value: Sequence[T], /) -> None: ...
+
+    class Nodes(Generic[T]):
+        def __get__(self, instance: object, owner: type | None = None, /) -> tuple[T, ...]: ...
+        def __set__(self, instance: object, value: Sequence[T | Mapping[str, Any]], /) -> None: ...
+
     JsonEntry: TypeAlias = Any
 else:
+
+    class Items:
+        """A tuple that may be given as any list."""
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            return tuple[item, ...]
+
+    Nodes = Items  # and whose items may be given as mappings of their fields
     Json = Raw
     JsonObject = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
     MaybeJsonObject = Annotated[Raw, Meta(extra_json_schema={"type": ["object", "null"]})]
@@ -79,12 +97,23 @@ def exact_object(text: str | bytes) -> Raw | None:
     return raw if raw is not None and bytes(memoryview(raw)[:1]) == b"{" else None
 
 
+EMPTY_OBJECT = Raw(b"{}")
+
+
+def read_arguments(text: str) -> Raw | UnsetType:
+    """The mapping in an argument text, or UNSET when there is none. No text at all, and null, mean no arguments."""
+    held = exact_json(text) if text[:1] == "{" else exact_object(text)
+    if held is not None:
+        return held
+    return EMPTY_OBJECT if text.strip() in {"", "null"} else UNSET
+
+
 def to_raw(value: Any) -> Raw:
     """Exact bytes of a JSON value, whichever way it is held."""
-    return value if type(value) is Raw else Raw(_encode_finite(value))
+    return value if type(value) is Raw else Raw(encode_finite(value))
 
 
-def _encode_finite(value: Any) -> bytes:
+def encode_finite(value: Any) -> bytes:
     """JSON has no NaN and no infinity: the encoder would write null, and a value would change in silence."""
     data = encode_json(value)
     if b"null" in data and not _is_finite(value):
@@ -113,7 +142,7 @@ def compact_text(value: Any) -> str:
     """JSON text as the design asks for it: compact, non-ASCII unescaped, key order kept."""
     if type(value) is Raw:
         return _format(value, indent=-1).decode()
-    return _encode_finite(value).decode()
+    return encode_finite(value).decode()
 
 
 class Value(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -126,6 +155,19 @@ class Value(Struct, frozen=True, gc=False, omit_defaults=True):
             if value != default:
                 shown.append(f"{name}={_readable(value)!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+S = TypeVar("S", bound=Struct)
+
+
+def construct_checked(kind: type[S], /, *args: Any, **kwargs: Any) -> S:
+    """Build a value from what a person wrote: `InvalidValue` says which field is wrong.
+
+    Calling the class itself checks nothing; codecs and passes do that.
+    """
+    from dragoman.ir.checks import construct  # noqa: PLC0415 - decoding never loads the checks
+
+    return construct(kind, args, kwargs)
 
 
 def _reading(value: Value, name: str) -> Any:
