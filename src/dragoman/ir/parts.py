@@ -61,7 +61,7 @@ class Text(Part, tag="text", frozen=True):
     citations: Nodes[Citation] = ()  # type: ignore[assignment]
     cache: Cache | None = None
     signature: Signature | None = None
-    metadata: Metadata | None = None
+    metadata: PartMetadata = None  # type: ignore[assignment]
 
 
 class Reasoning(Part, tag="reasoning", frozen=True):
@@ -73,7 +73,7 @@ class Reasoning(Part, tag="reasoning", frozen=True):
     text: str = ""
     signature: Signature | None = None
     redacted: bool = False
-    metadata: Metadata | None = None
+    metadata: PartMetadata = None  # type: ignore[assignment]
 
 
 class Refusal(Part, tag="refusal", frozen=True):
@@ -92,7 +92,7 @@ class Media(Part, frozen=True):
     file_id: str | None = None
     cache: Cache | None = None
     signature: Signature | None = None
-    metadata: Metadata | None = None
+    metadata: PartMetadata = None  # type: ignore[assignment]
 
 
 class Image(Media, tag="image", frozen=True):
@@ -150,7 +150,7 @@ class ToolCall(Part, tag="tool_call", frozen=True):
     """The answer was cut inside this call, or the provider calls it unexpected: it must not be run."""
     signature: Signature | None = None
     cache: Cache | None = None
-    metadata: Metadata | None = None
+    metadata: PartMetadata = None  # type: ignore[assignment]
 
     @property
     def parsed(self) -> bool:
