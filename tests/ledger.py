@@ -407,19 +407,10 @@ WEB: tuple[tuple[str, str], ...] = (
     ("login", "Where a gateway has keys, the page asks for one, or for a password, and forgets it with the key."),
 )
 
-
-
-CORE: tuple[tuple[str, str], ...] = (
-    ("benchmarks", "The benchmarks measure real bodies with their losses read, and fail over the limits they name."),
-)
-
 FRONT: tuple[tuple[str, str], ...] = (
     ("exports", "Every type a program needs is importable from `dragoman`, typed, and importing stays cheap."),
     ("constructors", "Results, messages and choices are built the way the specification and people write them."),
-    (
-        "checked",
-        "A value built wrongly is an error at that line, with the field, what was expected and what was found.",
-    ),
+    ("checked", "A value built wrongly is an error at that line: the field, what was expected, what was found."),
     ("same-values", "What people build and what decoders build are values of the same classes."),
 )
 """`front:*`: the types that `dragoman` exports."""

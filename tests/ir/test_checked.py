@@ -37,6 +37,8 @@ from tests.support.promises import promise
 
 CALL = ToolCall("call_1", "get_weather", {"city": "Tokyo"})
 PNG = Image(url="https://x.example/a.png")
+SIGNED: Any = {"thoughtSignature": "c2ln"}
+SIGNED_BYTES: Any = {"thought_signature": b"sig"}
 CLASSES: dict[str, Any] = {name: getattr(dragoman, name) for name in checked.NAMES}
 
 # ── the same values ───────────────────────────────────────────────────────────────────────────────────────────
@@ -134,7 +136,8 @@ def test_a_multimodal_result_as_the_specification_writes_it_is_what_a_decoder_gi
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "gemini"])
 def test_a_multimodal_result_reaches_every_api_with_its_picture(target: str) -> None:
     call = ToolCall("call_1", "shoot", {})
-    picture = Image(data=b"picture", media_type="image/png")
+    picture = Image.from_bytes(b"picture", "image/png")
+    assert picture == Image("image/png", b"picture")  # type: ignore[arg-type]
     request = Request(
         "m",
         [
@@ -207,11 +210,11 @@ def test_mappings_of_parts_and_messages_are_read() -> None:
 
 @promise("front:constructors")
 def test_a_signature_of_gemini_given_as_metadata_is_the_signature_of_the_call() -> None:
-    call = ToolCall("c", "f", {}, metadata={"thoughtSignature": "c2ln"})
+    call = ToolCall("c", "f", {}, metadata=SIGNED)
     assert call == ToolCall("c", "f", {}, signature=Signature("google", "c2ln"))
-    assert call == ToolCall("c", "f", {}, metadata={"thought_signature": b"sig"})
+    assert call == ToolCall("c", "f", {}, metadata=SIGNED_BYTES)
     assert call.plain() == {"id": "c", "name": "f", "arguments": {}, "metadata": {"thoughtSignature": "c2ln"}}
-    assert ToolCall(**call.plain()) == call
+    assert ToolCall.from_plain(call.plain()) == ToolCall(**call.plain()) == call
     request = Request("m", [Message.user("go"), Message.assistant(call, ToolCall("d", "f", {}))], [ToolDefinition("f")])
     parts = dragoman.encode_request(request, "gemini").body["contents"][1]["parts"]
     assert [part.get("thoughtSignature") for part in parts] == ["c2ln", None]
@@ -219,11 +222,11 @@ def test_a_signature_of_gemini_given_as_metadata_is_the_signature_of_the_call() 
 
 @promise("front:constructors")
 def test_other_metadata_stays_beside_the_signature() -> None:
-    call = ToolCall("c", "f", {}, metadata={"thoughtSignature": "c2ln", "openai": {"x": 1}})
+    call = ToolCall("c", "f", {}, metadata={**SIGNED, "openai": {"x": 1}})
     assert call.metadata == {"openai": {"x": 1}}
-    assert Text("t", metadata={"thoughtSignature": "c2ln"}).signature == Signature("google", "c2ln")
+    assert Text("t", metadata=SIGNED).signature == Signature("google", "c2ln")
     with pytest.raises(InvalidValue, match=r"ToolCall\.metadata\['thoughtSignature'\]"):
-        ToolCall("c", "f", {}, metadata={"thoughtSignature": "c2ln"}, signature=Signature("google", "other"))
+        ToolCall("c", "f", {}, metadata=SIGNED, signature=Signature("google", "other"))
 
 
 @promise("front:constructors")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Self, TypeAlias, TypedDict, overload
 
 from msgspec import UNSET, Raw
 
@@ -61,7 +62,7 @@ class Text(Part, tag="text", frozen=True):
     citations: Nodes[Citation] = ()  # type: ignore[assignment]
     cache: Cache | None = None
     signature: Signature | None = None
-    metadata: PartMetadata = None  # type: ignore[assignment]
+    metadata: Metadata | None = None
 
 
 class Reasoning(Part, tag="reasoning", frozen=True):
@@ -73,7 +74,7 @@ class Reasoning(Part, tag="reasoning", frozen=True):
     text: str = ""
     signature: Signature | None = None
     redacted: bool = False
-    metadata: PartMetadata = None  # type: ignore[assignment]
+    metadata: Metadata | None = None
 
 
 class Refusal(Part, tag="refusal", frozen=True):
@@ -84,7 +85,7 @@ class Refusal(Part, tag="refusal", frozen=True):
 
 
 class Media(Part, frozen=True):
-    """Bytes given as base64 `data`, by `url`, or as the provider's `file_id`: exactly one of the three."""
+    """Bytes given as `data` (base64), by `url`, or as the provider's `file_id`: exactly one of the three."""
 
     media_type: str | None = None
     data: str | None = None
@@ -92,7 +93,12 @@ class Media(Part, frozen=True):
     file_id: str | None = None
     cache: Cache | None = None
     signature: Signature | None = None
-    metadata: PartMetadata = None  # type: ignore[assignment]
+    metadata: Metadata | None = None
+
+    @classmethod
+    def from_bytes(cls, data: bytes, media_type: str) -> Self:
+        """The part that holds these bytes, as base64."""
+        return construct_checked(cls, media_type, b2a_base64(data, newline=False).decode())
 
 
 class Image(Media, tag="image", frozen=True):
@@ -150,7 +156,7 @@ class ToolCall(Part, tag="tool_call", frozen=True):
     """The answer was cut inside this call, or the provider calls it unexpected: it must not be run."""
     signature: Signature | None = None
     cache: Cache | None = None
-    metadata: PartMetadata = None  # type: ignore[assignment]
+    metadata: Metadata | None = None
 
     @property
     def parsed(self) -> bool:
@@ -158,7 +164,7 @@ class ToolCall(Part, tag="tool_call", frozen=True):
         return arguments_held(self) is not UNSET
 
     def plain(self) -> PlainToolCall:
-        """The four fields of a call, without anything of the wire it came by. `ToolCall(**plain)` reads it again.
+        """The four fields of a call, without anything of the wire it came by. `from_plain` reads it again.
 
         Raises `UnparsedArguments` where the model wrote no JSON object.
         """
@@ -166,6 +172,11 @@ class ToolCall(Part, tag="tool_call", frozen=True):
         if self.signature is not None and self.signature.family == "google":
             record["metadata"] = {"thoughtSignature": self.signature.data}
         return record
+
+    @classmethod
+    def from_plain(cls, record: PlainToolCall) -> ToolCall:
+        """The call of a plain record; its metadata may hold Gemini's `thoughtSignature`."""
+        return construct_checked(ToolCall, **record)
 
 
 arguments_held = getter(ToolCall, "arguments")

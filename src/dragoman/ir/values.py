@@ -43,10 +43,6 @@ if TYPE_CHECKING:
         def __get__(self, instance: object, owner: type | None = None, /) -> tuple[T, ...]: ...
         def __set__(self, instance: object, value: Sequence[T | Mapping[str, Any]], /) -> None: ...
 
-    class PartMetadata:
-        def __get__(self, instance: object, owner: type | None = None, /) -> Metadata | None: ...
-        def __set__(self, instance: object, value: Mapping[str, Any] | None, /) -> None: ...
-
     JsonEntry: TypeAlias = Any
 else:
 
@@ -64,9 +60,6 @@ else:
 
 Metadata: TypeAlias = dict[str, dict[str, JsonEntry]]
 """Format family -> key -> exact JSON. Keys that start with ``~`` are spelling notes of a codec, never wire keys."""
-
-if not TYPE_CHECKING:
-    PartMetadata = Metadata | None  # people may also give {"thoughtSignature": …}, which becomes the part's signature
 
 # A number too large for a double is read as a Decimal, and must be written as the number it was.
 encode_json = msgspec.json.Encoder(decimal_format="number").encode
