@@ -123,6 +123,10 @@ class Audio(Media, tag="audio", frozen=True):
     transcript: str | None = None
 
 
+PLAIN_SIGNATURES = {"google": "thoughtSignature"}
+"""Family -> the name of its signature in the metadata of a plain record."""
+
+
 class PlainToolCall(TypedDict):
     """A call as four plain fields; the same call from any provider gives the same record."""
 
@@ -169,8 +173,9 @@ class ToolCall(Part, tag="tool_call", frozen=True):
         Raises `UnparsedArguments` where the model wrote no JSON object.
         """
         record: PlainToolCall = {"id": self.id, "name": self.name, "arguments": self.arguments}
-        if self.signature is not None and self.signature.family == "google":
-            record["metadata"] = {"thoughtSignature": self.signature.data}
+        key = None if self.signature is None else PLAIN_SIGNATURES.get(self.signature.family)
+        if self.signature is not None and key is not None:
+            record["metadata"] = {key: self.signature.data}
         return record
 
     @classmethod

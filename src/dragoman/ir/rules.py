@@ -34,6 +34,7 @@ from dragoman.ir.checks import (
 from dragoman.ir.completions import Completion
 from dragoman.ir.messages import Message
 from dragoman.ir.parts import (
+    PLAIN_SIGNATURES,
     AnyPart,
     Audio,
     ContentBlock,
@@ -63,9 +64,8 @@ _BLOCKS: Final = get_args(ContentBlock)
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_SIGNED: Final = ("thoughtSignature", "thought_signature")
-GOOGLE: Final = "google"
-"""The family that Gemini's codecs mint signatures under."""
+_SIGNED: Final = {name: family for family, name in PLAIN_SIGNATURES.items()} | {"thought_signature": "google"}
+"""Names of a signature in flat metadata; Google's SDK for Python writes the second."""
 
 
 def _take_signature(given: Given, kind: str) -> None:
@@ -79,7 +79,7 @@ def _take_signature(given: Given, kind: str) -> None:
     path, data = f"{kind}.metadata[{spelled!r}]", metadata[spelled]
     if isinstance(data, bytes):
         data = b64encode(data).decode()  # Google's SDK reads the field as bytes
-    signature = Signature(GOOGLE, check_string(data, path))
+    signature = Signature(_SIGNED[spelled], check_string(data, path))
     other = given.get("signature")
     if other is not None and other != signature:
         refuse(path, "the same signature as in the field signature", data)
