@@ -155,7 +155,14 @@ VALUES: tuple[tuple[str, str], ...] = (
 )
 """`value:*`: one value at a time."""
 
-SEEDS: tuple[tuple[str, str], ...] = ()
+SEEDS: tuple[tuple[str, str], ...] = (
+    ("weather", "The worked example of the comparison memo crosses to the letter, `is_error: false` included."),
+    ("multimodal", "A result object beside media reaches Gemini as the object it is."),
+    ("speaker", "An answer stored in multi-llm-chat keeps the name of the model that gave it."),
+    ("empty-arguments", "Empty arguments followed by real ones for the same call are one call."),
+    ("one-turn", "Results stored in separate entries reach Gemini as one turn, in call order."),
+    ("whole-call", "Chunk readers tell a whole Gemini call when it arrives."),
+)
 """`seed:*`: what the documents of the earlier systems say literally."""
 
 AGENT: tuple[tuple[str, str], ...] = (

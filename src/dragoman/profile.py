@@ -25,6 +25,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     inline_system_models: re.Pattern[str] = NEVER
     """Models that take a system message in the middle although there is a field."""
 
+    names_speakers: bool = False
+    """Whether an answer can name the model that gave it (multi-llm-chat and other stores of several models)."""
     merge_model_turns: bool = False
     """Adjacent assistant messages become one (Gemini counts calls per model turn)."""
     first_turn_user: bool = False

@@ -75,8 +75,11 @@ class StreamDecoder:
         request: Request | None = None,
         limits: Limits | None = None,
         account: Accumulator | None = None,
+        joins_calls: bool = False,
     ) -> None:
         decoder = _stream_module(source).PayloadDecoder()
+        if joins_calls and hasattr(decoder, "joins_calls"):
+            decoder.joins_calls = True
         _lend(account, decoder)
         self._decoder: PayloadDecoder = decoder
         self._framing = self._decoder.framing(limits or Limits())
@@ -102,6 +105,22 @@ class StreamDecoder:
         if text and not self._is_heard:
             return [PartDelta(known.last.index, text)]
         return self.heard([PartDelta(known.last.index, text)] if text else [])
+
+    @property
+    def sends_whole_calls(self) -> bool:
+        """Whether a call of this wire is whole when it arrives, before the answer ends."""
+        return hasattr(self._decoder, "settle")
+
+    def settle(self) -> list[AnyEvent] | None:
+        """Events of calls that have arrived whole, where the wire sends whole calls (Gemini, Vertex).
+
+        None where a call is complete only when the answer ends, and once the stream has announced its end.
+        """
+        settle = getattr(self._decoder, "settle", None)
+        if settle is None or self._failed:
+            return None
+        events: list[AnyEvent] | None = settle()
+        return events if events is None or not self._is_heard else self.heard(events)
 
     def feed_unknown(self, data: bytes) -> list[AnyEvent]:
         """What is not like anything before."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from dragoman.codecs.encoded import UNTOLD, Encoded, losses_held
 from dragoman.codecs.reading import MAX_BODY_BYTES, body_bytes
 from dragoman.codecs.registry import Codec, codec
@@ -53,9 +55,19 @@ def encode_request_for(
 
 
 def encode_response(
-    completion: Completion, target: str, *, request: Request | None = None, strict: bool = False
+    completion: Completion,
+    target: str,
+    *,
+    request: Request | None = None,
+    strict: bool = False,
+    speaker: str | None = None,
 ) -> Encoded:
-    """The completion as a body that a client of format `target` expects."""
+    """The completion as a body that a client of format `target` expects.
+
+    `speaker` names the model that answered, for stores of conversations with several models (multi-llm-chat).
+    """
+    if speaker is not None:
+        completion = _spoken_by(completion, speaker, codec(target))
     return _encode_response(completion, codec(target), intermediate_paths, request, strict)
 
 
@@ -78,16 +90,25 @@ def translate_request(
 
 
 def translate_response(
-    body: Body, *, source: str, target: str, request: Request | None = None, strict: bool = False
+    body: Body,
+    *,
+    source: str,
+    target: str,
+    request: Request | None = None,
+    strict: bool = False,
+    speaker: str | None = None,
 ) -> Encoded:
     """A response body of one format as a body of another.
 
     `request`, the client's own request where known, lets names and kinds of tools return to what the client declared.
+    `speaker` names the model that answered, for stores of conversations with several models (multi-llm-chat).
     """
     incoming = codec(source)
     completion = incoming.decode_plain_response(body) if type(body) is bytes and len(body) <= MAX_BODY_BYTES else None
     if completion is None:
         completion = incoming.decode_any_response(body_bytes(body, source))
+    if speaker is not None:
+        completion = _spoken_by(completion, speaker, codec(target))
     return _encode_response(completion, codec(target), incoming.response_paths, request, strict)
 
 
@@ -101,6 +122,14 @@ def translate_error(
 ) -> Encoded:
     """An error body of one format as a body of another."""
     return encode_error(decode_error(body, source, status=status, headers=headers), target)
+
+
+def _spoken_by(completion: Completion, speaker: str, outgoing: Codec) -> Completion:
+    if not outgoing.profile.names_speakers:
+        reason = f"answers of this format do not name their speaker ({speaker!r} was given)"
+        raise EncodeError(path="speaker", reason=reason, target=outgoing.name)
+    messages = tuple(structs.replace(message, name=speaker) for message in completion.messages)
+    return structs.replace(completion, messages=messages)
 
 
 def _encode_request(request: Request, outgoing: Codec, paths: JsonPaths, strict: bool) -> Encoded:  # noqa: FBT001

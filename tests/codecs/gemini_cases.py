@@ -337,7 +337,7 @@ CONTENTS: dict[str, tuple[list[Json], list[ir.Message]]] = {
             CALLED,
             answered(
                 "multimodal",
-                parts=(ir.Text('{"is":{"$ref":"a.png"}}'), ir.Image("image/png", "QQ==")),
+                parts=(ir.Text('{"is":{"$ref":"a.png"}}', metadata=noted(_data=True)), ir.Image("image/png", "QQ==")),
                 metadata=noted(_response={"is": {"$ref": "a.png"}}),
             ),
         ],

@@ -9,8 +9,11 @@ from dragoman.streams import StreamDecoder
 class ChunkReader:
     r"""Bytes of one stream in, chunks out, for any cut of the bytes.
 
-    Calls come when the answer has ended well, in the order of arrival: a call of an answer that was blocked, cut inside
-    the call, or broke off is none.
+    Gemini sends whole calls: each is a chunk when it arrives, in order with the text. Calls of other APIs come when the
+    answer has ended well. A call of an answer that was blocked, cut inside the call, or broke off is no chunk; if that
+    is known only after the call was one, an `error` chunk follows. So run calls after an end without an error.
+
+    Empty arguments of a Gemini call are no arguments yet: the call waits for them until the answer ends.
 
     >>> reader = ChunkReader("ollama-chat")
     >>> reader.feed(b'{"model":"m","message":{"role":"assistant","content":"Hello"},"done":false}')
@@ -20,11 +23,13 @@ class ChunkReader:
     """
 
     def __init__(self, source: str) -> None:
-        self._decoder = StreamDecoder(source)
-        self._writer = ChunkWriter()
+        self._decoder = StreamDecoder(source, joins_calls=True)
+        self._writer = ChunkWriter(in_order=self._decoder.sends_whole_calls)
 
     def feed(self, data: bytes) -> list[Chunk]:
-        return list(self._writer.write(self._decoder.feed(data)))
+        events = self._decoder.feed(data)
+        arrived = self._decoder.settle()
+        return list(self._writer.write([*events, *(arrived or ())], arrived=arrived is not None))
 
     def close(self) -> list[Chunk]:
         """The end of the bytes. Without it, calls that were waiting for the end are missing."""

@@ -44,6 +44,33 @@ def visible_entries(entries: Sequence[Entry], model: str) -> Iterator[Entry]:
             yield {**entry, "content": parts}
 
 
+def gathered_results(entries: Iterable[Entry]) -> list[Entry]:
+    """The same entries with the results of each turn in one entry behind it, in the order of its calls.
+
+    Gemini and Claude refuse results of one turn that are spread over several.
+    """
+    entries = list(entries)
+    results: dict[str, list[dict[str, Any]]] = {}
+    called = {part["tool_call_id"] for entry in entries for part in _of_kind(entry, "tool_call")}
+    for entry in entries:
+        for part in _of_kind(entry, "tool_result"):
+            results.setdefault(part["tool_call_id"], []).append(part)
+    gathered = []
+    for entry in entries:
+        kept = [part for part in entry["content"] if not (_is_result(part) and part["tool_call_id"] in called)]
+        if kept:
+            gathered.append({**entry, "content": kept})
+        calls = [part["tool_call_id"] for part in _of_kind(entry, "tool_call")]
+        answers = [part for call_id in dict.fromkeys(calls) for part in results.get(call_id, ())]
+        if answers:
+            gathered.append({"role": "tool", "content": answers})
+    return gathered
+
+
+def _is_result(part: Mapping[str, Any]) -> bool:
+    return part.get("type") == "tool_result"
+
+
 def _word(data: Mapping[str, Any], key: str) -> str | None:
     value = data.get(key)
     return value if isinstance(value, str) else None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, TypeAlias
 
-from dragoman.chat.formatting import FORMATTERS, visible_entries
+from dragoman.chat.formatting import FORMATTERS, gathered_results, visible_entries
 from dragoman.chat.payloads import as_text, call_of, parse_tool_response_payload
 
 Entry: TypeAlias = dict[str, Any]
@@ -154,5 +154,5 @@ def format_history(history: Iterable[Any], provider: str) -> list[dict[str, Any]
             raise ValueError(f"History entry must be a mapping (actual type: {type(entry).__name__})")  # noqa: TRY004
         if not isinstance(entry.get("content"), str):
             _require_list(entry.get("content"))
-    visible = visible_entries(normalize_history_turns(entries), provider)
+    visible = gathered_results(visible_entries(normalize_history_turns(entries), provider))
     return [message for entry in visible for message in formatter(entry)]

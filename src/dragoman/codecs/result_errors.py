@@ -7,7 +7,20 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from dragoman.ir import Metadata
+from dragoman.ir.notes import MODELLED
 from dragoman.ir.values import compact_text, encode_json
+
+NOT_AN_ERROR = "~is_error"
+"""Note: the result stated `is_error: false`, which is the default."""
+
+
+def states_success(metadata: Metadata | None) -> bool:
+    """Whether the source of a result stated, in whatever format, that it is no error."""
+    if metadata is None:
+        return False
+    return any(NOT_AN_ERROR in notes or MODELLED + "is_error" in notes for notes in metadata.values())
+
 
 ERROR_START = '{"error":'
 

@@ -2,6 +2,9 @@
 
 Calls wait for the end of the answer: only its finish reason says whether they may be run (law 7). A call of an answer
 that was blocked, cut inside the call, or broke off is never a chunk.
+
+Where a wire sends whole calls (Gemini), a reader may ask for them as they arrive. If the answer is blocked or cut
+later, an `error` chunk names the calls that must not be run: such a reader runs calls after an end without an error.
 """
 
 from __future__ import annotations
@@ -19,26 +22,72 @@ Chunk: TypeAlias = dict[str, Any]
 class ChunkWriter:
     """Events of one stream in, chunks out: `text`, `reasoning`, `tool_call` and, at a failure, `error`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_order: bool = False) -> None:
+        """`in_order`: what arrives after a call that is held back waits behind it."""
+        self._in_order = in_order
+        self._waiting: list[Chunk | int] = []
+        """Chunks, and indices of complete calls, from the first call that is held back."""
+        self._written: set[int] = set()
+        """Indices of the calls that are chunks already."""
         self._kinds: dict[int, str] = {}
         self._calls: set[int] = set()
         self._outline = Accumulator()
         """The calls whole, and of every other part only that it is there and whether it has text."""
 
-    def write(self, events: Iterable[AnyEvent]) -> Iterator[Chunk]:
+    def write(self, events: Iterable[AnyEvent], *, arrived: bool = False) -> Iterator[Chunk]:
+        """The chunks of these events. `arrived`: calls that are complete by now are chunks now."""
         for event in events:
-            if isinstance(event, PartStart) and not event.candidate:
-                yield from self._begin(event)
-            elif isinstance(event, PartDelta):
-                yield from self._more(event)
-            elif isinstance(event, PartEnd) and event.index in self._calls:
-                self._outline.add([event])
-            elif isinstance(event, Finished):
-                self._outline.add([event])
-                for call in self._outline.completion().tool_calls:
-                    yield {"type": "tool_call", "content": describe_call(call)}
+            for chunk in self._read(event):
+                if self._waiting:
+                    self._waiting.append(chunk)
+                else:
+                    yield chunk
+            if isinstance(event, Finished):
+                yield from self._finish()
             elif isinstance(event, StreamFailed):
+                yield from (item for item in self._waiting if not isinstance(item, int))
                 yield {"type": "error", "content": event.failure.message}
+        if arrived and self._waiting:
+            yield from self._release({index for index, call in self._all_calls().items() if not call.incomplete})
+
+    def _read(self, event: AnyEvent) -> Iterator[Chunk]:
+        if isinstance(event, PartStart) and not event.candidate:
+            yield from self._begin(event)
+        elif isinstance(event, PartDelta):
+            yield from self._more(event)
+        elif isinstance(event, PartEnd) and event.index in self._calls:
+            self._outline.add([event])
+            if self._in_order:
+                self._waiting.append(event.index)
+        elif isinstance(event, Finished):
+            self._outline.add([event])
+
+    def _all_calls(self) -> dict[int, ToolCall]:
+        calls = self._outline.completion().messages[0].tool_calls
+        return dict(zip(sorted(self._calls), calls, strict=True))
+
+    def _release(self, offered: set[int]) -> Iterator[Chunk]:
+        """What was held back, without the calls that are not offered."""
+        calls = self._all_calls()
+        waiting, self._waiting = self._waiting, []
+        for item in waiting:
+            if not isinstance(item, int):
+                yield item
+            elif item in offered:
+                self._written.add(item)
+                yield {"type": "tool_call", "content": describe_call(calls[item])}
+
+    def _finish(self) -> Iterator[Chunk]:
+        completion = self._outline.completion()
+        withheld = {id(one.call): one for one in completion.withheld_calls}
+        calls = dict(zip(sorted(self._calls), completion.messages[0].tool_calls, strict=True))
+        offered = {index for index, call in calls.items() if id(call) not in withheld}
+        yield from self._release(offered)
+        self._waiting = [*sorted(offered - self._written)]
+        yield from self._release(offered)
+        for index in sorted(self._written - offered):
+            one = withheld[id(calls[index])]
+            yield {"type": "error", "content": f"{one.explanation}: the call of {one.call.name} must not be run"}
 
     def _begin(self, event: PartStart) -> Iterator[Chunk]:
         self._outline.add([event])

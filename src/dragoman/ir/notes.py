@@ -26,8 +26,20 @@ MODELLED = "~raw:"
 """Note: the wire's own spelling of something the node also says in its fields (`~raw:annotations`)."""
 
 
+DATA_TEXT = "~data"
+"""Note, of any family: this text is the JSON text of a value that stood beside media.
+
+Formats that take an object beside media send the value itself.
+"""
+
+
 class Spelling(dict[str, Extra]):
     """Metadata that only tells how something was spelled: there is nothing in it that another family could miss."""
+
+
+def is_data_text(metadata: Mapping[str, Mapping[str, Any]] | None) -> bool:
+    """Whether the text with this metadata is the JSON text of a value (see `DATA_TEXT`)."""
+    return metadata is not None and any(DATA_TEXT in notes for notes in metadata.values())
 
 
 _entries = msgspec.json.Decoder(Extra).decode

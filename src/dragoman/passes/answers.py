@@ -29,10 +29,24 @@ from dragoman.profile import STRICTEST_NAMES, Profile
 def legalise_answer(completion: Completion, profile: Profile, request: Request | None, log: LossLog) -> Completion:
     """Reports what only the answering family understands; restores the client's tools where its request is known."""
     report_private_answer(completion, profile, log)
+    if not profile.names_speakers and any(message.name is not None for message in completion.messages):
+        completion = _without_speakers(completion, log)
     if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
         return completion
     messages = tuple(_restored(message, request, log) for message in completion.messages)
     return structs.replace(completion, messages=messages)
+
+
+def _without_speakers(completion: Completion, log: LossLog) -> Completion:
+    """An answer of an API does not say which model of a conversation gave it."""
+    messages = []
+    for message in completion.messages:
+        nameless = message if message.name is None else structs.replace(message, name=None)
+        if nameless is not message:
+            log.drop(message, "name", "name of the speaker", "answers of this API do not name one")
+            log.replaced(nameless, message)
+        messages.append(nameless)
+    return structs.replace(completion, messages=tuple(messages))
 
 
 def _restored(message: Message, request: Request, log: LossLog) -> Message:

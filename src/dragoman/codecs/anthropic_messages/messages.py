@@ -29,6 +29,7 @@ from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_
 from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import Unmodelled, WireValue, spliced
+from dragoman.codecs.result_errors import states_success
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -407,7 +408,7 @@ class MessageEncoder(PartEncoder):
             content = [] if result.kind == "multimodal" or value_held(result) is None else ""
         elif not content:
             content = self._nonempty(result) if failed and not self._native else UNSET
-        is_error: Any = True if failed else False if "~is_error" in notes else UNSET
+        is_error: Any = True if failed else False if states_success(result.metadata) else UNSET
         block = ToolResultBlock(result.tool_call_id, content, is_error, self.mark(result))
         return spliced(block, notes) if notes else block
 

@@ -27,9 +27,9 @@ from dragoman.codecs.gemini.wire import (
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_media import media_placeholder, media_tag
 from dragoman.ir import AnyPart, Document, Opaque, ResultKind, Text, ToolResult
-from dragoman.ir.notes import Extra, inner_extra
+from dragoman.ir.notes import DATA_TEXT, Extra, inner_extra, is_data_text
 from dragoman.ir.parts import value_held
-from dragoman.ir.values import compact_text, encode_json, note, parse_json, to_raw
+from dragoman.ir.values import compact_text, encode_json, exact_json, note, parse_json, to_raw
 from dragoman.losses import LossLog
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -89,7 +89,7 @@ def _decode_parts(
     if bytes(response) == b"{}":
         return tuple(media)
     notes["~response"] = response
-    return (Text(compact_text(response)), *media)
+    return (Text(compact_text(response), metadata={FAMILY: {DATA_TEXT: TRUE}}), *media)
 
 
 class _Text(Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,6 +108,7 @@ _decode_wrapped = msgspec.json.Decoder(_Wrapped).decode
 _WRAPPER = re.compile(rb'\{\s*"(?:output|error)"\s*:')
 _TEXT_WRAPPER = re.compile(rb'\{\s*"output"\s*:\s*"')
 _REFERENCE = b'"$ref"'
+_FOLLOWED = "sent as JSON text: this API would follow them"
 _DOLLAR = ord("$")  # a single byte is searched for much faster
 
 
@@ -151,7 +152,7 @@ def write_response(result: ToolResult, log: LossLog, *, as_given: bool) -> WireV
     raw = to_raw(held)
     if not as_given and has_reference(bytes(raw)):
         # Gemini 3 takes {"$ref": …} for the name of a part of the response: 400 "does not match to a display_name".
-        log.degrade(result, "value", "JSON result with references", "sent as JSON text: this API would follow them")
+        log.degrade(result, "value", "JSON result with references", _FOLLOWED)
         raw = to_raw(compact_text(raw))
     if result.kind == "error":
         return {"error": raw}
@@ -208,7 +209,13 @@ class ResultEncoder:
             self.media += [TextOut(media_tag(result.tool_call_id)), *wires]
             texts = media_placeholder(len(wires)) if texts is None else texts
         beside: Any = UNSET if tagged or not (wires or "~media" in notes) else wires
-        return _response_beside_media(result, texts, notes.get("~response")), beside
+        given = notes.get("~response")
+        if given is None and texts is not None and _is_data(result):
+            given = exact_json(texts)
+            if has_reference(texts.encode()):
+                self._log.degrade(result, "value", "JSON result with references", _FOLLOWED)
+                given = None
+        return _response_beside_media(result, texts, given), beside
 
     def _texts(self, result: ToolResult) -> str | None:
         texts: list[str] = []
@@ -221,6 +228,12 @@ class ResultEncoder:
         return "\n".join(texts) if texts else None
 
 
+def _is_data(result: ToolResult) -> bool:
+    """Whether the text beside the media is a value in JSON, and alone."""
+    texts = [part for part in result.parts if _text_of(part) is not None]
+    return len(texts) == 1 and isinstance(texts[0], Text) and is_data_text(texts[0].metadata)
+
+
 def _text_of(part: AnyPart) -> str | None:
     return part.text if isinstance(part, Text | Document) else None
 
@@ -231,6 +244,8 @@ def _response_beside_media(result: ToolResult, texts: str | None, given: Raw | N
         return given
     if result.kind == "error":
         return {"error": texts or ""}
+    if given is not None and given not in (ABSENT, NULL) and compact_text(given) == texts:
+        return Output(given)
     if texts is not None:
         return Output(texts)
     return UNSET if given == ABSENT else NULL if given == NULL else EMPTY_OBJECT

@@ -121,13 +121,15 @@ class _Call:
         "notes",
         "number",
         "part_index",
+        "payload",
         "signature",
         "signed",
         "state",
     )
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, payload: int = 0) -> None:
         self.number = number
+        self.payload = payload  # which chunk of the stream began it
         self.id = ""
         self.name = ""
         self.arguments = ""  # as text
@@ -233,6 +235,11 @@ class PayloadDecoder:
         self._told_usage: Raw | UnsetType = UNSET
         self._blocked: Finish | None = None
         self._late: Extra = {}
+        self._payloads = 0
+        self.joins_calls = False
+        """Whether a call without arguments is the same as a later one of that name which brings them.
+
+        Nothing on the wire says so; the chunks of multi-llm-chat are defined that way."""
         self.texts: Mapping[int, list[str]] | None = None
         """Where somebody keeps what was said."""
 
@@ -305,6 +312,7 @@ class PayloadDecoder:
         if self._state is ENDED:
             return []  # behind [DONE], or behind an error
         _check_text(payload)
+        self._payloads += 1
         if error is not UNSET and bytes(error) not in _SAYS_NOTHING:
             return self._fail(payload)
         if self._state is BEFORE:
@@ -321,6 +329,19 @@ class PayloadDecoder:
             self._move("finish")
         for position, candidate in enumerate(candidates):
             self._candidate(candidate, position)
+        return self._book.take()
+
+    def settle(self) -> list[AnyEvent] | None:
+        """Events of calls that are complete, though nothing has followed them; None when there is a finish reason.
+
+        Only for readers that show calls as they arrive: the server may still answer a call itself, and the answer may
+        still be blocked.
+        """
+        if self._state is not OPEN:
+            return None
+        for answer in self._answers.values():
+            if any(isinstance(item, _Call) and item.state is COMPLETE for item in answer.queue):
+                self._flush(answer)
         return self._book.take()
 
     def close(self) -> list[AnyEvent]:
@@ -628,12 +649,17 @@ class PayloadDecoder:
                 return streaming
             begun = [*answer.open, *answer.queue]
             return next((call for call in begun if isinstance(call, _Call) and call.state is WAITS), None)
+        if self.joins_calls and not piece.id and _has_arguments(piece):
+            begun = [*answer.open, *answer.queue]
+            for call in begun:
+                if isinstance(call, _Call) and call.state is WAITS and call.name == piece.name and not call.id:
+                    return call if call.payload < self._payloads else None
         # A name that is repeated with every leaf starts no other call.
         goes_on = streaming is not None and piece.name == streaming.name and piece.partial_args is not UNSET
         return streaming if goes_on and not piece.id else None
 
     def _new_call(self, answer: _Answer, piece: CallPiece) -> _Call:
-        call = _Call(answer.count)
+        call = _Call(answer.count, self._payloads)
         answer.count += 1
         call.take(piece)
         answer.queue.append(call)
@@ -728,6 +754,10 @@ def _piece(call: FunctionCall) -> tuple[CallPiece, Extra]:
         except msgspec.DecodeError as error:
             raise DecodeError(path="$..partialArgs", expected="leaves", got=str(error), source=SOURCE) from error
     return piece, said
+
+
+def _has_arguments(piece: CallPiece) -> bool:
+    return piece.args is not UNSET and compact_text(piece.args) not in {"{}", "null"}
 
 
 def _with_arguments(call: _Call, seed: str) -> ToolCall:

@@ -6,4 +6,4 @@ import re
 
 from dragoman.profile import Profile
 
-PROFILE = Profile(name="agent-sdk", family="agent-sdk", tool_name=re.compile(r".*", re.DOTALL))
+PROFILE = Profile(name="agent-sdk", family="agent-sdk", names_speakers=True, tool_name=re.compile(r".*", re.DOTALL))

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from dragoman.profile import Profile
 
-PROFILE = Profile(name="modular-prompt", family="modular-prompt")
+PROFILE = Profile(name="modular-prompt", family="modular-prompt", names_speakers=True)

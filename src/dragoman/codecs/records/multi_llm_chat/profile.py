@@ -6,4 +6,6 @@ import re
 
 from dragoman.profile import Profile
 
-PROFILE = Profile(name="multi-llm-chat", family="multi-llm-chat", tool_name=re.compile(r".*", re.DOTALL))
+PROFILE = Profile(
+    name="multi-llm-chat", family="multi-llm-chat", names_speakers=True, tool_name=re.compile(r".*", re.DOTALL)
+)

@@ -17,10 +17,11 @@ from dragoman.codecs.records.reading import NULL, TRUE, as_json, read_record, sp
 from dragoman.codecs.records.results import PARTS, in_parts, read_value, report_result, spelled_value
 from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle
 from dragoman.codecs.records.universal.wire import MessageRecord, ResultRecord
+from dragoman.codecs.result_errors import NOT_AN_ERROR
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Message, Role, Text, ToolResult
-from dragoman.ir.notes import Extra
-from dragoman.ir.values import compact_text, parse_json
+from dragoman.ir.notes import DATA_TEXT, Extra, is_data_text
+from dragoman.ir.values import compact_text, exact_json, parse_json
 from dragoman.losses import LossLog
 
 FAMILY = "universal"
@@ -32,6 +33,8 @@ _message = WireReader(MessageRecord, FAMILY)
 _call = WireReader(CallRecord, FAMILY)
 _result = WireReader(ResultRecord, FAMILY)
 
+NO_FLAG = "~no_flag"
+"""Note: the result did not say whether it is an error."""
 RESULT = "~result"
 """Note: what stood in `result` beside media parts, where it was no text."""
 
@@ -58,7 +61,9 @@ class MessageDecoder(RoleDecoder):
         if wire.role is not UNSET:
             notes["~raw:role"] = as_json(wire.role)
         if wire.is_error is UNSET:
-            notes["~is_error"] = TRUE
+            notes[NO_FLAG] = TRUE
+        elif not wire.is_error:
+            notes[NOT_AN_ERROR] = Raw(b"false")
         call_id, name = self.pairing.result(wire.tool_call_id, wire.name, notes)
         if wire.name is None:
             notes["~name"] = TRUE
@@ -94,7 +99,7 @@ def _with_text(result: Raw | UnsetType, media: tuple[AnyPart, ...], notes: Extra
     if isinstance(value, str):
         return (Text(value), *media) if value else media
     notes[RESULT] = result
-    return (Text(compact_text(result)), *media)
+    return (Text(compact_text(result), metadata={FAMILY: {DATA_TEXT: TRUE}}), *media)
 
 
 _NOTHING: dict[bytes, Any] = {b"null": None, b'"absent"': UNSET, b'""': ""}
@@ -120,7 +125,7 @@ class MessageEncoder(RoleEncoder):
             fields["result"] = value
             if marker is not UNSET:
                 fields["kind"] = marker
-        if "~is_error" not in notes or result.is_error:
+        if NO_FLAG not in notes or result.is_error:
             fields["is_error"] = result.is_error
         return spliced(as_json(fields), notes)
 
@@ -131,6 +136,9 @@ class MessageEncoder(RoleEncoder):
         held: Any = ""
         if given is not None and bytes(given) in _NOTHING:
             held = _NOTHING[bytes(given)]
+        elif isinstance(first, Text) and is_data_text(first.metadata) and (value := exact_json(first.text)):
+            parts = parts[1:]
+            held = given if given is not None and compact_text(given) == first.text else value
         elif isinstance(first, Text) and is_plain(first) and first.text:
             parts = parts[1:]
             held = given if given is not None else first.text

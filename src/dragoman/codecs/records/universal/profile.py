@@ -6,4 +6,4 @@ import re
 
 from dragoman.profile import Profile
 
-PROFILE = Profile(name="universal", family="universal", tool_name=re.compile(r".*", re.DOTALL))
+PROFILE = Profile(name="universal", family="universal", names_speakers=True, tool_name=re.compile(r".*", re.DOTALL))
