@@ -17,7 +17,7 @@ from dragoman.agent import SessionStore
 from dragoman.agent.healing import is_whole
 from dragoman.cli.problems import CommandError
 from dragoman.cli.rendering import PlainRenderer, renderer_of
-from dragoman.cli.running import load_tools
+from dragoman.cli.toolfile import load_tools
 from dragoman.sim.server import Simulator
 from tests.cli.command import COMMAND, environment
 from tests.support.promises import promise

@@ -22,6 +22,7 @@ from dragoman.agent.output_cache import OutputCache
 from dragoman.agent.permissions import Asker, Hook
 from dragoman.agent.tools import Tool, done, tool
 from dragoman.drivers.base import Choice, Driver, Settings
+from dragoman.drivers.connecting import connect
 from dragoman.drivers.sync import in_background
 from dragoman.ir import AnyPart, Audio, Document, Image, Message, Text
 
@@ -55,6 +56,9 @@ class AlreadyRunning(RuntimeError):
 class Agent:
     """Lets a model use tools until it has an answer.
 
+    `driver` is one that was connected, or the name of a model as `connect` and `dragoman run` take it:
+    `Agent("anthropic/claude-sonnet-5")`.
+
     The history is kept between runs; `driver` may be set at any time, also while a run is under way: the next call of
     the model goes there.
 
@@ -65,7 +69,7 @@ class Agent:
 
     def __init__(  # noqa: PLR0913 - the whole front door in one place, all by name
         self,
-        driver: Driver,
+        driver: Driver | str,
         *,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         system_prompt: str | None = None,
@@ -92,6 +96,8 @@ class Agent:
         self.add_tools(tools)
         if require_done and not any(one.ends_run for one in self._tools.values()):
             self.add_tools([done])
+        if isinstance(driver, str):
+            driver = connect(driver)
         self._conversation = Conversation(driver, history or getattr(session, "messages", ()), session)
         self._setup = Setup(
             system_prompt=system_prompt,

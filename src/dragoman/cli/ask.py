@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 SUMMARY = "ask a model one question"
 DESCRIPTION = """\
@@ -21,8 +20,9 @@ examples:
 offline, with `dragoman sim` running:
   dragoman ask anthropic/claude-sonnet-5 "Hello" --base-url http://127.0.0.1:8911
 
---tools takes a Python file (its functions, or its TOOLS) or a JSON list of
-definitions: {"name", "description", "parameters"}.
+--tools takes what `dragoman run` takes: a Python file or module (its TOOLS, the
+functions marked with @dragoman.tool, or its functions), as often as you like;
+and a JSON list of definitions: {"name", "description", "parameters"}.
 """
 
 
@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="provider/model")
     parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="the question (default: standard input)")
     parser.add_argument("--system", metavar="TEXT", help="instructions before the question")
-    parser.add_argument("--tools", type=Path, metavar="FILE", help="tools the model may call: .py or .json")
+    parser.add_argument(
+        "--tools", action="append", default=[], metavar="FILE", help="tools the model may call: Python or .json"
+    )
     parser.add_argument("--tool-choice", metavar="CHOICE", help="auto, none, required, or the name of a tool")
     parser.add_argument("--reasoning", metavar="HOW", help="on, off, an effort (low, high ...) or a budget in tokens")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="the longest answer")

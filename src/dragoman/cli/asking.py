@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, one_line
 from dragoman.cli.table import aligned
-from dragoman.cli.toolfile import load_tools
+from dragoman.cli.toolfile import load_definitions
 from dragoman.drivers.asking import build_request
 from dragoman.drivers.base import Defaults, QueryResult, RawExchange
 from dragoman.drivers.connecting import Options, is_local, named, open_channel
@@ -28,7 +28,7 @@ _SWITCHES = {"on": True, "off": False}
 
 def ask(arguments: argparse.Namespace) -> int:
     prompt = " ".join(arguments.prompt) or _read_stdin()
-    tools = load_tools(arguments.tools) if arguments.tools else []
+    tools = [one for name in arguments.tools for one in load_definitions(name)]
     try:
         provider, model = named(arguments.model)
         channel = open_channel(provider, options_of(arguments, keyless=arguments.curl))

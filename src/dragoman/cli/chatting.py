@@ -26,7 +26,8 @@ from dragoman.chat.stores.base import file_stem
 from dragoman.chat.stores.files import PRIVATE
 from dragoman.chat.stores.opening import open_store
 from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, system_reason
-from dragoman.cli.running import APPROVALS, load_tools, mcp_servers
+from dragoman.cli.running import APPROVALS, mcp_servers
+from dragoman.cli.toolfile import load_tools
 from dragoman.errors import DragomanError
 from dragoman.terminal import stdout
 

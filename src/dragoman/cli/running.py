@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib
-import importlib.util
 import json
 import os
 import signal
 import sys
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from types import FunctionType, ModuleType
 from typing import Any
 
-from dragoman.agent import Agent, OutputCache, PermissionRequest, Rules, Session, SessionStore, SqliteStore, Tool, tool
+from dragoman.agent import Agent, OutputCache, PermissionRequest, Rules, Session, SessionStore, SqliteStore
 from dragoman.agent.mcp import McpServers, read_servers
 from dragoman.agent.permissions import Asker, Deny, Hook
 from dragoman.agent.sessions import default_folder
@@ -23,6 +20,7 @@ from dragoman.agent.threads import in_thread
 from dragoman.cli.asking import options_of, reasoning_of
 from dragoman.cli.problems import INTERRUPTED, OK, STREAM_FAILED, UNFINISHED, CommandError, one_line, system_reason
 from dragoman.cli.rendering import Renderer, renderer_of
+from dragoman.cli.toolfile import load_tools
 from dragoman.drivers.connecting import connect
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.ir.values import compact_text
@@ -169,46 +167,3 @@ def _answer(question: str) -> str:
     print(question, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     return line or "stop"  # end of file: nobody is there any more
-
-
-# ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def load_tools(name: str) -> list[Tool]:
-    """Tools of a Python file or module: its TOOLS, or what is marked as a tool, or its public functions."""
-    module = _module(name)
-    given = getattr(module, "TOOLS", None)
-    if given is None:
-        own = {key: one for key, one in vars(module).items() if not key.startswith("_")}
-        given = [one for one in own.values() if isinstance(one, Tool)] or [
-            one for one in own.values() if isinstance(one, FunctionType) and one.__module__ == module.__name__
-        ]
-    try:
-        tools = [one if isinstance(one, Tool) else tool(one) for one in given]
-    except (TypeError, ValueError) as error:
-        raise CommandError(f"{name}: {error}") from None
-    if not tools:
-        raise CommandError(f"{name} has no tools: no TOOLS, nothing marked with @dragoman.tool, no functions")
-    return tools
-
-
-def _module(name: str) -> ModuleType:
-    path = Path(name)
-    if path.suffix == ".py" and not path.is_file():
-        raise CommandError(f"cannot read {name}: no such file")
-    try:
-        return _module_of_file(path) if path.suffix == ".py" else importlib.import_module(name)
-    except Exception as error:
-        raise CommandError(f"{name}: {type(error).__name__}: {error}") from error
-
-
-def _module_of_file(path: Path) -> ModuleType:
-    sys.path.insert(0, str(path.resolve().parent))  # as `python FILE` does
-    name = f"dragoman_tools_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError("it is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module

@@ -1,71 +1,76 @@
-"""Tools from a file: functions of a Python file, its `TOOLS`, or definitions in JSON."""
+"""Tools from files: the functions of a Python file or module, its `TOOLS`, or definitions in JSON."""
 
 from __future__ import annotations
 
-import inspect
-import runpy
-import typing
-from collections.abc import Callable, Mapping, Sequence
+import importlib.util
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import msgspec
 
+from dragoman.agent.tools import Tool, tool
 from dragoman.cli.problems import CommandError, system_reason
-from dragoman.drivers.asking import read_tool
-from dragoman.ir import AnyTool, ToolDefinition
-
-_RUN_NAME = "dragoman_tools"
+from dragoman.drivers.asking import read_tools
+from dragoman.ir import AnyTool
 
 
-def load_tools(path: Path) -> list[AnyTool]:
-    read = _READERS.get(path.suffix)
-    if read is None:
-        raise CommandError(f"{path}: tools are in a .py or a .json file")
+def load_tools(name: str) -> list[Tool]:
+    """Tools of a Python file or module to run: its TOOLS, what is marked as a tool, or its public functions."""
     try:
-        given = read(path)
-        return [_tool(one) for one in given]
+        return [one if isinstance(one, Tool) else tool(one) for one in _given(name)]
+    except (TypeError, ValueError) as error:
+        raise CommandError(f"{name}: {error}") from None
+
+
+def load_definitions(name: str) -> list[AnyTool]:
+    """The same tools as they are declared; or definitions, also of hosted tools, from a JSON file or from TOOLS."""
+    try:
+        given = _of_json(name) if Path(name).suffix == ".json" else _given(name)
+        return list(read_tools([tool(one) if isinstance(one, FunctionType) else one for one in given]))
     except OSError as error:
-        raise CommandError(f"cannot read {path}: {system_reason(error)}") from None
+        raise CommandError(f"cannot read {name}: {system_reason(error)}") from None
     except (TypeError, ValueError, msgspec.DecodeError) as error:
-        raise CommandError(f"{path}: {error}") from None
+        raise CommandError(f"{name}: {error}") from None
 
 
-def _of_python(path: Path) -> Sequence[Any]:
-    path.read_bytes()  # where it cannot be read, the system's own word is the best
-    try:
-        names = runpy.run_path(str(path), run_name=_RUN_NAME)
-    except Exception as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from error
-    if "TOOLS" in names:
-        return list(names["TOOLS"])
-    functions = [one for name, one in names.items() if isinstance(one, FunctionType) and not name.startswith("_")]
-    return [one for one in functions if one.__module__ == _RUN_NAME]
+def _given(name: str) -> Sequence[Any]:
+    module = _module(name)
+    given = getattr(module, "TOOLS", None)
+    if given is None:
+        own = {key: one for key, one in vars(module).items() if not key.startswith("_")}
+        given = [one for one in own.values() if isinstance(one, Tool)] or [
+            one for one in own.values() if isinstance(one, FunctionType) and one.__module__ == module.__name__
+        ]
+    if not given:
+        raise CommandError(f"{name} has no tools: no TOOLS, nothing marked with @dragoman.tool, no functions")
+    return list(given)
 
 
-def _of_json(path: Path) -> Sequence[Any]:
-    found = msgspec.json.decode(path.read_bytes())
+def _of_json(name: str) -> Sequence[Any]:
+    found = msgspec.json.decode(Path(name).read_bytes())
     return found if isinstance(found, list) else [found]
 
 
-_READERS: Mapping[str, Callable[[Path], Sequence[Any]]] = {".py": _of_python, ".json": _of_json}
+def _module(name: str) -> ModuleType:
+    path = Path(name)
+    if path.suffix == ".py" and not path.is_file():
+        raise CommandError(f"cannot read {name}: no such file")
+    try:
+        return _module_of_file(path) if path.suffix == ".py" else importlib.import_module(name)
+    except Exception as error:
+        raise CommandError(f"{name}: {type(error).__name__}: {error}") from error
 
 
-def _tool(given: Any) -> AnyTool:
-    return described(given) if isinstance(given, FunctionType) else read_tool(given)
-
-
-def described(function: FunctionType) -> ToolDefinition:
-    """A function by its name, the first paragraph of its docstring, and the types of its parameters."""
-    hints = typing.get_type_hints(function)
-    parameters = inspect.signature(function).parameters
-    schemas, definitions = msgspec.json.schema_components(
-        [hints.get(name, Any) for name in parameters], ref_template="#/$defs/{name}"
-    )
-    required = [name for name, one in parameters.items() if one.default is inspect.Parameter.empty]
-    schema: dict[str, Any] = {"type": "object", "properties": dict(zip(parameters, schemas, strict=True))}
-    schema |= {"required": required} if required else {}
-    schema |= {"$defs": definitions} if definitions else {}
-    words = inspect.getdoc(function)
-    return ToolDefinition(function.__name__, words.split("\n\n")[0] if words else None, schema)
+def _module_of_file(path: Path) -> ModuleType:
+    sys.path.insert(0, str(path.resolve().parent))  # as `python FILE` does
+    name = f"dragoman_tools_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError("it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

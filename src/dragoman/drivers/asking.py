@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.drivers.base import Choice, Defaults, HasDefinition, Prompt, Settings, Tool
+from dragoman.drivers.message_dicts import MessageLike, read_messages
+from dragoman.drivers.tool_dicts import read_mapping
 from dragoman.ir import (
     AnyTool,
     CustomTool,
@@ -18,11 +20,10 @@ from dragoman.ir import (
     ToolDefinition,
 )
 
-_DEFINED = frozenset({"name", "description", "parameters", "strict"})
 _MODES = ("auto", "none", "required")
 # Settings that are no part of the request: how to call, not what to ask.
 _KNOWN = frozenset(Defaults.__annotations__)
-CALLING = frozenset({"headers", "timeout", "errors", "raw"})
+CALLING = frozenset({"headers", "timeout", "errors", "raw", "message_format"})
 _ASKED = frozenset(Settings.__annotations__) - CALLING - {"system"}
 
 
@@ -31,7 +32,7 @@ def build_request(
     *,
     tools: Sequence[Tool] | None = None,
     tool_choice: Choice = None,
-    messages: Sequence[Message] = (),
+    messages: Sequence[MessageLike] = (),
     settings: Defaults,
 ) -> Request:
     """The request that one call means. `settings` are the driver's defaults and the call's own, already merged."""
@@ -41,10 +42,11 @@ def build_request(
     tools = settings.get("tools") if tools is None else tools
     tool_choice = settings.get("tool_choice") if tool_choice is None else tool_choice
     system = settings.get("system")
-    spoken = (*_opening(prompt), *messages)
+    format = settings.get("message_format")
+    spoken = (*_opening(prompt, format), *read_messages(messages, format))
     if not spoken:
         raise ValueError("nothing to ask: give a prompt or messages")
-    definitions = tuple(map(read_tool, tools)) if tools else ()
+    definitions = read_tools(tools) if tools else ()
     asked: dict[str, Any] = {name: value for name, value in settings.items() if name in _ASKED}
     if not asked.keys().isdisjoint(_READERS):
         asked |= {name: read(asked[name]) for name, read in _READERS.items() if name in asked}
@@ -58,29 +60,27 @@ def build_request(
     )
 
 
-def _opening(prompt: Prompt) -> tuple[Message, ...]:
+def _opening(prompt: Prompt, format: str | None) -> Sequence[Message]:
     if prompt is None:
         return ()
     if isinstance(prompt, str):
         return (Message("user", prompt),)
-    return (prompt,) if isinstance(prompt, Message) else tuple(prompt)
+    given = (prompt,) if isinstance(prompt, Message | Mapping) else prompt
+    return read_messages(given, format, place="$.prompt")
 
 
-def read_tool(tool: Tool) -> AnyTool:
+def read_tools(tools: Sequence[Tool]) -> tuple[AnyTool, ...]:
+    return tuple(found for index, tool in enumerate(tools) for found in _read_tool(tool, f"$.tools[{index}]"))
+
+
+def _read_tool(tool: Any, place: str) -> Sequence[AnyTool]:
     if isinstance(tool, ToolDefinition | CustomTool | ProviderTool):
-        return tool
+        return (tool,)
     if isinstance(tool, Mapping):
-        return _described(tool)
+        return read_mapping(tool, place)
     if isinstance(tool, HasDefinition):
-        return tool.definition
+        return (tool.definition,)
     raise TypeError(f"a tool is a definition, a mapping or something with a `definition`, not {type(tool).__name__}")
-
-
-def _described(tool: Mapping[str, Any]) -> ToolDefinition:
-    given = tool["function"] if "function" in tool else {name: one for name, one in tool.items() if name != "type"}
-    if not given.keys() <= _DEFINED or "name" not in given:
-        raise TypeError(f"a tool has a name and may have {', '.join(sorted(_DEFINED - {'name'}))}; got {sorted(given)}")
-    return ToolDefinition(**given)
 
 
 def read_choice(choice: Choice) -> ToolChoice | None:

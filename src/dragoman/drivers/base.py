@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, Unpack, runtime_checkable
 
 from msgspec import Struct
 
 from dragoman.codecs.accumulate import Accumulator
+from dragoman.codecs.unified_chunks import Chunk, ChunkWriter
+from dragoman.drivers.message_dicts import MessageLike
 from dragoman.errors import ProviderError, provider_error
 from dragoman.ir import (
     AnyEvent,
@@ -57,9 +59,10 @@ class HasDefinition(Protocol):
     def definition(self) -> AnyTool: ...
 
 
-Prompt: TypeAlias = str | Message | Sequence[Message] | None
+Prompt: TypeAlias = str | MessageLike | Sequence[MessageLike] | None
 Tool: TypeAlias = AnyTool | HasDefinition | Mapping[str, Any]
-"""Mappings have name, description, parameters and strict: bare, or within `{"type": "function", "function": ...}`."""
+"""Mappings have name, description, parameters and strict, bare or within `{"type": "function", "function": ...}`; or
+they are the entry of a vendor, such as `{"type": "web_search_20250305", ...}`, and stay hosted."""
 Choice: TypeAlias = ToolChoice | str | Mapping[str, Any] | None
 """auto, none, required, or the one tool to call: its name, `{"name": ...}` or `{"function": {"name": ...}}`."""
 
@@ -94,6 +97,8 @@ class Settings(TypedDict, total=False):
     """What a failure becomes: an exception, or a result with finish reason `error` and whatever text had come."""
     raw: bool
     """Keep the bytes of both directions in the result."""
+    message_format: str
+    """The format of messages that are given as mappings; without it they are recognised by their keys."""
 
 
 class Defaults(Settings, total=False):
@@ -204,10 +209,11 @@ Conclude: TypeAlias = Callable[[Completion, Failure | None], QueryResult]
 
 
 class StreamResult:
-    """An answer while it comes in. Three views, each usable without the others, in any order, more than once.
+    """An answer while it comes in. Its views are usable without each other, in any order, more than once.
 
-    `async for text in stream` is the text alone and raises when the answer fails; `stream.events()` is everything, with
-    a failure as its last event; `await stream.result` is the whole answer.
+    `async for text in answer` or `answer.stream` is the text alone and raises when the answer fails; `answer.events()`
+    is everything, and `answer.chunks()` the same as unified dicts, with a failure at the end; `await answer.result` is
+    the whole answer.
 
     Nothing is sent before somebody reads, and nothing is read ahead of the fastest reader. Cancelling the one who reads
     closes the connection, and so do `close()` and leaving `async with`.
@@ -242,6 +248,21 @@ class StreamResult:
                 if event.part.text:
                     yield event.part.text
         self._raise()
+
+    @property
+    def stream(self) -> AsyncIterable[str]:
+        """The text alone, from its beginning each time; `result` neither needs it to be read nor hinders it."""
+        return self
+
+    async def chunks(self) -> AsyncIterator[Chunk]:
+        """Unified dicts: `text` and `reasoning` as they come, and at the end each `tool_call` that may be run.
+
+        A failure is a last chunk `error`, as it is a last event of `events()`.
+        """
+        writer = ChunkWriter()
+        async for event in self.events():
+            for chunk in writer.write([event]):
+                yield chunk
 
     async def events(self) -> AsyncIterator[AnyEvent]:
         seen = 0
@@ -349,7 +370,7 @@ class Driver(Protocol):
         *,
         tools: Sequence[Tool] | None = None,
         tool_choice: Choice = None,
-        messages: Sequence[Message] = (),
+        messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],
     ) -> QueryResult: ...
 
@@ -359,7 +380,7 @@ class Driver(Protocol):
         *,
         tools: Sequence[Tool] | None = None,
         tool_choice: Choice = None,
-        messages: Sequence[Message] = (),
+        messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],
     ) -> StreamResult: ...
 

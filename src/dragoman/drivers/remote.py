@@ -31,12 +31,13 @@ from dragoman.drivers.base import (
     result_of,
 )
 from dragoman.drivers.credentials import Credential
+from dragoman.drivers.message_dicts import MessageLike
 from dragoman.drivers.providers import Place, Provider, Target
 from dragoman.drivers.retries import RetryHook, RetryNotice, RetryPolicy, announce, seconds_until
 from dragoman.drivers.secret import hidden_headers, hidden_url
 from dragoman.drivers.transport import HttpRequest, HttpResponse, SizeLimits, Timeouts, Transport, failed, read_whole
 from dragoman.errors import DecodeError, ProviderError, provider_error
-from dragoman.ir import AnyEvent, Completion, Failure, Finished, Message, PartEnd, Request, StreamFailed
+from dragoman.ir import AnyEvent, Completion, Failure, Finished, PartEnd, Request, StreamFailed
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 from dragoman.passes.answers import legalise_answer
@@ -129,7 +130,7 @@ class RemoteDriver:
         *,
         tools: Sequence[Tool] | None = None,
         tool_choice: Choice = None,
-        messages: Sequence[Message] = (),
+        messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],
     ) -> QueryResult:
         merged: Defaults = {**self.defaults, **settings}
@@ -148,7 +149,7 @@ class RemoteDriver:
         *,
         tools: Sequence[Tool] | None = None,
         tool_choice: Choice = None,
-        messages: Sequence[Message] = (),
+        messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],
     ) -> StreamResult:
         merged: Defaults = {**self.defaults, **settings}

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, Unpack
 
 from msgspec import Struct
 
+from dragoman.codecs.unified_chunks import Chunk
 from dragoman.drivers.asking import build_request
 from dragoman.drivers.base import (
     CallMetadata,
@@ -23,7 +24,8 @@ from dragoman.drivers.base import (
     Tool,
     result_of,
 )
-from dragoman.errors import ProviderError, ScriptExhausted
+from dragoman.drivers.message_dicts import MessageLike
+from dragoman.errors import DecodeError, ProviderError, ScriptExhausted
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -60,9 +62,10 @@ class Scripted(Struct, frozen=True, kw_only=True):
     delay: float = 0.0
 
 
-Line: TypeAlias = Scripted | str | Message | Completion | QueryResult | ProviderError
-"""What a script may hold: a bare string is a text."""
-Script: TypeAlias = Iterable[Line] | Callable[[Request], Line | Awaitable[Line]]
+Line: TypeAlias = Scripted | str | Message | Completion | QueryResult | ProviderError | Sequence[Chunk]
+"""What a script may hold: a bare string is a text, a list of unified dicts is what they add up to."""
+Script: TypeAlias = Iterable[Line | Chunk] | Callable[[Request], Line | Awaitable[Line]]
+"""Lines, one per question, or a function that is asked. Unified dicts side by side are one line."""
 
 
 class ScriptedDriver:
@@ -79,7 +82,7 @@ class ScriptedDriver:
         self.requests: list[Request] = []
         self.closed = False
         self._ask = script if callable(script) else None
-        self._queue: deque[Line] = deque() if callable(script) else deque(script)
+        self._queue: deque[Line] = deque() if callable(script) else deque(_lines(script))
         self._defaults: Defaults = defaults or {}
         self._calls = 0
 
@@ -89,7 +92,7 @@ class ScriptedDriver:
         *,
         tools: Sequence[Tool] | None = None,
         tool_choice: Choice = None,
-        messages: Sequence[Message] = (),
+        messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],
     ) -> QueryResult:
         stream = self.stream_query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
@@ -101,7 +104,7 @@ class ScriptedDriver:
         *,
         tools: Sequence[Tool] | None = None,
         tool_choice: Choice = None,
-        messages: Sequence[Message] = (),
+        messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],
     ) -> StreamResult:
         merged: Defaults = {**self._defaults, **settings}
@@ -142,7 +145,9 @@ class ScriptedDriver:
             return line.completion
         if isinstance(line, Message):
             return Completion((line,), Finish("tool_calls" if line.tool_calls else "stop"))
-        return self._with_ids(line) if isinstance(line, Scripted) else line
+        if isinstance(line, Completion):
+            return line
+        return self._with_ids(line if isinstance(line, Scripted) else _scripted(line))
 
     def _with_ids(self, line: Scripted) -> Scripted:
         calls = [call if isinstance(call, ToolCall) else self._call(*call) for call in line.calls]
@@ -151,6 +156,53 @@ class ScriptedDriver:
     def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolCall:
         self._calls += 1
         return ToolCall(f"call_{self._calls}", name, dict(arguments))
+
+
+def _lines(script: Iterable[Line | Chunk]) -> Iterator[Line]:
+    """Unified dicts side by side are the chunks of one answer."""
+    chunks: list[Chunk] = []
+    for line in script:
+        if isinstance(line, Mapping):
+            chunks.append(dict(line))
+            continue
+        if chunks:
+            yield _scripted(chunks)
+            chunks = []
+        yield _scripted(line) if isinstance(line, list | tuple) else line
+    if chunks:
+        yield _scripted(chunks)
+
+
+def _scripted(chunks: Sequence[Chunk]) -> Scripted:
+    texts: dict[str, list[str]] = {"text": [], "reasoning": []}
+    calls: list[ToolCall | tuple[str, Mapping[str, Any]]] = []
+    failure: Failure | None = None
+    for index, chunk in enumerate(chunks):
+        kind, content = chunk.get("type"), chunk.get("content")
+        if kind in texts and isinstance(content, str):
+            texts[kind].append(content)
+        elif kind == "error" and isinstance(content, str):
+            failure = Failure("server", content)
+        elif kind == "tool_call":
+            calls.append(_chunk_call(content, f"$[{index}].content"))
+        else:
+            got = f"type {kind!r} with content of type {type(content).__name__}"
+            raise DecodeError(path=f"$[{index}]", expected=_CHUNK, got=got, source="chunks")
+    return Scripted(text="".join(texts["text"]), reasoning="".join(texts["reasoning"]), calls=calls, failure=failure)
+
+
+_CHUNK = "a chunk: text, reasoning and error with a string, tool_call with name and arguments"
+
+
+def _chunk_call(content: Any, place: str) -> ToolCall | tuple[str, Mapping[str, Any]]:
+    if not isinstance(content, Mapping) or not isinstance(content.get("name"), str):
+        raise DecodeError(path=place, expected="a call with name and arguments", got=repr(content), source="chunks")
+    arguments, call_id = content.get("arguments", {}), content.get("tool_call_id")
+    if not isinstance(arguments, Mapping):
+        raise DecodeError(path=f"{place}.arguments", expected="a mapping", got=repr(arguments), source="chunks")
+    if call_id is None:
+        return content["name"], arguments
+    return ToolCall(str(call_id), content["name"], dict(arguments))
 
 
 class EchoDriver(ScriptedDriver):

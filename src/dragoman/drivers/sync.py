@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
+from dragoman.codecs.unified_chunks import Chunk
 from dragoman.drivers.base import Choice, Driver, Prompt, QueryResult, Settings, StreamResult, Tool
-from dragoman.ir import AnyEvent, Message
+from dragoman.drivers.message_dicts import MessageLike
+from dragoman.ir import AnyEvent
 
 T = TypeVar("T")
 
@@ -59,6 +61,14 @@ class SyncStream:
     def __iter__(self) -> Iterator[str]:
         return _waiting(aiter(self._stream))
 
+    @property
+    def stream(self) -> Iterable[str]:
+        """The text alone, from its beginning each time."""
+        return self
+
+    def chunks(self) -> Iterator[Chunk]:
+        return _waiting(self._stream.chunks())
+
     def events(self) -> Iterator[AnyEvent]:
         return _waiting(self._stream.events())
 
@@ -108,7 +118,7 @@ class SyncDriver:
         *,
         tools: Sequence[Tool] | None = None,
         tool_choice: Choice = None,
-        messages: Sequence[Message] = (),
+        messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],
     ) -> QueryResult:
         asked = self.driver.query(prompt, tools=tools, tool_choice=tool_choice, messages=messages, **settings)
@@ -121,7 +131,7 @@ class SyncDriver:
         *,
         tools: Sequence[Tool] | None = None,
         tool_choice: Choice = None,
-        messages: Sequence[Message] = (),
+        messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],
     ) -> SyncStream:
         async def start() -> StreamResult:

@@ -23,6 +23,7 @@ from dragoman.ir.events import (
     StreamStart,
     UsageUpdate,
 )
+from dragoman.ir.guards import has_tool_calls, is_tool_result
 from dragoman.ir.messages import Content, Message, Role
 from dragoman.ir.parts import (
     AnyPart,
@@ -115,6 +116,8 @@ __all__ = [
     "Value",
     "WithheldCall",
     "WithheldReason",
+    "has_tool_calls",
+    "is_tool_result",
     "split_calls",
     "withholds_calls",
 ]

@@ -1,0 +1,264 @@
+"""Messages given as mappings: of the shape of any wire format or record format, named or recognised by its keys.
+
+The codecs read them, so a mapping means here what it means in a body of its format. What could be several formats is
+read by each of them: only if the readings differ is it ambiguous, and then nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import structs
+
+from dragoman.codecs.registry import codec
+from dragoman.errors import DecodeError
+from dragoman.ir import AnyPart, Message, ToolCall, ToolResult
+
+MessageLike: TypeAlias = Message | Mapping[str, Any]
+"""A message, or a mapping of the shape of any format."""
+
+_PLAIN = frozenset({"role", "content", "name"})
+_ROLES = frozenset({"system", "user", "assistant", "developer"})
+_SPEAKERS = frozenset({"gemini", "chatgpt", "claude"})
+# Where a body of the format has its messages.
+_KEYS = {"gemini": "contents", "vertex": "contents", "openai-responses": "input"}
+_PLACE = re.compile(r"\$(?:\.\w+)?\[(\d+)\]")
+
+Formats: TypeAlias = tuple[str, ...]
+_OPENAI: Formats = ("openai-chat", "agent-sdk", "modular-prompt")
+_BLOCKS: Mapping[str, Formats] = {
+    **dict.fromkeys(("tool_use", "thinking", "redacted_thinking", "server_tool_use", "image"), ("anthropic-messages",)),
+    "document": ("anthropic-messages", "agent-sdk"),
+    **dict.fromkeys(("image_url",), _OPENAI),
+    **dict.fromkeys(("input_audio", "file", "refusal"), ("openai-chat",)),
+    **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), ("openai-responses",)),
+    "tool_call": ("multi-llm-chat",),
+}
+
+
+def read_messages(
+    given: Sequence[MessageLike], format: str | None = None, *, place: str = "$.messages"
+) -> list[Message]:
+    """The messages; mappings are read as `format`, or as the one format that their keys allow."""
+    messages: list[Message] = []
+    run: list[Mapping[str, Any]] = []
+    for index, one in enumerate([*given, None]):
+        if isinstance(one, Mapping):
+            run.append(one)
+            continue
+        if run:
+            messages += _read_run(run, format, place, index - len(run))
+            run = []
+        if isinstance(one, Message):
+            messages.append(one)
+        elif one is not None:
+            raise _unreadable(f"{place}[{index}]", "a Message or a mapping", type(one).__name__)
+    return _with_names(messages)
+
+
+def _read_run(run: Sequence[Mapping[str, Any]], format: str | None, place: str, start: int) -> Sequence[Message]:
+    plain, values = _with_placeholders(run)
+    names = _candidates(plain, place, start) if format is None else (format,)
+    readings: dict[str, tuple[Message, ...]] = {}
+    failure: DecodeError | None = None
+    for name in names:
+        try:
+            readings[name] = _decoded(plain, name, place, start)
+        except DecodeError as error:
+            failure = failure or error
+    if failure is not None and not readings:
+        raise failure
+    (first, found), *others = readings.items()
+    for other, reading in others:
+        if _reading(reading) != _reading(found):
+            got = f"messages that {first} and {other} read differently; name the format with message_format"
+            raise _unreadable(f"{place}[{start}]", "messages of one format", got)
+    return [_with_values(message, values) for message in found]
+
+
+def _decoded(run: Sequence[Mapping[str, Any]], format: str, place: str, start: int) -> tuple[Message, ...]:
+    body = msgspec.json.encode({_KEYS.get(format, "messages"): run})
+    try:
+        return codec(format).decode_request(body).messages
+    except DecodeError as error:
+        raise DecodeError(
+            path=_shifted(error.path, place, start), expected=error.expected, got=error.got, source=error.source
+        ) from None
+
+
+def _shifted(path: str, place: str, start: int) -> str:
+    """The path from the list that the caller gave, instead of from the body that the codec read."""
+    found = _PLACE.match(path)
+    return place if found is None else f"{place}[{start + int(found[1])}]{path[found.end() :]}"
+
+
+def _unreadable(path: str, expected: str, got: str) -> DecodeError:
+    return DecodeError(path=path, expected=expected, got=got, source="messages")
+
+
+# ── which format ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _candidates(run: Sequence[Mapping[str, Any]], place: str, start: int) -> Formats:
+    allowed: Formats | None = None
+    first = start
+    for index, message in enumerate(run, start):
+        here = f"{place}[{index}]"
+        for signs in _signs(message, here):
+            left = signs if allowed is None else tuple(name for name in allowed if name in signs)
+            if not left:
+                got = f"{' or '.join(signs)}, after {' or '.join(allowed or ())} at {place}[{first}]"
+                raise _unreadable(here, "messages of one format", got)
+            first = index if allowed is None else first
+            allowed = left
+    return allowed or ("openai-chat",)
+
+
+def _signs(message: Mapping[str, Any], here: str) -> Iterator[Formats]:
+    """For each thing that only some formats have, those formats. Plain text in a plain role is no sign of any."""
+    found = [*_signs_of_keys(message), *_signs_of_content(message.get("content"))]
+    yield from found
+    if found:
+        return
+    unknown = sorted(message.keys() - _PLAIN)
+    role = message.get("role")
+    if unknown or not isinstance(role, str) or role not in _ROLES:
+        got = f"the unknown keys {', '.join(unknown)}" if unknown else f"role {role!r}"
+        raise _unreadable(here, "a message of a known format, or message_format that names it", got)
+
+
+def _signs_of_keys(message: Mapping[str, Any]) -> Iterator[Formats]:
+    for names, formats in _KEY_SIGNS:
+        if any(name in message for name in names):
+            yield formats
+    calls = list(_mappings(message.get("tool_calls")))
+    if calls:
+        yield _format_of_calls(calls)
+    elif "tool_calls" in message:
+        yield ("openai-chat", "ollama-chat", "agent-sdk", "universal")
+    role = message.get("role")
+    if "role" not in message and "type" in message:
+        yield ("openai-responses",)
+    elif role in _SPEAKERS:
+        yield ("multi-llm-chat",)
+    elif role == "reasoning":
+        yield ("agent-sdk",)
+    elif role == "developer":
+        yield ("openai-chat", "openai-responses")
+    if "tool_call_id" in message and "tool_name" not in message and "result" not in message:
+        yield ("openai-chat",)
+    elif "tool_name" in message:
+        yield ("agent-sdk",) if "tool_call_id" in message else ("ollama-chat",)
+
+
+_KEY_SIGNS: tuple[tuple[tuple[str, ...], Formats], ...] = (
+    (("toolCalls", "toolCallId"), ("modular-prompt",)),
+    (("parts",), ("gemini",)),
+    (("images", "thinking"), ("ollama-chat",)),
+    (("output_ref", "trimmed"), ("agent-sdk",)),
+    (("result", "raw_context"), ("universal",)),
+    (("function_call", "refusal", "audio", "reasoning_content"), ("openai-chat",)),
+    (("kind",), ("modular-prompt",)),
+)
+
+
+def _format_of_calls(calls: Sequence[Mapping[str, Any]]) -> Formats:
+    functions = [call.get("function") for call in calls]
+    if any("provider_meta" in call for call in calls):
+        return ("agent-sdk",)
+    if all(isinstance(function, Mapping) for function in functions):
+        texts = [isinstance(function.get("arguments"), str) for function in functions if isinstance(function, Mapping)]
+        return ("openai-chat", "agent-sdk") if all(texts) else ("ollama-chat",)
+    return ("openai-chat",) if any("custom" in call for call in calls) else ("universal",)
+
+
+def _signs_of_content(content: Any) -> Iterator[Formats]:
+    for block in _mappings(content):
+        kind = block.get("type")
+        if not isinstance(kind, str):
+            yield ("bedrock-converse",)
+        elif kind == "tool_result":
+            yield ("anthropic-messages",) if "tool_use_id" in block else ("multi-llm-chat",)
+        elif kind == "text" and "text" not in block and "content" in block:
+            yield ("multi-llm-chat",)
+        elif kind == "text":
+            yield ("openai-chat", "anthropic-messages", "agent-sdk", "modular-prompt")
+        elif kind in _BLOCKS:
+            yield _BLOCKS[kind]
+
+
+def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
+    return (one for one in value if isinstance(one, Mapping)) if isinstance(value, list | tuple) else ()
+
+
+def _reading(messages: Sequence[Message]) -> Any:
+    """What the messages say, without what each format notes for itself."""
+    return _unnoted(msgspec.json.decode(msgspec.json.encode(messages)))
+
+
+def _unnoted(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unnoted(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _unnoted(one) for key, one in value.items() if key != "metadata"}
+    return value
+
+
+# ── values within mappings ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _with_placeholders(run: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, ToolCall]]:
+    """`toolCalls` may hold the very calls of a result: each is read as a record, and put back as it was given."""
+    values: dict[str, ToolCall] = {}
+    plain: list[dict[str, Any]] = []
+    for message in run:
+        copied = dict(message)
+        for key, write in _CALL_KEYS.items():
+            calls = message.get(key)
+            if isinstance(calls, list | tuple) and any(isinstance(call, ToolCall) for call in calls):
+                values |= {call.id: call for call in calls if isinstance(call, ToolCall)}
+                copied[key] = [write(call) if isinstance(call, ToolCall) else call for call in calls]
+            elif calls is None and key in message:
+                del copied[key]
+        plain.append(copied)
+    return plain, values
+
+
+_CALL_KEYS: Mapping[str, Callable[[ToolCall], dict[str, Any]]] = {
+    "toolCalls": lambda call: {"id": call.id, "name": call.name, "arguments": {}},
+    "tool_calls": lambda call: {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": "{}"},
+    },
+}
+
+
+def _with_values(message: Message, values: Mapping[str, ToolCall]) -> Message:
+    if not values or not message.tool_calls:
+        return message
+    parts: tuple[AnyPart, ...] = tuple(
+        values.get(part.id, part) if isinstance(part, ToolCall) else part for part in message.parts
+    )
+    return structs.replace(message, parts=parts)
+
+
+def _with_names(messages: list[Message]) -> list[Message]:
+    """Results that did not say the name of their tool have that of their call."""
+    names = {call.id: call.name for message in messages for call in message.tool_calls}
+    return [_named(message, names) if message.role == "tool" else message for message in messages]
+
+
+def _named(message: Message, names: Mapping[str, str]) -> Message:
+    if all(result.name for result in message.tool_results):
+        return message
+    parts = (
+        structs.replace(part, name=names.get(part.tool_call_id, ""))
+        if isinstance(part, ToolResult) and not part.name
+        else part
+        for part in message.parts
+    )
+    return structs.replace(message, parts=tuple(parts))
