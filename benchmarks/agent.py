@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from dragoman.agent import Agent, Compaction, SessionStore, tool
 from dragoman.drivers.base import Choice, Prompt, QueryResult, Settings, StreamResult, Tool, result_of
+from dragoman.drivers.message_dicts import MessageLike
 from dragoman.ir import Completion, Finish, Message, Text, ToolCall, Usage
 
 STEPS: Final = 1_000
@@ -59,7 +60,7 @@ class Instant:
         *,
         tools: Sequence[Tool] | None = None,
         tool_choice: Choice = None,  # noqa: ARG002
-        messages: Sequence[Message] = (),
+        messages: Sequence[MessageLike] = (),
         **settings: Unpack[Settings],  # noqa: ARG002
     ) -> QueryResult:
         tokens = 10 * len(messages)

@@ -162,6 +162,13 @@ SEEDS: tuple[tuple[str, str], ...] = (
     ("empty-arguments", "Empty arguments followed by real ones for the same call are one call."),
     ("one-turn", "Results stored in separate entries reach Gemini as one turn, in call order."),
     ("whole-call", "Chunk readers tell a whole Gemini call when it arrives."),
+    ("001-example", "The usage example of the drivers' specification runs on every provider, whole and streamed."),
+    ("001-messages", "Messages may be mappings of any format, named or detected; the ambiguous is a typed error."),
+    ("001-tools", "Tools may be mappings; a vendor's entry stays hosted, and an unknown shape is a typed error."),
+    ("001-guards", "`has_tool_calls` and `is_tool_result` know values and mappings, and no empty list."),
+    ("001-streams", "`stream` and `result` of a streamed answer are usable without each other."),
+    ("002-front-door", "`dragoman ask --tools` and `Agent(name)` take what `dragoman run` takes."),
+    ("004-chunks", "A streamed answer is read as unified dicts, and a script is written in them."),
 )
 """`seed:*`: what the documents of the earlier systems say literally."""
 

@@ -77,6 +77,8 @@ if TYPE_CHECKING:
         ToolResult,
         Usage,
         WithheldCall,
+        has_tool_calls,
+        is_tool_result,
     )
     from dragoman.losses import Loss, render_losses
     from dragoman.single_values import (
@@ -181,6 +183,8 @@ _HOMES = {
         "ToolResult",
         "Usage",
         "WithheldCall",
+        "has_tool_calls",
+        "is_tool_result",
     ),
     "dragoman.losses": ("Loss", "render_losses"),
     "dragoman.single_values": (
@@ -313,6 +317,8 @@ __all__ = [
     "encode_tool_result",
     "encode_tool_results",
     "formats",
+    "has_tool_calls",
+    "is_tool_result",
     "render_losses",
     "tool",
     "translate_error",

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent import SessionStore
+from dragoman.agent import Agent, SessionStore
 from dragoman.agent.healing import is_whole
 from dragoman.cli.problems import CommandError
 from dragoman.cli.rendering import PlainRenderer, renderer_of
 from dragoman.cli.toolfile import load_tools
+from dragoman.errors import NotConfigured
 from dragoman.sim.server import Simulator
 from tests.cli.command import COMMAND, environment
 from tests.support.promises import promise
@@ -317,3 +318,16 @@ def test_tools_of_a_file_or_module(folder: Path, monkeypatch: pytest.MonkeyPatch
         (folder / "bad.py").write_text(text)
         with pytest.raises(CommandError, match=words):
             load_tools(str(folder / "bad.py"))
+
+
+@promise("seed:002-front-door")
+def test_an_agent_takes_the_name_of_a_model_as_run_does(
+    dragoman_sim: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-1234567890abcdef")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", dragoman_sim.url + "/anthropic")
+    agent = Agent("anthropic/claude-sonnet-4-6")
+    assert agent.driver.name == "anthropic/claude-sonnet-4-6"
+    assert agent.run_sync("Say hello.").text
+    with pytest.raises(NotConfigured):
+        Agent("nonsense/model")

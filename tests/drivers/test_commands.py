@@ -6,11 +6,14 @@ import json
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dragoman.cli.toolfile import load_tools
 from dragoman.sim.server import Simulator
 from tests.cli.command import COMMAND, environment
+from tests.support.promises import promise
 
 KEY = "sk-test-1234567890abcdef"
 TOOLS = '''
@@ -67,10 +70,31 @@ def test_calls_are_shown_and_not_run(dragoman_sim: Simulator, tmp_path: Path) ->
     ran = ask(dragoman_sim, "Weather in Tokyo?", "--tools", str(file))
     assert ran.returncode == 0
     assert '-> get_weather {"city":"Tokyo"}' in ran.stdout
-    properties = {"city": {"type": "string"}, "unit": {"enum": ["c", "f"]}}
-    schema = {"type": "object", "properties": properties, "required": ["city"]}
-    expected = {"name": "get_weather", "description": "The weather of a city.", "input_schema": schema}
-    assert dragoman_sim.requests[0].json["tools"] == [expected]
+    tools: Any = dragoman_sim.requests[0].json["tools"]
+    (sent,) = tools
+    (runs,) = load_tools(str(file))  # as `dragoman run` declares it
+    assert sent == {
+        "name": "get_weather",
+        "description": runs.definition.description,
+        "input_schema": runs.definition.parameters,
+    }
+
+
+@promise("seed:002-front-door")
+def test_tools_may_be_in_several_files_and_be_what_run_takes(dragoman_sim: Simulator, tmp_path: Path) -> None:
+    marked = tmp_path / "marked.py"
+    marked.write_text(
+        "import dragoman\n\n@dragoman.tool(name='get_weather')\ndef weather(city: str) -> str:\n    return city\n"
+        "\ndef not_marked(city: str) -> str:\n    return city\n"
+    )
+    listed = tmp_path / "listed.py"
+    listed.write_text("TOOLS = [{'type': 'web_search_20250305', 'name': 'web_search'}]\n")
+    ran = ask(dragoman_sim, "Weather in Tokyo?", "--tools", str(marked), "--tools", str(listed))
+    assert ran.returncode == 0, ran.stderr
+    assert '-> get_weather {"city":"Tokyo"}' in ran.stdout
+    sent: Any = dragoman_sim.requests[0].json["tools"]
+    assert [tool["name"] for tool in sent] == ["get_weather", "web_search"]
+    assert sent[1] == {"type": "web_search_20250305", "name": "web_search"}
 
 
 def test_tools_may_be_json(dragoman_sim: Simulator, tmp_path: Path) -> None:
@@ -85,7 +109,7 @@ def test_tools_may_be_json(dragoman_sim: Simulator, tmp_path: Path) -> None:
     [
         ("tools.py", "def f(:", "SyntaxError"),
         ("tools.py", "import nothing_of_that_name", "ModuleNotFoundError"),
-        ("tools.json", "[{}]", "a tool has a name"),
+        ("tools.json", "[{}]", "no name"),
         ("tools.json", "{", "truncated"),
         ("tools.txt", "", "a .py or a .json file"),
     ],

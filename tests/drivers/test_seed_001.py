@@ -13,6 +13,7 @@ import dragoman
 from dragoman import ir
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.drivers.replay import Replayed, ReplayTransport
+from dragoman.drivers.scripted import Line
 from dragoman.errors import DecodeError, ProviderError, UnknownFormat
 from dragoman.ir import has_tool_calls, is_tool_result
 from dragoman.sim.server import Simulator
@@ -20,20 +21,16 @@ from tests.drivers.partners import EACH, EACH_FORMAT, STREAMED, Partner, talking
 from tests.support.promises import promise
 
 CALL = ir.ToolCall("call_1", "get_weather", {"city": "Tokyo"})
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "指定都市の天気を取得",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+NAMED = {"name": "get_weather", "description": "指定都市の天気を取得"}
+FUNCTION: dict[str, Any] = {**NAMED, "parameters": SCHEMA}
+WEATHER = {"type": "function", "function": FUNCTION}
 
 
 # ── the usage example ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@promise("driver:seed-example")
+@promise("seed:001-example")
 @EACH
 @STREAMED
 def test_the_usage_example_runs_on_every_provider(partner: Partner, streamed: bool, dragoman_sim: Simulator) -> None:  # noqa: FBT001
@@ -51,7 +48,7 @@ def test_the_usage_example_runs_on_every_provider(partner: Partner, streamed: bo
                     return await driver.stream_query(prompt, **options).result
                 return await driver.query(prompt, **options)
 
-            # 1. 初回クエリ（ツール定義付き）
+            # 1. 初回クエリ: ツール定義付き
             result1 = await query(tools=my_tools)
 
             # 2. tool callsがあれば実行
@@ -89,9 +86,10 @@ EVERY_FORMAT = (*dragoman.formats(), *dragoman.formats("record"))
 
 
 def written(format: str) -> list[Any]:
-    body = dragoman.encode_request(ir.Request("m", HISTORY, max_output_tokens=9), format).body
-    found: Any = body if isinstance(body, list) else next(body[key] for key in ("messages", "contents", "input") if key in body)
-    return list(found)
+    body: Any = dragoman.encode_request(ir.Request("m", HISTORY, max_output_tokens=9), format).body
+    if isinstance(body, list):
+        return body
+    return list(next(body[key] for key in ("messages", "contents", "input") if key in body))
 
 
 def asked(*, prompt: Any = None, **options: Any) -> ir.Request:
@@ -112,7 +110,7 @@ def story(messages: Sequence[ir.Message]) -> list[Any]:
     ]
 
 
-@promise("driver:dict-messages")
+@promise("seed:001-messages")
 @pytest.mark.parametrize("named", [False, True], ids=["detected", "named"])
 @pytest.mark.parametrize("format", EVERY_FORMAT)
 def test_messages_may_be_mappings_of_any_format(format: str, named: bool) -> None:  # noqa: FBT001
@@ -126,7 +124,7 @@ def test_messages_may_be_mappings_of_any_format(format: str, named: bool) -> Non
     assert story(asked(prompt=written(format), **options).messages) == story(request.messages)
 
 
-@promise("driver:dict-messages")
+@promise("seed:001-messages")
 def test_the_seeds_own_shape_and_values_may_be_mixed() -> None:
     signed = ir.ToolCall("call_1", "f", {"a": 1}, signature=ir.Signature("google", "c2ln"))
     request = asked(
@@ -145,7 +143,7 @@ def test_the_seeds_own_shape_and_values_may_be_mixed() -> None:
     assert (call.id, call.name, call.arguments_text) == ("a", "f", '{"x": 1.0}')
 
 
-@promise("driver:dict-messages")
+@promise("seed:001-messages")
 @pytest.mark.parametrize(
     ("messages", "path", "words"),
     [
@@ -178,13 +176,14 @@ def test_what_no_format_explains_is_an_error_with_its_path_and_nothing_is_sent(
     assert transport.requests == []
 
 
-@promise("driver:dict-messages")
+@promise("seed:001-messages")
 def test_what_two_formats_read_differently_must_be_named() -> None:
     nested = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    document = {"type": "document", "source": {"data": "QQ==", "media_type": "application/pdf"}}
     ambiguous = [
         {"role": "assistant", "content": None, "tool_calls": [nested]},
-        {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "document", "source": {"data": "QQ==", "media_type": "application/pdf"}}]},
-    ]  # fmt: skip
+        {"role": "user", "content": [{"type": "text", "text": "x"}, document]},
+    ]
     assert asked(messages=ambiguous).messages[1].parts[1] == ir.Document("application/pdf", "QQ==")
     with pytest.raises(UnknownFormat):
         asked(messages=ambiguous, message_format="klingon")
@@ -193,7 +192,7 @@ def test_what_two_formats_read_differently_must_be_named() -> None:
 # ── tools as mappings ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@promise("driver:dict-tools")
+@promise("seed:001-tools")
 @pytest.mark.parametrize(
     ("tool", "name", "origin"),
     [
@@ -212,7 +211,7 @@ def test_the_entry_of_a_vendor_is_a_hosted_tool(tool: dict[str, Any], name: str,
     assert (found.name, found.origin, found.definition) == (name, origin, tool)
 
 
-@promise("driver:dict-tools")
+@promise("seed:001-tools")
 def test_a_hosted_tool_arrives_at_its_vendor_as_it_was_given() -> None:
     tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
     transport = ReplayTransport([Replayed(status=418)])
@@ -222,27 +221,26 @@ def test_a_hosted_tool_arrives_at_its_vendor_as_it_was_given() -> None:
     assert json.loads(transport.requests[0].body)["tools"] == [tool]
 
 
-@promise("driver:dict-tools")
+@promise("seed:001-tools")
 @pytest.mark.parametrize(
     "tool",
     [
         WEATHER,
-        WEATHER["function"],
-        {"type": "function", **WEATHER["function"]},  # type: ignore[dict-item]
-        {"name": "get_weather", "description": "指定都市の天気を取得", "input_schema": WEATHER["function"]["parameters"]},  # type: ignore[index]
-        {"functionDeclarations": [WEATHER["function"]]},
-        {"toolSpec": {"name": "get_weather", "description": "指定都市の天気を取得", "inputSchema": {"json": WEATHER["function"]["parameters"]}}},  # type: ignore[index]
+        FUNCTION,
+        {"type": "function", **FUNCTION},
+        {**NAMED, "input_schema": SCHEMA},
+        {"functionDeclarations": [FUNCTION]},
+        {"toolSpec": {**NAMED, "inputSchema": {"json": SCHEMA}}},
     ],
     ids=["chat", "flat", "responses", "anthropic", "gemini", "bedrock"],
-)  # fmt: skip
+)
 def test_a_function_is_a_function_in_every_spelling(tool: dict[str, Any]) -> None:
     (found,) = asked(prompt="go", tools=[tool]).tools
     assert isinstance(found, ir.ToolDefinition)
-    function: Any = WEATHER["function"]
-    assert (found.name, found.description, found.parameters) == ("get_weather", function["description"], function["parameters"])
+    assert {"name": found.name, "description": found.description, "parameters": found.parameters} == FUNCTION
 
 
-@promise("driver:dict-tools")
+@promise("seed:001-tools")
 @pytest.mark.parametrize(
     ("tool", "path", "words"),
     [
@@ -267,11 +265,10 @@ def test_a_tool_of_an_unknown_shape_is_an_error_with_its_path(tool: dict[str, An
 # ── guards ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@promise("driver:guards")
+@promise("seed:001-guards")
 def test_the_guards_know_values_and_mappings_and_no_empty_list() -> None:
     assert dragoman.has_tool_calls is has_tool_calls
     assert dragoman.is_tool_result is is_tool_result
-    user, assistant, result = HISTORY
     assert [has_tool_calls(one) for one in HISTORY] == [False, True, False]
     assert [is_tool_result(one) for one in HISTORY] == [False, False, True]
     assert has_tool_calls({"role": "assistant", "content": "", "toolCalls": [{"id": "a"}]})
@@ -286,7 +283,7 @@ def test_the_guards_know_values_and_mappings_and_no_empty_list() -> None:
 # ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@promise("driver:stream-views")
+@promise("seed:001-streams")
 @EACH_FORMAT
 def test_the_result_needs_no_reading_of_the_stream_and_the_stream_none_of_the_result(
     partner: Partner, dragoman_sim: Simulator
@@ -304,7 +301,7 @@ def test_the_result_needs_no_reading_of_the_stream_and_the_stream_none_of_the_re
     asyncio.run(run())
 
 
-@promise("driver:chunks")
+@promise("seed:004-chunks")
 @EACH_FORMAT
 def test_chunks_are_the_unified_dicts_on_every_format(partner: Partner, dragoman_sim: Simulator) -> None:
     async def run() -> None:
@@ -319,9 +316,9 @@ def test_chunks_are_the_unified_dicts_on_every_format(partner: Partner, dragoman
     asyncio.run(run())
 
 
-@promise("driver:chunks")
+@promise("seed:004-chunks")
 def test_a_script_takes_the_seeds_mock_chunks_and_gives_them_back() -> None:
-    said = [
+    said: list[Any] = [
         {"type": "text", "content": "Hello"},
         {"type": "tool_call", "content": {"name": "search", "arguments": {"q": "test"}, "tool_call_id": "call_9"}},
     ]
@@ -337,9 +334,10 @@ def test_a_script_takes_the_seeds_mock_chunks_and_gives_them_back() -> None:
     assert driver.left == 0
 
 
-@promise("driver:chunks")
+@promise("seed:004-chunks")
 def test_lists_of_chunks_are_answers_and_a_failure_is_a_last_chunk() -> None:
-    driver = ScriptedDriver([[{"type": "text", "content": "one"}], "two", [{"type": "error", "content": "broken"}]])
+    script: list[Line] = [[{"type": "text", "content": "one"}], "two", [{"type": "error", "content": "broken"}]]
+    driver = ScriptedDriver(script)
 
     async def read() -> list[Any]:
         first, second = await driver.query("a"), await driver.query("b")
@@ -349,7 +347,7 @@ def test_lists_of_chunks_are_answers_and_a_failure_is_a_last_chunk() -> None:
     assert asyncio.run(read()) == ["one", "two", [{"type": "error", "content": "broken"}]]
 
 
-@promise("driver:chunks")
+@promise("seed:004-chunks")
 @pytest.mark.parametrize(
     ("chunk", "path"),
     [
@@ -366,7 +364,7 @@ def test_a_chunk_of_another_shape_is_an_error_where_the_script_is_made(chunk: di
     assert caught.value.path == path
 
 
-@promise("driver:chunks")
+@promise("seed:004-chunks")
 def test_a_blocked_call_is_no_chunk() -> None:
     blocked = ir.Completion((ir.Message("assistant", (ir.Text("I"), CALL)),), ir.Finish("content_filter"))
 

@@ -58,6 +58,8 @@ def _module(name: str) -> ModuleType:
     path = Path(name)
     if path.suffix == ".py" and not path.is_file():
         raise CommandError(f"cannot read {name}: no such file")
+    if path.suffix != ".py" and path.is_file():
+        raise CommandError(f"{name}: tools are in a .py or a .json file, or in a module")
     try:
         return _module_of_file(path) if path.suffix == ".py" else importlib.import_module(name)
     except Exception as error:

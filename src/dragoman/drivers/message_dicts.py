@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import structs
 
-from dragoman.codecs.registry import codec
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Message, ToolCall, ToolResult
+from dragoman.single_values import decode_messages
 
 MessageLike: TypeAlias = Message | Mapping[str, Any]
 """A message, or a mapping of the shape of any format."""
@@ -23,8 +23,6 @@ MessageLike: TypeAlias = Message | Mapping[str, Any]
 _PLAIN = frozenset({"role", "content", "name"})
 _ROLES = frozenset({"system", "user", "assistant", "developer"})
 _SPEAKERS = frozenset({"gemini", "chatgpt", "claude"})
-# Where a body of the format has its messages.
-_KEYS = {"gemini": "contents", "vertex": "contents", "openai-responses": "input"}
 _PLACE = re.compile(r"\$(?:\.\w+)?\[(\d+)\]")
 
 Formats: TypeAlias = tuple[str, ...]
@@ -80,9 +78,8 @@ def _read_run(run: Sequence[Mapping[str, Any]], format: str | None, place: str, 
 
 
 def _decoded(run: Sequence[Mapping[str, Any]], format: str, place: str, start: int) -> tuple[Message, ...]:
-    body = msgspec.json.encode({_KEYS.get(format, "messages"): run})
     try:
-        return codec(format).decode_request(body).messages
+        return decode_messages(msgspec.json.encode(run), format)
     except DecodeError as error:
         raise DecodeError(
             path=_shifted(error.path, place, start), expected=error.expected, got=error.got, source=error.source
@@ -151,7 +148,7 @@ def _signs_of_keys(message: Mapping[str, Any]) -> Iterator[Formats]:
     if "tool_call_id" in message and "tool_name" not in message and "result" not in message:
         yield ("openai-chat",)
     elif "tool_name" in message:
-        yield ("agent-sdk",) if "tool_call_id" in message else ("ollama-chat",)
+        yield ("agent-sdk", "ollama-chat") if "tool_call_id" in message else ("ollama-chat",)
 
 
 _KEY_SIGNS: tuple[tuple[tuple[str, ...], Formats], ...] = (

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codecs.registry import codec
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool, ToolDefinition
+from dragoman.single_values import decode_tool_definitions
 
 _DEFINED = frozenset({"name", "description", "parameters", "strict"})
 _DATED = re.compile(r"[a-z_]+_20\d{6}")
@@ -40,7 +40,7 @@ def read_mapping(tool: Mapping[str, Any], place: str) -> Sequence[AnyTool]:
     if format is None:
         return (_function({key: one for key, one in tool.items() if key != "type"}, place),)
     try:
-        return codec(format).decode_request(msgspec.json.encode(_body(tool, format))).tools
+        return decode_tool_definitions(msgspec.json.encode(tool), format)
     except DecodeError as error:
         raise DecodeError(path=place, expected=error.expected, got=error.got, source=error.source) from None
 
@@ -65,14 +65,6 @@ def _format_of(tool: Mapping[str, Any], place: str) -> str | None:
     if kind in _RESPONSES:
         return "openai-responses"
     raise _unknown(place, f"the unknown type {kind!r}; build a ProviderTool to declare it as it is")
-
-
-def _body(tool: Mapping[str, Any], format: str) -> dict[str, Any]:
-    if format == "bedrock-converse":
-        return {"messages": [], "toolConfig": {"tools": [tool]}}
-    return {"gemini": {"contents": []}, "openai-responses": {"input": []}}.get(format, {"messages": []}) | {
-        "tools": [tool]
-    }
 
 
 def _function(given: Mapping[str, Any], place: str) -> ToolDefinition:
