@@ -154,6 +154,8 @@ _HOMES = {
         "PlainToolCall",
         "ResultKind",
         "Role",
+        "has_tool_calls",
+        "is_tool_result",
     ),
     "dragoman.ir.checked": (
         "Audio",
@@ -183,8 +185,6 @@ _HOMES = {
         "ToolResult",
         "Usage",
         "WithheldCall",
-        "has_tool_calls",
-        "is_tool_result",
     ),
     "dragoman.losses": ("Loss", "render_losses"),
     "dragoman.single_values": (
