@@ -144,9 +144,19 @@ def test_a_result_beside_media_reaches_gemini_unchanged(model: str, result: Any,
 
 
 @promise("seed:multimodal")
+@pytest.mark.parametrize("result", ["no such city", {"code": 5}])
+def test_an_error_beside_media_stays_an_error(result: Any) -> None:
+    record = {"result": result, "is_error": True, "multimodal_parts": [PICTURE]}
+    assert gemini_answer(record, "gemini-3-pro-preview") == ({"error": result}, [PIXEL])
+
+
+@promise("seed:multimodal")
 def test_an_object_that_gemini_would_take_for_references_is_sent_as_text() -> None:
-    response, media = gemini_answer({"result": {"$ref": "a.png"}, "multimodal_parts": [PICTURE]}, "gemini-3-pro")
-    assert (response, media) == ({"output": '{"$ref":"a.png"}'}, [PIXEL])
+    record = {**RESULT, "result": {"$ref": "a.png"}, "multimodal_parts": [PICTURE]}
+    encoded = dragoman.encode_tool_result(dragoman.decode_tool_result(record, "universal"), "gemini")
+    answer = encoded.value[0]["parts"][0]["functionResponse"]
+    assert answer["response"] == {"output": '{"$ref":"a.png"}'}
+    assert [(loss.path, loss.severity) for loss in encoded.losses] == [("$.value", "degraded")]
 
 
 @promise("seed:multimodal")

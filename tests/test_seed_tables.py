@@ -238,8 +238,15 @@ def test_a_result_sent(kind: ir.ResultKind, value: Any, openai: Any, anthropic: 
     assert message == {"role": "tool", "toolCallId": "call_1", "name": "get_weather", "kind": kind, "value": value}
 
 
-def test_a_multimodal_result_sent() -> None:
-    result = ir.ToolResult("call_1", "get_map", "multimodal", None, SEEN)
+@pytest.mark.parametrize(
+    "result",
+    [
+        dragoman.ToolResult("call_1", "get_map", "multimodal", [*SEEN]),
+        ir.ToolResult("call_1", "get_map", "multimodal", None, SEEN),
+        dragoman.ToolResult.multimodal(CALL, [*SEEN]),
+    ],
+)
+def test_a_multimodal_result_sent(result: ir.ToolResult) -> None:
     tool, follow = dragoman.encode_tool_result(result, "openai-chat").value
     assert tool["content"][0] == {"type": "text", "text": "地図"}
     image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}

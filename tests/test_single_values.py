@@ -167,6 +167,26 @@ def test_a_message_there_and_back(name: str) -> None:
         ]
 
 
+@promise("value:round-trip")
+@pytest.mark.parametrize("name", EVERY)
+def test_the_plain_record_of_a_call_is_the_same_from_every_provider(name: str) -> None:
+    call = dragoman.decode_tool_call(RECEIVED[name], name)
+    plain = {"id": "call_1", "name": "get_weather", "arguments": {"city": "東京", "days": 3}}
+    assert call.plain() == {**plain, "id": call.id}
+    assert call.id == "call_1" or call.invented_id
+    sent = dragoman.encode_tool_call(ir.ToolCall.from_plain(plain), name).value  # type: ignore[arg-type]
+    again = dragoman.decode_tool_call(sent, name)
+    assert {**again.plain(), "id": "call_1"} == plain
+
+
+@promise("value:round-trip")
+def test_a_signature_stands_in_the_metadata_of_a_plain_record() -> None:
+    signed = {"functionCall": {"name": "f", "args": {}, "id": "c"}, "thoughtSignature": "c2ln"}
+    plain = dragoman.decode_tool_call(signed, "gemini").plain()
+    assert plain == {"id": "c", "name": "f", "arguments": {}, "metadata": {"thoughtSignature": "c2ln"}}
+    assert dragoman.encode_tool_call(ir.ToolCall.from_plain(plain), "gemini").value == signed
+
+
 # ── acceptance ────────────────────────────────────────────────────────────────────────────────────────────────
 
 INNER: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

@@ -108,7 +108,6 @@ _decode_wrapped = msgspec.json.Decoder(_Wrapped).decode
 _WRAPPER = re.compile(rb'\{\s*"(?:output|error)"\s*:')
 _TEXT_WRAPPER = re.compile(rb'\{\s*"output"\s*:\s*"')
 _REFERENCE = b'"$ref"'
-_FOLLOWED = "sent as JSON text: this API would follow them"
 _DOLLAR = ord("$")  # a single byte is searched for much faster
 
 
@@ -152,7 +151,7 @@ def write_response(result: ToolResult, log: LossLog, *, as_given: bool) -> WireV
     raw = to_raw(held)
     if not as_given and has_reference(bytes(raw)):
         # Gemini 3 takes {"$ref": …} for the name of a part of the response: 400 "does not match to a display_name".
-        log.degrade(result, "value", "JSON result with references", _FOLLOWED)
+        log.degrade(result, "value", "JSON result with references", "sent as JSON text: this API would follow them")
         raw = to_raw(compact_text(raw))
     if result.kind == "error":
         return {"error": raw}
@@ -209,13 +208,17 @@ class ResultEncoder:
             self.media += [TextOut(media_tag(result.tool_call_id)), *wires]
             texts = media_placeholder(len(wires)) if texts is None else texts
         beside: Any = UNSET if tagged or not (wires or "~media" in notes) else wires
-        given = notes.get("~response")
-        if given is None and texts is not None and _is_data(result):
-            given = exact_json(texts)
-            if has_reference(texts.encode()):
-                self._log.degrade(result, "value", "JSON result with references", _FOLLOWED)
-                given = None
-        return _response_beside_media(result, texts, given), beside
+        value = exact_json(texts) if texts is not None and "~response" not in notes and _is_data(result) else None
+        if value is not None:
+            return self._data_beside_media(result, value), beside
+        return _response_beside_media(result, texts, notes.get("~response")), beside
+
+    def _data_beside_media(self, result: ToolResult, value: Raw) -> WireValue:
+        """The response that says a value, by the rules for results without media."""
+        kind: ResultKind = "error" if result.kind == "error" else "data"
+        alone = ToolResult(result.tool_call_id, result.name, kind, value)
+        self._log.replaced(alone, result)
+        return write_response(alone, self._log, as_given=False)
 
     def _texts(self, result: ToolResult) -> str | None:
         texts: list[str] = []
@@ -244,8 +247,6 @@ def _response_beside_media(result: ToolResult, texts: str | None, given: Raw | N
         return given
     if result.kind == "error":
         return {"error": texts or ""}
-    if given is not None and given not in (ABSENT, NULL) and compact_text(given) == texts:
-        return Output(given)
     if texts is not None:
         return Output(texts)
     return UNSET if given == ABSENT else NULL if given == NULL else EMPTY_OBJECT
