@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
 from msgspec import Raw, structs
 
-from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.registry import layout
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool, Message, Request, ToolCall, ToolChoice, ToolResult
@@ -25,6 +26,7 @@ from dragoman.single_values.wrapping import (
 )
 
 _SEED = "call"
+_OURS = re.compile(INVENTED_PREFIX.encode() + rb"\w+")
 T = TypeVar("T")
 
 
@@ -53,8 +55,9 @@ def decode_tool_calls(value: WireInputs, source: str, *, position: int = 0) -> t
     calls = [call for message in request.messages for call in message.tool_calls]
     if not all(call.name for call in calls):
         raise DecodeError(path="$", expected="a call with the name of its tool", got="no name", source=source)
+    echoed = _ids_of_ours(data)
     return tuple(
-        structs.replace(call, id=invent_id(_SEED, position + index)) if _is_made_up(call.id, data) else call
+        structs.replace(call, id=invent_id(_SEED, position + index)) if _is_made_up(call.id, echoed) else call
         for index, call in enumerate(calls)
     )
 
@@ -89,9 +92,10 @@ def decode_tool_results(
     if not calls:
         _refuse_others(request, ToolResult, "tool results", source)
         results = [result for message in request.messages for result in message.tool_results]
+        echoed = _ids_of_ours(data)
         return tuple(
             structs.replace(result, tool_call_id=invent_id(_SEED, position + index))
-            if _is_made_up(result.tool_call_id, data)
+            if _is_made_up(result.tool_call_id, echoed)
             else result
             for index, result in enumerate(results)
         )
@@ -184,6 +188,11 @@ def _refuse_others(request: Request, kind: type[ToolCall | ToolResult], expected
                 raise DecodeError(path="$", expected=f"{expected} and nothing else", got=got, source=source)
 
 
-def _is_made_up(call_id: str, data: bytes) -> bool:
-    """Whether the decoder made the id, as opposed to one of our own that a client echoes back."""
-    return not call_id or (is_invented(call_id) and call_id.encode() not in data)
+def _ids_of_ours(data: bytes) -> set[str]:
+    """Strings in the input that may be ids we made earlier, and a client echoes back."""
+    return {found.decode() for found in _OURS.findall(data)}
+
+
+def _is_made_up(call_id: str, echoed: set[str]) -> bool:
+    """Whether the decoder made the id just now."""
+    return not call_id or (is_invented(call_id) and call_id not in echoed)

@@ -42,9 +42,11 @@ def read_bytes(value: WireInputs, source: str) -> bytes:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, dict | str | bytes):
+        return value
     if isinstance(value, SdkObject):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
+    if isinstance(value, Sequence) and not isinstance(value, bytearray | memoryview):
         return [_plain(item) for item in value]
     return value
 
