@@ -425,6 +425,7 @@ FRONT: tuple[tuple[str, str], ...] = (
     ("exports", "Every type a program needs is importable from `dragoman`, typed, and importing stays cheap."),
     ("constructors", "Results, messages and choices are built the way the specification and people write them."),
     ("checked", "A value built wrongly is an error at that line: the field, what was expected, what was found."),
+    ("typed", "A program that uses the public API passes mypy and pyright in strict mode."),
     ("same-values", "What people build and what decoders build are values of the same classes."),
 )
 """`front:*`: the types that `dragoman` exports."""
