@@ -10,7 +10,20 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, NoReturn, TypeAlias, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 from typing import get_type_hints as annotations_of
 
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct
@@ -26,43 +39,54 @@ Check: TypeAlias = Callable[[Any, str], Any]
 _SHOWN: Final = 60
 
 
+class Plan(NamedTuple):
+    """What is done to the arguments of one class."""
+
+    prepare: Callable[[Given], None] | None
+    fields: Mapping[str, Check]
+    required: tuple[str, ...]
+    confirm: Callable[[Given], None] | None
+
+
+@cache
+def plan_of(kind: type[Struct]) -> Plan:
+    from dragoman.ir.rules import CONFIRM, FIELDS, PREPARE  # noqa: PLC0415 - the rules use the checks
+
+    fields = {name: FIELDS.get((kind, name)) or check_of(hint) for name, hint in hints_of(kind).items()}
+    return Plan(PREPARE.get(kind), fields, _required(kind), CONFIRM.get(kind))
+
+
 def construct(kind: type[S], args: tuple[Any, ...], kwargs: Given) -> S:
     """Build a value from the arguments of a constructor, or say which of them is wrong."""
-    from dragoman.ir.rules import CONFIRM, PREPARE, fields_of  # noqa: PLC0415 - the rules use the checks
-
-    given = _bind(kind, args, kwargs)
-    prepare = PREPARE.get(kind)
-    if prepare is not None:
-        prepare(given)
-    name = kind.__name__
-    for field, check in fields_of(kind).items():
-        if field in given:
-            given[field] = check(given[field], f"{name}.{field}")
-    for field in _required(kind):
+    plan = plan_of(kind)
+    given = _bind(kind, plan, args, kwargs)
+    if plan.prepare is not None:
+        plan.prepare(given)
+    name, fields = kind.__name__, plan.fields
+    for field, value in given.items():
+        given[field] = fields[field](value, f"{name}.{field}")
+    for field in plan.required:
         if field not in given:
-            refuse_type(f"{name}.{field}", expected_of(kind, field), NOTHING)
-    confirm = CONFIRM.get(kind)
-    if confirm is not None:
-        confirm(given)
+            refuse_type(f"{name}.{field}", noun_of(hints_of(kind)[field]), NOTHING)
+    if plan.confirm is not None:
+        plan.confirm(given)
     return kind(**given)
 
 
-def _bind(kind: type[Struct], args: tuple[Any, ...], kwargs: Given) -> Given:
+def _bind(kind: type[Struct], plan: Plan, args: tuple[Any, ...], kwargs: Given) -> Given:
     names = kind.__struct_fields__
     if len(args) > len(names):
-        refuse_type(
-            kind.__name__, f"at most {len(names)} arguments ({', '.join(names)})", Found(f"{len(args)} arguments")
-        )
+        found = Found(f"{len(args)} arguments")
+        refuse_type(kind.__name__, f"at most {len(names)} arguments ({', '.join(names)})", found)
     given = dict(zip(names, args, strict=False))
     for name in kwargs:
-        if name not in names:
+        if name not in plan.fields:
             refuse_type(f"{kind.__name__}.{name}", f"one of the fields {', '.join(names)}", Found("an unknown field"))
         if name in given:
             refuse_type(f"{kind.__name__}.{name}", "the field once", Found("the field twice"))
     return given | kwargs
 
 
-@cache
 def _required(kind: type[Struct]) -> tuple[str, ...]:
     names, defaults = kind.__struct_fields__, kind.__struct_defaults__
     optional = {
@@ -335,7 +359,3 @@ def noun_of(annotation: Any) -> str:
 def hints_of(kind: type[Struct]) -> Mapping[str, Any]:
     hints = annotations_of(kind, include_extras=True)
     return {name: hints[name] for name in kind.__struct_fields__}
-
-
-def expected_of(kind: type[Struct], field: str) -> str:
-    return noun_of(hints_of(kind)[field])

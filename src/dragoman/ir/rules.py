@@ -1,7 +1,8 @@
 """Rules of the single classes, beyond the types of their fields.
 
-`PREPARE` brings the spellings people use into the form that decoders produce, before the fields are checked;
-`CONFIRM` looks at fields that must fit each other, afterwards.
+`PREPARE` brings the spellings people use into the form that decoders produce, before the fields are checked; `FIELDS`
+are checks of single fields that read more than their annotation says; `CONFIRM` looks at fields that must fit each
+other, afterwards.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Final, get_args
 
 from msgspec import UNSET, Raw, Struct
@@ -21,11 +21,9 @@ from dragoman.ir.checks import (
     Given,
     check_items,
     check_object,
-    check_of,
     check_string,
     check_values,
     construct,
-    hints_of,
     listed,
     refuse,
     refuse_type,
@@ -389,7 +387,7 @@ def _check_arguments(value: Any, path: str) -> Any:
     return UNSET if value is UNSET else check_object(value, path)
 
 
-_FIELDS: Final[dict[tuple[type[Struct], str], Check]] = {
+FIELDS: Final[dict[tuple[type[Struct], str], Check]] = {
     (ToolCall, "arguments"): _check_arguments,
     (ToolResult, "parts"): _read_blocks,
     (Message, "parts"): _check_content,
@@ -398,9 +396,3 @@ _FIELDS: Final[dict[tuple[type[Struct], str], Check]] = {
     (Request, "tool_choice"): _read_optional_choice,
     (Completion, "messages"): check_items(_read_message, "a Message"),
 }
-
-
-@cache
-def fields_of(kind: type[Struct]) -> Mapping[str, Check]:
-    """The check of every field of a class."""
-    return {name: _FIELDS.get((kind, name)) or check_of(hint) for name, hint in hints_of(kind).items()}
