@@ -1,8 +1,10 @@
 """What `from dragoman import …` offers: complete, typed, and loaded only when it is used."""
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from inspect import isfunction
 from pathlib import Path
 
@@ -72,3 +74,31 @@ print(*sys.modules)
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
     assert not {"dragoman.ir.checks", "dragoman.ir.rules", "dragoman.ir.checked"} & set(ran.stdout.split())
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "intermediate-format.md").read_text(encoding="utf-8")
+BUILDING = PAGE.partition("## Building values")[2].partition("\n## ")[0]
+
+
+@promise("front:constructors")
+def test_the_example_of_the_page_runs() -> None:
+    (program,) = re.findall(r"^```python\n(.*?)^```$", BUILDING, re.MULTILINE | re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(program, "intermediate-format.md", "exec"), names)  # noqa: S102 - our own page
+    request = names["request"]
+    assert isinstance(request, dragoman.Request)
+    for target in dragoman.formats():
+        assert dragoman.encode_request(request, target).json()
+
+
+@promise("front:checked")
+def test_the_errors_of_the_page_are_those_that_are_raised() -> None:
+    quoted = BUILDING.partition("`hint`:\n\n```\n")[2].partition("```")[0]
+    mistakes: list[Callable[[], object]] = [
+        lambda: dragoman.ToolResult("c", "f", "bogus", "x"),  # type: ignore[arg-type]
+        lambda: dragoman.ToolCall("c", "f", '{"city": "Tokyo"}'),  # type: ignore[arg-type]
+        lambda: dragoman.Request("m", [{"role": "user", "content": [{"type": "text", "text": 5}]}]),
+    ]
+    for line, mistake in zip(quoted.splitlines(), mistakes, strict=True):
+        with pytest.raises(dragoman.InvalidValue, match=re.escape(line.removesuffix("…"))):
+            mistake()
