@@ -22,6 +22,7 @@ V = TypeVar("V")
 
 MOST_BYTES = 8 << 20
 LONGEST_ENTRY = 1 << 19
+_ENTRY_BYTES = 256
 
 
 class BoundedMemo(Generic[K, V]):
@@ -111,10 +112,28 @@ class ToolWriter:
     the tool, which is their node.
     """
 
-    def __init__(self, encode: Callable[[AnyTool, tuple[AnyTool, ...], LossLog], WireValue]) -> None:
+    def __init__(
+        self,
+        encode: Callable[[AnyTool, tuple[AnyTool, ...], LossLog], WireValue],
+        depends: Callable[[tuple[AnyTool, ...]], bool] | None = None,
+    ) -> None:
+        """`depends`: whether these tools must be written with a look at each other or at the request."""
         self._encode = encode
+        self._depends = depends
+        self._dependent: BoundedMemo[int, tuple[tuple[AnyTool, ...], bool]] = BoundedMemo()
         self._tools: BoundedMemo[int, tuple[AnyTool, Raw | None, Entries]] = BoundedMemo()
         self._lists: BoundedMemo[int, tuple[tuple[AnyTool, ...], Raw | None, Entries]] = BoundedMemo()
+
+    def can_write(self, tools: tuple[AnyTool, ...]) -> bool:
+        """Whether each of these tools is written alone."""
+        if self._depends is None:
+            return True
+        known = self._dependent.get(id(tools))
+        if known is not None and known[0][0] is tools:
+            return not known[0][1]
+        depends = self._depends(tools)
+        self._dependent.put(id(tools), (tools, depends), _ENTRY_BYTES)
+        return not depends
 
     def write(self, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
         """The list on the wire; None when no tool is left in it."""
@@ -127,7 +146,9 @@ class ToolWriter:
         wires = [wire for tool in tools if (wire := self.write_tool(tool, tools, own)) is not None]
         written = Raw(encode_json(wires)) if wires else None
         log.entries += own.entries
-        self._lists.put(id(tools), (tools, written, own.entries), 0 if written is None else len(written))
+        self._lists.put(
+            id(tools), (tools, written, own.entries), _ENTRY_BYTES + (0 if written is None else len(written))
+        )
         return written
 
     def write_tool(self, tool: AnyTool, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
@@ -140,5 +161,9 @@ class ToolWriter:
         wire: Any = self._encode(tool, tools, own)
         written = None if wire is None else wire if type(wire) is Raw else Raw(encode_json(wire))
         log.entries += own.entries
-        self._tools.put(id(tool), (tool, written, own.entries), 64 if written is None else len(written))
+        self._tools.put(id(tool), (tool, written, own.entries), _size(written))
         return written
+
+
+def _size(written: Raw | None) -> int:
+    return _ENTRY_BYTES + (0 if written is None else len(written))

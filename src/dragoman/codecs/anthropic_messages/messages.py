@@ -30,6 +30,7 @@ from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import Unmodelled, WireValue, spliced
 from dragoman.codecs.result_errors import states_success
+from dragoman.codecs.settings import collect_keys
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -46,6 +47,7 @@ from dragoman.ir import (
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.parts import arguments_held, value_held
+from dragoman.ir.traits import EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 
 DIRECT_CALLER = b'{"type":"direct"}'
@@ -62,14 +64,33 @@ NOT_SENT = "[This message held nothing that can be shown here.]"
 
 
 class MessageDecoder:
-    """Decodes the messages of one request, in order: results take their names from the calls before them."""
+    """Decodes the messages of one request, in order: results take their names from the calls before them.
+
+    Notes the traits of the conversation as it reads (ir/traits.py).
+    """
+
+    __slots__ = ("_names", "_server_names", "messages", "notes")
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}
+        self.notes = TraitNotes()
+        self.messages: list[Message] = []
+        self._names = self.notes.call_names
+        self._server_names: dict[str, str] = {}
 
-    def decode(self, wires: Iterable[MessageWire]) -> list[Message]:
-        messages: list[Message] = []
-        names = self._names
+    def decode_system(self, system: str | list[TextBlock | Unmodelled]) -> None:
+        """The `system` field, which comes before all messages."""
+        self.notes.turn("system")
+        if isinstance(system, str):
+            self.notes.text(system)
+            self.messages.append(Message("system", system))
+            return
+        parts = [decode_part(block) for block in system]
+        for part in parts:
+            self.notes.part(part)
+        self.messages.append(Message("system", tuple(parts)))
+
+    def decode(self, wires: Iterable[MessageWire]) -> None:
+        messages, notes = self.messages, self.notes
         after_results = False
         for index, wire in enumerate(wires):
             role, content = wire.role, wire.content
@@ -77,15 +98,20 @@ class MessageDecoder:
                 after_results = False
                 if wire.extra is not UNSET or not content:
                     messages.append(self._decode_plain(wire, "assistant", {}))
-                elif isinstance(content, str):
+                    continue
+                notes.turn("assistant")
+                if type(content) is str:
+                    notes.text(content)
                     messages.append(Message("assistant", content))
                 else:
-                    messages.append(Message("assistant", tuple(decode_blocks(content, names))))
+                    messages.append(Message("assistant", tuple(self._decode_blocks(content))))  # type: ignore[arg-type]
             elif role == "user":
-                if isinstance(content, str) and wire.extra is UNSET and not after_results:
+                if type(content) is str and wire.extra is UNSET and not after_results:
+                    notes.turn("user")
+                    notes.text(content)
                     messages.append(Message("user", content))
                 else:
-                    after_results = self._decode_user(wire, messages, apart=after_results)
+                    after_results = self._decode_user(wire, apart=after_results)
             elif role == "system":
                 after_results = False
                 messages.append(self._decode_plain(wire, "system", INLINE))
@@ -93,65 +119,87 @@ class MessageDecoder:
                 expected = "user, assistant or system"
                 path = f"$.messages[{index}].role"
                 raise DecodeError(path=path, expected=expected, got=repr(role), source="anthropic-messages")
-        return messages
+
+    def _decode_blocks(self, blocks: Sequence[Block]) -> list[AnyPart]:
+        return decode_blocks(blocks, self.notes, self._server_names)
 
     def _decode_plain(self, wire: MessageWire, role: Any, noted: Extra) -> Message:
         content, notes = wire.content, noted
+        self.notes.turn(role)
         if wire.extra is not UNSET:
             notes = {**notes, **wire.extra}
         parts: Any = content
         if isinstance(content, list):
-            parts = tuple(decode_blocks(content if role == "assistant" else _without_calls(content), self._names))
+            parts = tuple(self._decode_blocks(content if role == "assistant" else _without_calls(content)))
             if not content:
                 notes = {**notes, **EMPTY}
         elif content is UNSET:
             parts, notes = (), {**notes, "~content": Raw(b'"absent"')}
-        return Message(role, parts, None, {FAMILY: notes} if notes else None)
+        else:
+            self.notes.text(content)
+        if not parts and not isinstance(parts, str):
+            self.notes.bits |= EMPTY_MESSAGE
+        return Message(role, parts, None, self._noted(notes))
 
-    def _decode_user(self, wire: MessageWire, messages: list[Message], *, apart: bool) -> bool:
+    def _noted(self, notes: Extra) -> Metadata | None:
+        if not notes:
+            return None
+        metadata = {FAMILY: notes}
+        self.notes.metadata(metadata)
+        return metadata
+
+    def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
         """Adds one message or two. True when results end this turn: then a user message after it is noted as apart."""
         content, notes = wire.content, APART if apart else {}
         results: list[AnyPart] = []
         others: list[Block] = []
         mixed = False
         for block in content if isinstance(content, list) else ():
-            if isinstance(block, ToolResultBlock):
+            if type(block) is ToolResultBlock:
                 mixed = mixed or bool(others)
                 results.append(self.decode_result(block))
             else:
                 others.append(block)
         if not results:
-            messages.append(self._decode_plain(wire, "user", notes))
+            self.messages.append(self._decode_plain(wire, "user", notes))
             return False
         if wire.extra is not UNSET:
             notes = {**notes, **wire.extra}
         if mixed and isinstance(content, list):
-            order = [isinstance(block, ToolResultBlock) for block in content]
+            order = [type(block) is ToolResultBlock for block in content]
             notes = {**notes, "~order": Raw(encode_json(order))}
-        messages.append(Message("tool", tuple(results), None, {FAMILY: notes} if notes else None))
+        self.messages.append(Message("tool", tuple(results), None, self._noted(notes)))
         if others:
-            messages.append(Message("user", tuple(decode_blocks(_without_calls(others), self._names))))
+            self.notes.turn("user")
+            self.messages.append(Message("user", tuple(self._decode_blocks(_without_calls(others)))))
         return not others
 
     def decode_result(self, wire: ToolResultBlock) -> ToolResult:
         content, call_id = wire.content, wire.tool_use_id
-        name = self._names.get(call_id, "")
-        if wire.extra is UNSET and wire.cache_control is UNSET and type(content) is str and content:
+        name = self._names.get(call_id) or self._server_names.get(call_id, "")
+        self.notes.result(call_id, name)
+        if wire.extra is wire.cache_control is wire.toolset_name is UNSET and type(content) is str and content:
             if wire.is_error is UNSET:
                 return ToolResult(call_id, name, "text", content)
             if wire.is_error:
                 return ToolResult(call_id, name, "error", content)
             return ToolResult(call_id, name, "text", content, metadata=NOT_AN_ERROR)
-        notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        notes: Extra = _result_keys(wire) or {}
         cache = decode_mark(wire.cache_control, notes)
         if wire.is_error is False:
             notes.update(NOT_AN_ERROR[FAMILY])
         if content in ("", []):
             notes.update(EMPTY)
         parts: Any = tuple([decode_part(block) for block in content]) if isinstance(content, list) else ()
+        for piece in parts:
+            if piece_metadata := getattr(piece, "metadata", None):
+                self.notes.metadata(piece_metadata)
         kind: Any = "error" if wire.is_error is True else "multimodal" if isinstance(content, list) else "text"
         value = content if isinstance(content, str) else None if isinstance(content, list) else ""
-        return ToolResult(call_id, name, kind, value, parts, cache, {FAMILY: notes} if notes else None)
+        return ToolResult(call_id, name, kind, value, parts, cache, self._noted(notes))
+
+
+_result_keys = collect_keys(ToolResultBlock, ("toolset_name",))
 
 
 def _without_calls(blocks: list[Block]) -> list[Block]:
@@ -159,37 +207,35 @@ def _without_calls(blocks: list[Block]) -> list[Block]:
     return [Unmodelled(spliced(block, block.extra or {})) if type(block) is ToolUseBlock else block for block in blocks]
 
 
-def decode_blocks(blocks: Sequence[Block], names: dict[str, str]) -> list[AnyPart]:
-    """The parts of one message. `names` of calls is read and added to: results of server calls take theirs from it."""
+def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict[str, str]) -> list[AnyPart]:
+    """The parts of one message. `server_names` is read and added to: results of server calls take theirs from it."""
     parts: list[AnyPart] = []
     held: ThinkingBlock | None = None  # carries the signature of the next part
     for block in blocks:
         part: AnyPart
-        if isinstance(block, TextBlock):
+        if type(block) is TextBlock:
             part = decode_text(block)
-        elif isinstance(block, ToolUseBlock):
+        elif type(block) is ToolUseBlock:
             part = decode_call(block)
-            names[part.id] = part.name
-        elif isinstance(block, ThinkingBlock) and foreign_signatures.is_tagged(block.signature):
+            notes.call(part.id, part.name)
+        elif type(block) is ThinkingBlock and foreign_signatures.is_tagged(block.signature):
             tagged = foreign_signatures.read_tagged(block)
             if isinstance(tagged, Signature):
                 if held is not None:
                     parts.append(decode_part(held))
                 held = block
                 continue
-            if (
-                tagged is None
-                and held is None
-                and foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(block))
-            ):
+            trailing = None if tagged is not None or held is not None else foreign_signatures.read_trailing(block)
+            if foreign_signatures.sign_last(parts, trailing):
                 continue
             part = decode_part(block) if tagged is None else tagged
         else:
-            part = named(decode_part(block), names)
+            part = named(decode_part(block), server_names)
         if held is not None:
             part = _signed(held, part, parts)
             held = None
         parts.append(part)
+        notes.part(part)
     if held is not None:
         parts.append(decode_part(held))
     return parts
@@ -220,7 +266,7 @@ def decode_call(wire: ToolUseBlock) -> ToolCall:
     if held is UNSET or data[:1] != b"{":
         return _decode_odd_call(wire)
     arguments, text = unwrap_arguments(held) if data.startswith(b'{"unparsed') else (held, None)
-    if wire.caller is UNSET and wire.extra is UNSET and wire.cache_control is UNSET:
+    if wire.caller is wire.extra is wire.cache_control is wire.toolset_name is UNSET:
         return ToolCall(call_id, wire.name, arguments, text, invented_id=is_invented(call_id))
     metadata, cache = _decode_further(wire, {})
     return ToolCall(
@@ -228,9 +274,11 @@ def decode_call(wire: ToolUseBlock) -> ToolCall:
     )
 
 
+_call_keys = collect_keys(ToolUseBlock, ("toolset_name",))
+
+
 def _decode_further(wire: ToolUseBlock, notes: Extra) -> tuple[Metadata | None, Cache | None]:
-    if wire.extra is not UNSET:
-        notes.update(wire.extra)
+    notes.update(_call_keys(wire) or {})
     cache = decode_mark(wire.cache_control, notes)
     if wire.caller is not UNSET:
         if bytes(wire.caller) == DIRECT_CALLER or parse_json(wire.caller) == {"type": "direct"}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
@@ -14,6 +14,7 @@ from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, CacheMarks, Marked, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.wire import (
     Base64Source,
+    Block,
     BlockHead,
     CitationHead,
     CitationsSwitch,
@@ -28,8 +29,10 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolResultBlock,
     ToolUseBlock,
     UrlSource,
+    WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder
+from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
 from dragoman.ir import (
     AnyPart,
@@ -47,7 +50,6 @@ from dragoman.ir import (
     ServerToolResult,
     Signature,
     Text,
-    ToolCall,
     ToolResult,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
@@ -96,6 +98,8 @@ def _decode_image(wire: ImageBlock) -> Image | Opaque:
     if isinstance(source, Unmodelled):
         return _whole_block("image", wire, source)
     notes = _notes(wire, source=source.extra)
+    if wire.transformations is not UNSET:
+        notes["transformations"] = wire.transformations
     cache = decode_mark(wire.cache_control, notes)
     metadata = {FAMILY: notes} if notes else None
     if isinstance(source, Base64Source):
@@ -187,6 +191,11 @@ def _decode_unmodelled(wire: Unmodelled) -> Opaque | ServerToolCall | ServerTool
     return Opaque(FAMILY, kind, wire.raw)
 
 
+def _decode_whole(wire: WholeBlock) -> Opaque | ServerToolCall | ServerToolResult:
+    raw = Raw(encode_json(wire)) if wire.extra is UNSET else spliced(wire, wire.extra)
+    return _decode_unmodelled(Unmodelled(raw))
+
+
 def _whole_mark(held: Raw | UnsetType) -> Cache | None:
     try:
         return None if held is UNSET else _cache_head(held)
@@ -212,6 +221,7 @@ _DECODE: dict[type[Wire], Callable[[Any], AnyPart]] = {
     Unmodelled: _decode_unmodelled,
     ToolResultBlock: _decode_misplaced,
     ToolUseBlock: _decode_misplaced,
+    **{kind: _decode_whole for kind in get_args(Block) if issubclass(kind, WholeBlock)},
 }
 
 
@@ -414,19 +424,21 @@ class PartEncoder(BlockEncoder):
             return [remarked(held, self.mark(part))]
         return [held]
 
-    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = {
-        Text: _encode_text,
-        Image: _encode_image,
-        Document: _encode_document,
-        Audio: _encode_audio,
-        Refusal: _encode_refusal,
-        Reasoning: _encode_reasoning,
-        ServerToolCall: _encode_server_block,
-        ServerToolResult: _encode_server_block,
-        Opaque: BlockEncoder.encode_opaque,
-        ToolCall: BlockEncoder.refuse,
-        ToolResult: BlockEncoder.refuse,
-    }
+    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = PartHandlers[
+        Callable[[Any, Any, str], list[WireValue]]
+    ](
+        text=_encode_text,
+        reasoning=_encode_reasoning,
+        refusal=_encode_refusal,
+        image=_encode_image,
+        document=_encode_document,
+        audio=_encode_audio,
+        tool_call=BlockEncoder.refuse,
+        tool_result=BlockEncoder.refuse,
+        server_tool_call=_encode_server_block,
+        server_tool_result=_encode_server_block,
+        opaque=BlockEncoder.encode_opaque,
+    ).by_type()
 
 
 def own(metadata: Metadata | None) -> Extra:

@@ -10,7 +10,6 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.json_paths import leading_system
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
-from dragoman.codecs.anthropic_messages.parts import decode_part
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
 from dragoman.codecs.anthropic_messages.thinking import decode_reasoning, encode_settings
 from dragoman.codecs.anthropic_messages.tools import (
@@ -22,7 +21,9 @@ from dragoman.codecs.anthropic_messages.tools import (
     encode_tools,
 )
 from dragoman.codecs.anthropic_messages.wire import (
+    PASSED_ON,
     FormatWire,
+    MessagesBody,
     MessagesRequest,
     MessageWire,
     MetadataWire,
@@ -30,16 +31,52 @@ from dragoman.codecs.anthropic_messages.wire import (
     TextBlock,
 )
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.reading import Unmodelled, WireReader, WireValue, spliced
+from dragoman.codecs.memo import NO_TOOLS
+from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(MessagesRequest, "anthropic-messages request")
+_reader = WireReader(MessagesBody, "anthropic-messages request")
+_keys = collect_keys(MessagesBody, PASSED_ON)
 _metadata = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _write_stop(stop: tuple[str, ...], request: Request, log: LossLog) -> list[str] | UnsetType:
+    if request.origin == FAMILY:
+        return list(stop)
+    kept = [text for text in stop if text.strip()]
+    if len(kept) < len(stop):
+        log.drop(request, "stop", "blank stop sequence", "this API refuses stop sequences of white space only")
+    return kept or UNSET
+
+
+SETTINGS = Settings(
+    MessagesRequest,
+    FAMILY,
+    (
+        Setting("model"),
+        Setting("tool_choice", read=BY_HAND, write=BY_HAND),
+        Setting("parallel_tool_calls", None, BY_HAND, path="tool_choice.disable_parallel_tool_use"),
+        Setting("max_output_tokens", "max_tokens", write=BY_HAND),
+        Setting("temperature", write=BY_HAND),
+        Setting("top_p", write=BY_HAND),
+        Setting("top_k", write=BY_HAND),
+        Setting("stop", "stop_sequences", tuple, _write_stop),
+        Setting("candidates", None),
+        Setting("reasoning", "thinking", BY_HAND, BY_HAND),
+        Setting("output", "output_config", BY_HAND, BY_HAND, "output_config.format"),
+        Setting("stream"),
+        Setting("user", "metadata", BY_HAND, BY_HAND, "metadata.user_id"),
+        Setting("cache", "cache_control", BY_HAND, BY_HAND),
+    ),
+    content=("messages", "system", "tools", "output_format"),
+)
 
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -47,11 +84,16 @@ _metadata = msgspec.json.Decoder(dict[str, Any]).decode
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    messages = MessageDecoder().decode(wire.messages)
-    tools, stop = () if wire.tools is UNSET else decode_tools(wire.tools), wire.stop_sequences
+    extra: Extra = _keys(wire) or {}
+    decoder = MessageDecoder()
     if wire.system is not UNSET:
-        _decode_system(wire.system, messages, extra)
+        if wire.system:
+            decoder.decode_system(wire.system)
+        else:
+            extra[MODELLED + "system"] = Raw(encode_json(wire.system))
+    decoder.decode(wire.messages)
+    messages, notes = decoder.messages, decoder.notes
+    tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
     choice = parallel = output = None
     effort: str | UnsetType = UNSET
     if wire.tool_choice is not UNSET:
@@ -59,41 +101,29 @@ def decode_request(body: bytes) -> Request:
         parallel = None if disabled is UNSET else not disabled
     if not wire.output_config is wire.output_format is UNSET:
         output, effort = _decode_output(wire, extra)
-    if wire.tools is not UNSET and not tools:
+    if wire.tools is not UNSET and not tools.tools:
         extra[MODELLED + "tools"] = wire.tools
-    if stop == []:
+    if wire.stop_sequences == []:
         extra[MODELLED + "stop_sequences"] = Raw(b"[]")
-    return Request(
-        wire.model,
+    reasoning = None if wire.thinking is effort is UNSET else decode_reasoning(wire.thinking, effort)
+    user = None if wire.metadata is UNSET else _decode_user(wire.metadata, extra)
+    cache = None if wire.cache_control is UNSET else decode_mark(wire.cache_control, extra)
+    request: Request = SETTINGS.read(
+        wire,
         tuple(messages),
-        tools,
+        tools.tools,
+        {FAMILY: extra} if extra else None,
         choice,
         parallel,
-        wire.max_tokens,
-        wire.temperature,
-        wire.top_p,
-        wire.top_k,
-        () if stop is UNSET else tuple(stop),
-        None,
-        None,
-        None,
-        None,
-        None if wire.thinking is effort is UNSET else decode_reasoning(wire.thinking, effort),
+        reasoning,
         output,
-        wire.stream,
-        None if wire.metadata is UNSET else _decode_user(wire.metadata, extra),
-        None if wire.cache_control is UNSET else decode_mark(wire.cache_control, extra),
-        {FAMILY: extra} if extra else None,
-        FAMILY,
+        user,
+        cache,
     )
-
-
-def _decode_system(system: str | list[TextBlock | Unmodelled], messages: list[Message], extra: Extra) -> None:
-    if system:
-        parts: Any = system if isinstance(system, str) else tuple([decode_part(block) for block in system])
-        messages.insert(0, Message("system", parts))
-    else:
-        extra[MODELLED + "system"] = Raw(encode_json(system))
+    bits = notes.finish(has_messages=bool(messages))
+    if tools.is_private or has_private_setting(request):
+        bits |= PRIVATE_SETTING
+    return with_traits(request, bits, notes.call_names, tools.names)
 
 
 def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutput | None, str | UnsetType]:
@@ -149,29 +179,27 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     leading = leading_system(messages) if messages and messages[0].role == "system" else 0
     wires = encoder.encode(messages[leading:] if leading else messages)
     settings = encode_settings(request, log)
-    tools: WireValue = encode_tools(request, encoder.mark, log) if request.tools else []
+    tools: WireValue = encode_tools(request, encoder.mark, log) if request.tools else None
     output = UNSET if request.output is None else encode_output(request.output, request, log)
     if not native:
-        _report_missing(request, log, has_tools=bool(tools))
+        _report_missing(request, log, has_tools=tools is not None)
         _end_with_user(wires, request, log, unfinished=output is not UNSET or settings.thinks)
-    old_output = "~output_format" in extra
     effort = settings.effort
-    wire = MessagesRequest(
+    wire = SETTINGS.write(
+        request,
+        log,
         wires,
-        request.model,
-        settings.max_tokens,
         _encode_system([*messages[:leading], *encoder.hoisted], encoder) if leading or encoder.hoisted else UNSET,
-        tools or UNSET,
-        encode_tool_choice(request, log) if tools or native else UNSET,
-        settings.thinking,
-        UNSET if effort is output is UNSET and not extra else _output_config(effort, output, extra),
-        output if old_output else UNSET,
-        _stop_sequences(request, log) if request.stop else UNSET,
-        request.stream,
+        UNSET if tools is None else tools,
+        output if "~output_format" in extra else UNSET,
+        UNSET if tools is None and not native else encode_tool_choice(request, log),
+        settings.max_tokens,
         settings.temperature,
         settings.top_p,
         settings.top_k,
-        UNSET if request.user is None or "metadata" in extra else MetadataWire(request.user),  # type: ignore[arg-type]
+        settings.thinking,
+        UNSET if effort is output is UNSET and not extra else _output_config(effort, output, extra),
+        UNSET if request.user is None or "metadata" in extra else MetadataWire(request.user),
         UNSET if request.cache is None and not extra else encode_mark(request),
     )
     sampling = not (settings.temperature is settings.top_p is settings.top_k is None)
@@ -224,12 +252,6 @@ parse_entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def _report_missing(request: Request, log: LossLog, *, has_tools: bool) -> None:
-    if request.seed is not None:
-        log.drop(request, "seed", "seed", "this API has no such setting")
-    if request.presence_penalty is not None:
-        log.drop(request, "presence_penalty", "presence penalty", "this API has no such setting")
-    if request.frequency_penalty is not None:
-        log.drop(request, "frequency_penalty", "frequency penalty", "this API has no such setting")
     if request.candidates is not None and request.candidates != 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
     if has_tools:
@@ -238,13 +260,3 @@ def _report_missing(request: Request, log: LossLog, *, has_tools: bool) -> None:
         log.drop(request, "tool_choice", "tool choice", "this API refuses it without tools")
     if request.parallel_tool_calls is not None:
         log.drop(request, "parallel_tool_calls", "switch for parallel calls", "this API refuses it without tools")
-
-
-def _stop_sequences(request: Request, log: LossLog) -> list[str] | UnsetType:
-    kept = list(request.stop)
-    if request.origin == FAMILY:
-        return kept
-    kept = [text for text in kept if text.strip()]
-    if len(kept) < len(request.stop):
-        log.drop(request, "stop", "blank stop sequence", "this API refuses stop sequences of white space only")
-    return kept or UNSET

@@ -12,6 +12,7 @@ from dragoman.codecs.anthropic_messages.wire import MessageResponse, OutputDetai
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.settings import collect_keys
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -26,11 +27,13 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.traits import TraitNotes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(MessageResponse, "anthropic-messages response")
 _counts = WireReader(UsageWire, "anthropic-messages usage")
+_keys = collect_keys(MessageResponse, ("container", "context_management", "diagnostics", "input_transformations"))
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
@@ -158,8 +161,8 @@ def encode_usage(usage: Usage) -> WireValue:
 
 def decode_response(body: bytes) -> Completion:
     wire = _reader.read(body)
-    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    parts = decode_blocks(wire.content, {})
+    extra: Extra = _keys(wire) or {}
+    parts = decode_blocks(wire.content, TraitNotes(), {})
     finish = decode_finish(wire.stop_reason, parts, wire.stop_sequence, wire.stop_details)
     if finish is not None and finish.reason == "length" and parts and isinstance(parts[-1], ToolCall):
         # The answer was cut inside the call: its input may be short of something.

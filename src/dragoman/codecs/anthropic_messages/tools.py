@@ -7,13 +7,15 @@ from typing import Any
 
 from msgspec import UNSET, Raw, structs
 
-from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_mark
+from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_mark, encode_mark
 from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
-from dragoman.codecs.anthropic_messages.wire import FormatWire, ToolChoiceWire, ToolWire
+from dragoman.codecs.anthropic_messages.wire import FormatWire, ProviderToolWire, ToolChoiceWire, ToolWire
 from dragoman.codecs.claude_models import forces_call
+from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
-from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.settings import collect_keys
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -30,39 +32,34 @@ FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"req
 MOST_STRICT_TOOLS = 20
 
 
-def _decode_tools(wires: list[ToolWire] | None) -> tuple[Tool, ...]:
-    return tuple([_decode_tool(wire) for wire in wires or ()])
-
-
-_tools: WireReader[list[ToolWire] | None] = WireReader(
-    list[ToolWire] | None,  # type: ignore[arg-type]
-    "anthropic-messages request",
-    path="$.tools",
-    lone_elements=False,
+_tool_keys = collect_keys(
+    ProviderToolWire,
+    tuple(
+        name
+        for name in ProviderToolWire.__struct_fields__
+        if name not in {"name", "description", "input_schema", "type", "strict", "cache_control", "extra"}
+    ),
 )
-decode_tools = RememberingReader(_tools, _decode_tools).read
 
 
-def _decode_tool(wire: ToolWire) -> Tool:
+def _decode_tool(wire: ProviderToolWire) -> Tool:
     schema, kind, name = wire.input_schema, wire.type, wire.name
     if schema is UNSET or name is UNSET or (kind is not UNSET and kind is not None and kind != "custom"):
         return _decode_provider_tool(wire)
     description = None if wire.description is UNSET else wire.description
     strict = None if wire.strict is UNSET else wire.strict
-    if kind is UNSET and wire.cache_control is UNSET and wire.extra is UNSET:
-        return ToolDefinition(name, description, schema, strict)
-    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    notes: Extra = _tool_keys(wire) or {}
     if kind is not UNSET:
         notes["~type"] = Raw(encode_json(kind))
     cache = decode_mark(wire.cache_control, notes)
     return ToolDefinition(name, description, schema, strict, cache, {FAMILY: notes} if notes else None)
 
 
-def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
+def _decode_provider_tool(wire: ProviderToolWire) -> ProviderTool:
     extra: Extra = {} if wire.extra is UNSET else wire.extra
-    name: Any = wire.name
-    if name is UNSET and "mcp_server_name" in extra:
-        name = parse_json(extra["mcp_server_name"])
+    name, server = wire.name, wire.mcp_server_name
+    if name is UNSET and server is not UNSET:
+        name = parse_json(server)
     if not isinstance(name, str):
         name = wire.type if isinstance(wire.type, str) else ""
     mark = wire.cache_control
@@ -71,34 +68,68 @@ def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
     return ProviderTool(name, FAMILY, spliced(wire, extra), decode_mark(mark, {}))
 
 
-def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: LossLog) -> list[WireValue]:
+decode_tools = ToolReader(ProviderToolWire, "anthropic-messages request", _decode_tool).read
+
+
+def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: LossLog) -> WireValue:
+    """The list on the wire, or None when no tool is left."""
     native = request.origin == FAMILY
     choice = request.tool_choice
     tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
+    writer = _NATIVE_WRITER if native else _WRITER
+    if writer.can_write(tools):
+        return writer.write(tools, log)
     wires: list[WireValue] = []
     strict = 0
     for tool in tools:
-        if isinstance(tool, ToolDefinition):
-            schema, enforced = parameters_held(tool), tool.strict
-            if not (native or (type(schema) is Raw and is_plain_object(bytes(schema)))):
-                schema = object_schema(tool, request.tools, log, PROFILE.name)
-            if enforced is None and tool.metadata is None and tool.cache is None:
-                description = tool.description
-                wires.append(ToolWire(tool.name, UNSET if description is None else description, schema))
-                continue
-            if enforced and not native:
-                enforced = _can_enforce(tool, strict, log)
-                strict += enforced is True
-            wires.append(_encode_function(tool, schema, mark, strict=enforced))
-        elif isinstance(tool, CustomTool):
-            log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
-            wires.append(ToolWire(tool.name, UNSET if tool.description is None else tool.description, FREE_TEXT))
-        elif tool.origin == FAMILY:
-            held = definition_held(tool)
-            wires.append(held if tool.cache is None or native else remarked(held, mark(tool)))
-        else:
-            log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
-    return wires
+        enforced = None if type(tool) is not ToolDefinition else tool.strict
+        if enforced:
+            enforced = _can_enforce(tool, strict, log)  # type: ignore[arg-type]
+            strict += enforced is True
+        wire = _encode_tool(tool, request.tools, log, mark, strict=enforced)
+        if wire is not None:
+            wires.append(wire)
+    return wires or None
+
+
+def _depends(tools: tuple[Tool, ...]) -> bool:
+    """Marks are counted over the whole request, strict tools over all tools."""
+    return any(type(tool) is not CustomTool and tool.cache is not None for tool in tools) or (  # type: ignore[union-attr]
+        sum([type(tool) is ToolDefinition and tool.strict is True for tool in tools]) > MOST_STRICT_TOOLS
+    )
+
+
+def _write_alone(tool: Tool, tools: tuple[Tool, ...], log: LossLog) -> WireValue:
+    enforced = None if type(tool) is not ToolDefinition else tool.strict
+    if enforced:
+        enforced = _can_enforce(tool, 0, log)  # type: ignore[arg-type]
+    return _encode_tool(tool, tools, log, encode_mark, strict=enforced)
+
+
+def _write_native(tool: Tool, tools: tuple[Tool, ...], log: LossLog) -> WireValue:
+    if type(tool) is ToolDefinition:
+        return _encode_function(tool, parameters_held(tool), encode_mark, strict=tool.strict)
+    if type(tool) is ProviderTool and tool.origin == FAMILY:
+        return definition_held(tool)
+    return _encode_tool(tool, tools, log, encode_mark, strict=None)
+
+
+def _encode_tool(
+    tool: Tool, tools: tuple[Tool, ...], log: LossLog, mark: Callable[[Marked], WireValue], *, strict: bool | None
+) -> WireValue:
+    if type(tool) is ToolDefinition:
+        schema = parameters_held(tool)
+        if not (type(schema) is Raw and is_plain_object(bytes(schema))):
+            schema = object_schema(tool, tools, log, PROFILE.name)
+        return _encode_function(tool, schema, mark, strict=strict)
+    if type(tool) is CustomTool:
+        log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
+        return ToolWire(tool.name, UNSET if tool.description is None else tool.description, FREE_TEXT)
+    if tool.origin == FAMILY:  # type: ignore[union-attr]
+        held = definition_held(tool)
+        return held if tool.cache is None else remarked(held, mark(tool))  # type: ignore[union-attr, arg-type]
+    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")  # type: ignore[union-attr]
+    return None
 
 
 def _encode_function(
@@ -128,6 +159,10 @@ def _can_enforce(tool: ToolDefinition, before: int, log: LossLog) -> bool | None
     else:
         return True
     return None
+
+
+_WRITER = ToolWriter(_write_alone, _depends)
+_NATIVE_WRITER = ToolWriter(_write_native)
 
 
 # ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,7 @@
-"""Messages on the wire. Only what we interpret is typed; the rest travels as extras, exactly as written."""
+"""Messages on the wire: every documented field, those of its betas included.
+
+What we interpret has its type, other keys are exact JSON. Only fields of tomorrow come as extras (codecs/reading.py).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, Unmodelled, Wire
+from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Unmodelled, Wire
 
 # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -55,6 +58,7 @@ DocumentSource: TypeAlias = Base64Source | TextSource | ContentSource | UrlSourc
 class ImageBlock(Wire, frozen=True, tag="image"):
     source: ImageSource
     cache_control: CacheControl | None | UnsetType = UNSET
+    transformations: Raw | UnsetType = UNSET
 
 
 class CitationsSwitch(Wire, frozen=True):
@@ -86,9 +90,99 @@ class ToolUseBlock(Wire, frozen=True, tag="tool_use"):
     # On every call of newer models; {"type": "direct"} unless code made the call.
     caller: Raw | UnsetType = UNSET
     cache_control: CacheControl | None | UnsetType = UNSET
+    toolset_name: Raw | UnsetType = UNSET
 
 
-ResultBlock: TypeAlias = TextBlock | ImageBlock | DocumentBlock | Unmodelled
+# ── blocks of this API alone, which are carried whole ──
+
+
+class WholeBlock(Wire, frozen=True):
+    """Base of blocks that cross to no other API. What they say is read when they are met (`BlockHead`)."""
+
+
+class ServerCallBlock(WholeBlock, frozen=True):
+    id: Raw | UnsetType = UNSET
+    name: Raw | UnsetType = UNSET
+    input: Raw | UnsetType = UNSET
+    caller: Raw | UnsetType = UNSET
+    server_name: Raw | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
+
+
+class ServerToolUseBlock(ServerCallBlock, frozen=True, tag="server_tool_use"):
+    pass
+
+
+class McpToolUseBlock(ServerCallBlock, frozen=True, tag="mcp_tool_use"):
+    pass
+
+
+class ServerResultBlock(WholeBlock, frozen=True):
+    tool_use_id: Raw | UnsetType = UNSET
+    content: Raw | UnsetType = UNSET
+    is_error: Raw | UnsetType = UNSET
+    caller: Raw | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
+
+
+class WebSearchResultBlock(ServerResultBlock, frozen=True, tag="web_search_tool_result"):
+    pass
+
+
+class WebFetchResultBlock(ServerResultBlock, frozen=True, tag="web_fetch_tool_result"):
+    pass
+
+
+class CodeExecutionResultBlock(ServerResultBlock, frozen=True, tag="code_execution_tool_result"):
+    pass
+
+
+class BashExecutionResultBlock(ServerResultBlock, frozen=True, tag="bash_code_execution_tool_result"):
+    pass
+
+
+class TextEditorResultBlock(ServerResultBlock, frozen=True, tag="text_editor_code_execution_tool_result"):
+    pass
+
+
+class ToolSearchResultBlock(ServerResultBlock, frozen=True, tag="tool_search_tool_result"):
+    pass
+
+
+class McpResultBlock(ServerResultBlock, frozen=True, tag="mcp_tool_result"):
+    pass
+
+
+class ContainerUploadBlock(WholeBlock, frozen=True, tag="container_upload"):
+    file_id: Raw | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
+
+
+class SearchResultBlock(WholeBlock, frozen=True, tag="search_result"):
+    source: Raw | UnsetType = UNSET
+    title: Raw | UnsetType = UNSET
+    content: Raw | UnsetType = UNSET
+    citations: Raw | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
+
+
+class ToolReferenceBlock(WholeBlock, frozen=True, tag="tool_reference"):
+    tool_name: Raw | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
+
+
+class CompactionBlock(WholeBlock, frozen=True, tag="compaction"):
+    content: Raw | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
+
+
+class BrowserStateBlock(WholeBlock, frozen=True, tag="browser_state"):
+    tabs: Raw | UnsetType = UNSET
+    state_changes: Raw | UnsetType = UNSET
+    cache_control: Raw | UnsetType = UNSET
+
+
+ResultBlock: TypeAlias = TextBlock | ImageBlock | DocumentBlock | SearchResultBlock | ToolReferenceBlock | Unmodelled
 
 
 class ToolResultBlock(Wire, frozen=True, tag="tool_result"):
@@ -96,9 +190,10 @@ class ToolResultBlock(Wire, frozen=True, tag="tool_result"):
     content: str | list[ResultBlock] | UnsetType = UNSET
     is_error: bool | UnsetType = UNSET
     cache_control: CacheControl | None | UnsetType = UNSET
+    toolset_name: Raw | UnsetType = UNSET
 
 
-# Server tools, and whatever comes tomorrow, are carried whole: they arrive as `Unmodelled`.
+# What comes tomorrow is carried whole too: it arrives as `Unmodelled`.
 Block: TypeAlias = (
     TextBlock
     | ImageBlock
@@ -107,6 +202,20 @@ Block: TypeAlias = (
     | RedactedThinkingBlock
     | ToolUseBlock
     | ToolResultBlock
+    | ServerToolUseBlock
+    | McpToolUseBlock
+    | WebSearchResultBlock
+    | WebFetchResultBlock
+    | CodeExecutionResultBlock
+    | BashExecutionResultBlock
+    | TextEditorResultBlock
+    | ToolSearchResultBlock
+    | McpResultBlock
+    | ContainerUploadBlock
+    | SearchResultBlock
+    | ToolReferenceBlock
+    | CompactionBlock
+    | BrowserStateBlock
     | Unmodelled
 )
 
@@ -149,6 +258,31 @@ class ToolWire(Wire, frozen=True):
     type: str | None | UnsetType = UNSET
     strict: bool | UnsetType = UNSET
     cache_control: CacheControl | None | UnsetType = UNSET
+    allowed_callers: Raw | UnsetType = UNSET
+    defer_loading: Raw | UnsetType = UNSET
+    eager_input_streaming: Raw | UnsetType = UNSET
+    input_examples: Raw | UnsetType = UNSET
+
+
+class ProviderToolWire(ToolWire, frozen=True):
+    """With the options of the tools that Anthropic defines or runs."""
+
+    allowed_domains: Raw | UnsetType = UNSET
+    blocked_domains: Raw | UnsetType = UNSET
+    citations: Raw | UnsetType = UNSET
+    configs: Raw | UnsetType = UNSET
+    default_config: Raw | UnsetType = UNSET
+    display_height_px: Raw | UnsetType = UNSET
+    display_number: Raw | UnsetType = UNSET
+    display_width_px: Raw | UnsetType = UNSET
+    enable_zoom: Raw | UnsetType = UNSET
+    max_characters: Raw | UnsetType = UNSET
+    max_content_tokens: Raw | UnsetType = UNSET
+    max_tokens: Raw | UnsetType = UNSET
+    max_uses: Raw | UnsetType = UNSET
+    mcp_server_name: Raw | UnsetType = UNSET
+    model: Raw | UnsetType = UNSET
+    user_location: Raw | UnsetType = UNSET
 
 
 class ToolChoiceWire(Wire, frozen=True):
@@ -192,6 +326,31 @@ class MessagesRequest(Wire, frozen=True, omit_defaults=True):
     cache_control: CacheControl | None | UnsetType = UNSET
 
 
+class MessagesBody(MessagesRequest, frozen=True, omit_defaults=True):
+    """A request as it is read: with the keys that no field of the intermediate format models."""
+
+    anthropic_beta: MaybeRaw = None
+    anthropic_version: MaybeRaw = None
+    betas: MaybeRaw = None
+    compaction: MaybeRaw = None
+    container: MaybeRaw = None
+    context_management: MaybeRaw = None
+    diagnostics: MaybeRaw = None
+    fallback_credit_token: MaybeRaw = None
+    fallbacks: MaybeRaw = None
+    inference_geo: MaybeRaw = None
+    mcp_servers: MaybeRaw = None
+    service_tier: MaybeRaw = None
+    speed: MaybeRaw = None
+    thread: MaybeRaw = None
+    user_profile_id: MaybeRaw = None
+    workspace_id: MaybeRaw = None
+
+
+PASSED_ON = tuple(name for name in MessagesBody.__struct_fields__ if name not in MessagesRequest.__struct_fields__)
+"""Keys of a request that only this family understands."""
+
+
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -219,6 +378,10 @@ class MessageResponse(Wire, frozen=True, omit_defaults=True):
     stop_sequence: str | None | UnsetType = UNSET
     stop_details: Raw | UnsetType = UNSET
     usage: Raw | UnsetType = UNSET
+    container: Raw | UnsetType = UNSET
+    context_management: Raw | UnsetType = UNSET
+    diagnostics: Raw | UnsetType = UNSET
+    input_transformations: Raw | UnsetType = UNSET
 
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────

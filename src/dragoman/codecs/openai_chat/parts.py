@@ -21,6 +21,7 @@ from dragoman.codecs.openai_chat.wire import (
     TextPart,
     ThinkingPart,
 )
+from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
 from dragoman.ir import (
     AnyPart,
@@ -32,11 +33,7 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
-    ServerToolCall,
-    ServerToolResult,
     Text,
-    ToolCall,
-    ToolResult,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import opaque_block_held
@@ -243,19 +240,19 @@ def _finish(part: Text | Image | Audio | Document, wire: Wire, log: LossLog) -> 
     return wire if not extra else spliced(wire, extra)
 
 
-_ENCODE_PART: dict[type[AnyPart], Callable[[Any, LossLog], WireValue]] = {
-    Text: _encode_text,
-    Image: _encode_image,
-    Audio: _encode_audio,
-    Document: _encode_document,
-    Refusal: _encode_refusal,
-    Reasoning: _encode_reasoning,
-    Opaque: _encode_opaque,
-    ToolCall: _encode_foreign,
-    ToolResult: _encode_foreign,
-    ServerToolCall: _encode_foreign,
-    ServerToolResult: _encode_foreign,
-}
+_ENCODE_PART = PartHandlers[Callable[[Any, LossLog], WireValue]](
+    text=_encode_text,
+    reasoning=_encode_reasoning,
+    refusal=_encode_refusal,
+    image=_encode_image,
+    document=_encode_document,
+    audio=_encode_audio,
+    tool_call=_encode_foreign,
+    tool_result=_encode_foreign,
+    server_tool_call=_encode_foreign,
+    server_tool_result=_encode_foreign,
+    opaque=_encode_opaque,
+).by_type()
 
 
 def encode_part(part: AnyPart, log: LossLog) -> WireValue:
