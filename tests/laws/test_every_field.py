@@ -1,0 +1,328 @@
+"""Law 2 by construction: every field of every value, set alone, arrives in every format or is a loss, and the loss is
+true.
+
+The examples come from the types themselves (tests/support/ir_examples.py), so a new field that a codec forgets fails
+here without another test being written. `KNOWN` lists today's failures; a row that no longer fails must go.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+import dragoman
+from dragoman import ir
+from dragoman.errors import EncodeError
+from dragoman.ir.values import Value
+from dragoman.losses import Loss
+from dragoman.streams import StreamEncoder
+from tests.laws.known_field_failures import KNOWN
+from tests.support.formats import FAMILY, FORMATS
+from tests.support.ir_examples import EXAMPLES, MARK, example_fields, kinds, marks, resolved
+from tests.support.promises import promise
+from tests.support.trees import covers
+
+pytestmark = promise("law:2-nothing-vanishes")
+
+PARTS = (
+    ir.Text, ir.Reasoning, ir.Refusal, ir.Image, ir.Document, ir.Audio, ir.ToolCall, ir.ToolResult, ir.ServerToolCall,
+    ir.ServerToolResult, ir.Opaque,
+)  # fmt: skip
+OF_REQUESTS = (
+    ir.Cache, ir.ToolResult, ir.ToolDefinition, ir.CustomTool, ir.ProviderTool, ir.ToolChoice, ir.ReasoningSettings,
+    ir.StructuredOutput, ir.Request, ir.Document,
+)  # fmt: skip
+OF_ANSWERS = (ir.Usage, ir.Finish, ir.Completion)
+
+# (kind, field): why it may change nothing in a body and still be no loss.
+NOT_SAID = {
+    ("Request", "origin"): "our own note of where a request came from",
+    ("ToolCall", "invented_id"): "our own note; an id of ours is not sent to APIs that did not mint it",
+    ("ToolResult", "name"): "the call it answers has the name",
+    ("Opaque", "kind"): "our own note of the block's type, which the block itself names",
+    ("ServerToolCall", "id"): "our own note; the block has it",
+    ("ServerToolCall", "name"): "our own note; the block has it",
+    ("ServerToolResult", "tool_call_id"): "our own note; the block has it",
+    ("ServerToolResult", "name"): "our own note; the block has it",
+    ("ProviderTool", "name"): "our own note; the definition has it",
+    ("Finish", "raw"): "the wire's own word for `reason`, which every format has its own words for",
+    ("StructuredOutput", "strict"): "formats without the switch always follow the schema",
+}
+# The same for one format, or for requests or answers only.
+NOT_SAID_THERE = {
+    ("Image", "media_type", "ollama-chat"): "images are bare bytes there, which show their type themselves",
+    ("Audio", "media_type", "ollama-chat"): "the same for sound",
+    ("ToolCall", "id", "vertex"): "calls and results are paired by name and order there",
+    ("ToolResult", "tool_call_id", "vertex"): "calls and results are paired by name and order there",
+    ("Message", "role", "answer"): "an answer is the assistant's",
+    ("ToolCall", "incomplete", "request"): "the answer is over: its result says what came of the call",
+}
+# A loss that says degraded where what is sent is what would have been sent anyway.
+SENT_ANYWAY = {("Usage", "total"): "the sum of both counts is sent"}
+# Travel inside other values (a tag, another id), so their mark cannot be looked for; that something changes can.
+HIDDEN = {"signature", "family", "id", "tool_call_id", "cache", "redacted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an encoder wrote, whole, and what it reports."""
+
+    text: str
+    losses: tuple[Loss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value stands: the whole around it, and its path there."""
+
+    whole: Any
+    path: str
+
+
+# ── places ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def in_request(value: Value) -> Place:  # noqa: PLR0911 - one place for each kind
+    """A request that is legal around the value."""
+    user, hello = ir.Message("user", "hello"), ir.Message("user", "go on")
+    tools = (ir.ToolDefinition(name="look"), ir.ToolDefinition(name="other"))
+    plain = ir.Request(model="some-model", messages=(hello,))
+    match value:
+        case ir.Request():
+            return Place(value, "$")
+        case ir.Message():
+            return Place(structs.replace(plain, messages=(value, hello)), "$.messages[0]")
+        case ir.ToolDefinition() | ir.CustomTool() | ir.ProviderTool():
+            return Place(structs.replace(plain, tools=(value,)), "$.tools[0]")
+        case ir.ToolChoice():
+            return Place(structs.replace(plain, tools=tools, tool_choice=value), "$.tool_choice")
+        case ir.ReasoningSettings():
+            return Place(structs.replace(plain, reasoning=value), "$.reasoning")
+        case ir.StructuredOutput():
+            return Place(structs.replace(plain, output=value), "$.output")
+        case ir.ToolResult():
+            call = ir.ToolCall(id=value.tool_call_id, name=value.name, arguments={})
+            asked = (user, ir.Message("assistant", (call,)), ir.Message("tool", (value,)))
+            return Place(structs.replace(plain, messages=asked, tools=(tools[0],)), "$.messages[2].parts[0]")
+        case ir.ToolCall():
+            result = ir.ToolResult(tool_call_id=value.id, name=value.name, kind="text", value="sunny")
+            tool = ir.CustomTool(name=value.name) if value.custom else ir.ToolDefinition(name=value.name)
+            asked = (user, ir.Message("assistant", (value,)), ir.Message("tool", (result,)))
+            return Place(structs.replace(plain, messages=asked, tools=(tool,)), "$.messages[1].parts[0]")
+        case ir.Text() | ir.Image() | ir.Document() | ir.Audio() | ir.Opaque() if not getattr(value, "citations", ()):
+            message = ir.Message("user", (value, ir.Text("and this")))
+            return Place(structs.replace(plain, messages=(message,)), "$.messages[0].parts[0]")
+        case _:
+            part, path, before = _as_part(value)
+            asked = (user, ir.Message("assistant", (*before, part, ir.Text("done"))), hello)
+            whole = structs.replace(plain, messages=asked)
+            return Place(whole, f"$.messages[1].parts[{len(before)}]{path}")
+
+
+def in_answer(value: Value) -> Place:
+    """A completion around the value."""
+    message, finish = ir.Message("assistant", "done"), ir.Finish("stop")
+    plain = ir.Completion(messages=(message,), finish=finish, usage=ir.Usage(input=5, output=5))
+    match value:
+        case ir.Completion():
+            return Place(value, "$")
+        case ir.Usage():
+            return Place(structs.replace(plain, usage=value), "$.usage")
+        case ir.Finish():
+            return Place(structs.replace(plain, finish=value), "$.finish")
+        case ir.Message():
+            return Place(structs.replace(plain, messages=(structs.replace(value, role="assistant"),)), "$.messages[0]")
+        case ir.ToolCall():
+            answer = structs.replace(plain, finish=ir.Finish("length" if value.incomplete else "tool_calls"))
+            return Place(
+                structs.replace(answer, messages=(ir.Message("assistant", (value,)),)), "$.messages[0].parts[0]"
+            )
+        case _:
+            part, path, before = _as_part(value)
+            message = ir.Message("assistant", (*before, part, ir.Text("done")))
+            return Place(structs.replace(plain, messages=(message,)), f"$.messages[0].parts[{len(before)}]{path}")
+
+
+def in_stream(value: Value) -> Place:
+    """The events of an answer whose part comes whole with its start."""
+    part, path, before = _as_part(value)
+    cut = isinstance(part, ir.ToolCall) and part.incomplete
+    reason: ir.FinishReason = "length" if cut else "tool_calls" if isinstance(part, ir.ToolCall) else "stop"
+    events: list[ir.AnyEvent] = [ir.StreamStart(id="id_1", model="some-model")]
+    for index, one in enumerate((*before, part)):
+        events += [ir.PartStart(index, one), ir.PartEnd(index, incomplete=cut)]
+    events += [ir.UsageUpdate(ir.Usage(input=5, output=5)), ir.Finished(ir.Finish(reason))]
+    return Place(events, f"$.parts[{len(before)}]{path}")
+
+
+def _as_part(value: Any) -> tuple[ir.AnyPart, str, tuple[ir.AnyPart, ...]]:
+    """The part that holds the value, the path to it inside that part, and the parts that must come before."""
+    match value:
+        case ir.Signature():
+            return ir.Reasoning("some thoughts", signature=value), ".signature", ()
+        case ir.Cache():
+            return ir.Text("some text", cache=value), ".cache", ()
+        case ir.Citation():
+            return ir.Text("some text", citations=(value,)), ".citations[0]", ()
+        case ir.ServerToolResult():
+            call = ir.ServerToolCall(
+                id=value.tool_call_id, name=value.name, origin=value.origin, block={"type": "call", "id": "ws_1"}
+            )
+            return value, "", (call,)
+        case _:
+            return value, "", ()
+
+
+# ── the law ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def written_request(request: ir.Request, target: str) -> Written:
+    encoded = dragoman.encode_request(request, target)
+    return Written(f"{encoded.json().decode()} {encoded.path} {encoded.headers}", encoded.losses)
+
+
+def written_answer(completion: ir.Completion, target: str) -> Written:
+    encoded = dragoman.encode_response(completion, target)
+    return Written(encoded.json().decode(), encoded.losses)
+
+
+def written_stream(events: list[ir.AnyEvent], target: str) -> Written:
+    encoder = StreamEncoder(target)
+    content = encoder.encode(events) + encoder.close()
+    return Written(content.decode("utf-8", errors="replace"), encoder.losses)
+
+
+WORLDS: dict[str, tuple[Callable[[Any], Place], Callable[[Any, str], Written], tuple[type[Value], ...]]] = {
+    "request": (in_request, written_request, tuple(kind for kind in EXAMPLES if kind not in OF_ANSWERS)),
+    "answer": (in_answer, written_answer, tuple(kind for kind in EXAMPLES if kind not in OF_REQUESTS)),
+    "stream": (
+        in_stream,
+        written_stream,
+        (*(part for part in PARTS if part not in OF_REQUESTS), ir.Signature, ir.Citation),
+    ),
+}
+
+
+def faults(world: str, kind: type[Value], target: str) -> Iterator[tuple[str, str]]:
+    """(field, what is wrong with it) for every field of the kind."""
+    place, write, _ = WORLDS[world]
+    family = FAMILY[target]
+    foreign = "anthropic" if family != "anthropic" else "google"
+    plain: Any = resolved(EXAMPLES[kind].plain, family, foreign)
+    for name, changes in _variants(kind, world, target):
+        given = {key: resolved(value, family, foreign) for key, value in changes.items()}
+        base, changed = place(plain), place(structs.replace(plain, **given))
+        try:
+            before, after = write(base.whole, target), write(changed.whole, target)
+            removed = _removed(changed)
+            without = before if removed is None else write(removed, target)
+        except EncodeError:
+            continue  # refused with a reason
+        hidden = name in HIDDEN or kind is ir.Signature
+        difference = Difference(before, after, without, set() if hidden else set(marks(given)))
+        paths = tuple(path for key in given for path in _paths(changed.path, key))
+        fault = difference.fault(paths)
+        if fault is not None and not (fault.startswith("degraded") and (kind.__name__, name) in SENT_ANYWAY):
+            yield name, fault
+
+
+def _variants(kind: type[Value], world: str, target: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What to set for each field; metadata once as another family's and once as the target's own."""
+    for name, changes in EXAMPLES[kind].fields.items():
+        is_silent = (kind.__name__, name) in NOT_SAID
+        is_silent = is_silent or bool(
+            {(kind.__name__, name, target), (kind.__name__, name, world)} & NOT_SAID_THERE.keys()
+        )
+        if is_silent or (kind is ir.Message and name == "role" and world != "request"):
+            continue
+        yield name, changes
+        if name == "metadata":
+            (entries,) = changes["metadata"].values()
+            yield "metadata (own)", {"metadata": {FAMILY[target]: entries}}
+
+
+def _removed(place: Place) -> Any:
+    """The same whole without the tool or part that holds the value; None for what is not one of several."""
+    if isinstance(place.whole, list):
+        return (
+            [event for event in place.whole if getattr(event, "index", None) is None] if "parts" in place.path else None
+        )
+    found = re.match(r"\$\.tools\[0\]|\$\.messages\[(\d+)\]\.parts\[(\d+)\]", place.path)
+    if found is None:
+        return None
+    if found[1] is None:
+        return structs.replace(place.whole, tools=())
+    number, position = int(found[1]), int(found[2])
+    messages = list(place.whole.messages)
+    parts = messages[number].parts
+    messages[number] = structs.replace(messages[number], parts=(*parts[:position], *parts[position + 1 :]))
+    return structs.replace(place.whole, messages=tuple(messages))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What was written without the field, with it, and without the value that holds it."""
+
+    before: Written
+    after: Written
+    without: Written
+    wanted: set[str]
+
+    @property
+    def arrived(self) -> bool:
+        if self.wanted:
+            return all(mark in self.after.text for mark in self.wanted)
+        return self.before.text != self.after.text
+
+    def fault(self, paths: tuple[str, ...]) -> str | None:
+        told = [loss for loss in self.after.losses if any(_concerns(loss, path) for path in paths)]
+        new = [loss for loss in told if loss not in self.before.losses]
+        if not self.arrived and not told:
+            return "vanishes without a loss"
+        for loss in told:
+            of_field = loss.path in paths or any(covers(path, loss.path) for path in paths)
+            if loss.severity == "degraded" and of_field and loss in new and self.before.text == self.after.text:
+                return f"degraded, but nothing of it is there: {loss}"
+            if loss.severity == "degraded" and not of_field and self.without.text == self.after.text:
+                return f"degraded, but nothing of the whole is there: {loss}"
+            if loss.severity == "dropped" and loss.path in paths and loss in new and self.wanted and self.arrived:
+                return f"dropped, but it is there: {loss}"
+        return None
+
+
+def _concerns(loss: Loss, path: str) -> bool:
+    return covers(loss.path, path) or covers(path, loss.path)
+
+
+def _paths(path: str, field: str) -> Iterator[str]:
+    """Where a loss of the field may point. A key that only one vendor knows is reported at the object that had it."""
+    yield f"{path}.{field}"
+    if field == "metadata":
+        yield f"{path}.{MARK}_key"
+        yield f"{path.removesuffix('[0]')}.{MARK}_key"
+
+
+CASES = [(world, kind, target) for world, (_, _, of) in WORLDS.items() for kind in of for target in FORMATS]
+
+
+@pytest.mark.parametrize(("world", "kind", "target"), CASES, ids=lambda value: getattr(value, "__name__", value))
+def test_every_field_set_alone_arrives_or_is_a_true_loss(world: str, kind: type[Value], target: str) -> None:
+    found = dict(faults(world, kind, target))
+    known = {row.field for row in KNOWN if (row.world, row.kind) == (world, kind.__name__) and target in row.targets}
+    new = {name: fault for name, fault in found.items() if name not in known}
+    assert not new, new
+    assert known <= found.keys(), f"fixed, so remove from known_field_failures.py: {sorted(known - found.keys())}"
+
+
+def test_every_kind_and_every_field_has_an_example() -> None:
+    missing = {
+        f"{kind.__name__}.{name}"
+        for kind in kinds()
+        for name in example_fields(kind)
+        if (kind.__name__, name) not in NOT_SAID
+        if kind not in EXAMPLES or name not in EXAMPLES[kind].fields
+    }
+    assert missing == set()

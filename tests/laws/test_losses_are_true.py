@@ -1,0 +1,121 @@
+"""Law 2 on whole bodies: a loss points to what the client wrote, as the client spelled it, and speaks its language."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+import dragoman
+from dragoman import ir
+from dragoman.errors import EncodeError
+from dragoman.losses import Loss
+from tests.laws.known_loss_failures import KNOWN
+from tests.support.bodies import REQUESTS, RESPONSES, Sample
+from tests.support.formats import FAMILY, FORMATS
+from tests.support.promises import promise
+from tests.support.trees import reaches
+
+pytestmark = promise("law:2-nothing-vanishes")
+
+# What an answer must say in the target, though the source did not: noted at a path of the target's own.
+DEMANDED = re.compile(r"^\$\.(id|model|responseId|modelVersion|metrics)$")
+GOOGLE = ("gemini", "vertex")
+SNAKE = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+
+def losses_of(sample: Sample, kind: str, target: str) -> tuple[Loss, ...]:
+    translate = dragoman.translate_request if kind == "request" else dragoman.translate_response
+    try:
+        return translate(sample.json(), source=sample.format, target=target).losses
+    except EncodeError:
+        return ()
+
+
+def crossings(samples: tuple[Sample, ...]) -> Iterator[tuple[Sample, str]]:
+    for sample in samples:
+        for target in FORMATS:
+            if FAMILY[sample.format] != FAMILY[target]:
+                yield sample, target
+
+
+def in_snake_case(value: Any, *, free: bool = False) -> Any:
+    """The same Gemini body as google-genai's users write it. Arguments, results and schemas keep their own keys."""
+    if isinstance(value, list):
+        return [in_snake_case(inner, free=free) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    own = {"args", "response", "properties", "responseJsonSchema", "parametersJsonSchema", "labels"}
+    return {
+        key if free else SNAKE.sub(lambda found: f"_{found[1].lower()}", key): in_snake_case(
+            inner, free=free or key in own
+        )
+        for key, inner in value.items()
+    }
+
+
+ALL: dict[str, tuple[Sample, ...]] = {
+    "request": tuple(sample for sample in REQUESTS if sample.format in FORMATS),
+    "response": tuple(sample for sample in RESPONSES if sample.format in FORMATS),
+}
+SNAKED: dict[str, tuple[Sample, ...]] = {
+    kind: tuple(
+        Sample(sample.format, f"{sample.name}, snake case", in_snake_case(sample.body))
+        for sample in samples
+        if sample.format in GOOGLE
+    )
+    for kind, samples in ALL.items()
+}
+
+
+def misplaced(samples: tuple[Sample, ...], kind: str) -> set[str]:
+    """Losses whose path leads nowhere in the body that the client sent."""
+    found = set()
+    for sample, target in crossings(samples):
+        for loss in losses_of(sample, kind, target):
+            is_there = reaches(sample.body, loss.path) or loss.severity == "invented" or DEMANDED.search(loss.path)
+            if not is_there:
+                found.add(f"{sample.format} {kind}, {sample.name}: {loss.path}")
+    return found
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_loss_points_to_what_the_client_wrote(kind: str) -> None:
+    assert misplaced(ALL[kind], kind) == KNOWN.get(f"{kind}s", set())
+
+
+@pytest.mark.parametrize("kind", SNAKED)
+def test_a_loss_spells_keys_as_the_client_did(kind: str) -> None:
+    assert misplaced(SNAKED[kind], kind) == KNOWN.get(f"{kind}s in snake case", set())
+
+
+def class_names() -> set[str]:
+    """Names of our own classes that are no words of any vendor: nothing that a user should read."""
+    modules = [ir, *(import_module(f"dragoman.codecs.{folder}.wire") for folder in FOLDERS)]
+    kinds = {
+        name
+        for module in modules
+        for name, kind in inspect.getmembers(module, inspect.isclass)
+        if issubclass(kind, Struct) and re.search(r"[a-z][A-Z]", name)
+    }
+    return kinds - {"ToolChoice", "InputAudio"}
+
+
+FOLDERS = (
+    "openai_chat", "openai_responses", "anthropic_messages", "gemini", "bedrock_converse", "ollama_chat",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_losses_do_not_name_our_classes(kind: str) -> None:
+    names = class_names()
+    found = {
+        f"{target}: {loss.what} ({loss.why})"
+        for sample, target in crossings(ALL[kind])
+        for loss in losses_of(sample, kind, target)
+        if names & set(re.findall(r"\w+", f"{loss.what} {loss.why}"))
+    }
+    assert found == set()
