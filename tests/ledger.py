@@ -46,6 +46,11 @@ CORE: tuple[tuple[str, str], ...] = (
     ("benchmarks", "The benchmarks measure real bodies with their losses read, and fail over the limits they name."),
     ("vendor-fields", "Every field of the vendors' SDK types is in our wire structs, or listed with a reason."),
     ("few-lifted", "Real bodies are read without lifting, apart from a share that is listed and may only shrink."),
+    (
+        "mirrored-codecs",
+        "Codec folders have the same public names in the same files; what differs is listed.",
+    ),
+    ("public-surface", "The exported names are counted, so that none becomes public by accident."),
     ("linear-losses", "The paths of all losses are worked out in one pass over the body."),
 )
 

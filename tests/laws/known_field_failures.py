@@ -71,7 +71,6 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known("answer", "Refusal", "metadata (own)", _NOT_READ, ("openai-chat",)),
     Known("answer", "Audio", "media_type", _UNTRUE, ("openai-chat",)),
-    Known("answer", "Message", "name", _SILENT, ("openai-responses", "anthropic-messages", "bedrock-converse")),
     Known("answer", "Message", "metadata (own)", _NOT_READ, ("anthropic-messages", "bedrock-converse")),
     Known(
         "answer",

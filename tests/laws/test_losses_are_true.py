@@ -1,6 +1,7 @@
 """Law 2 on whole bodies: a loss points to what the client wrote, as the client spelled it, and speaks its language."""
 
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -10,6 +11,7 @@ import pytest
 from msgspec import Struct
 
 import dragoman
+from benchmarks import corpus
 from dragoman import ir
 from dragoman.errors import EncodeError
 from dragoman.losses import Loss
@@ -17,6 +19,7 @@ from tests.laws.known_loss_failures import KNOWN
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
+from tests.support.recordings import VARIABLE, recordings_dir
 from tests.support.trees import reaches
 
 pytestmark = promise("law:2-nothing-vanishes")
@@ -73,13 +76,17 @@ SNAKED: dict[str, tuple[Sample, ...]] = {
 
 def misplaced(samples: tuple[Sample, ...], kind: str) -> set[str]:
     """Losses whose path leads nowhere in the body that the client sent."""
-    found = set()
+    found: set[str] = set()
     for sample, target in crossings(samples):
-        for loss in losses_of(sample, kind, target):
-            is_there = reaches(sample.body, loss.path) or loss.severity == "invented" or DEMANDED.search(loss.path)
-            if not is_there:
-                found.add(f"{sample.format} {kind}, {sample.name}: {loss.path}")
+        losses = losses_of(sample, kind, target)
+        found.update(
+            f"{sample.format} {kind}, {sample.name}: {one.path}" for one in losses if is_misplaced(one, sample)
+        )
     return found
+
+
+def is_misplaced(loss: Loss, sample: Sample) -> bool:
+    return not (reaches(sample.body, loss.path) or loss.severity == "invented" or DEMANDED.search(loss.path))
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -90,6 +97,25 @@ def test_a_loss_points_to_what_the_client_wrote(kind: str) -> None:
 @pytest.mark.parametrize("kind", SNAKED)
 def test_a_loss_spells_keys_as_the_client_did(kind: str) -> None:
     assert misplaced(SNAKED[kind], kind) == KNOWN.get(f"{kind}s in snake case", set())
+
+
+@pytest.mark.skipif(recordings_dir() is None, reason=f"no recordings beside this repository, and {VARIABLE} is not set")
+@pytest.mark.parametrize("kind", ALL)
+def test_a_loss_in_real_traffic_points_to_what_the_client_wrote(kind: corpus.Kind) -> None:
+    """Vendors' keys under other names, opaque items, settings of compatible servers: 60 bodies of each file."""
+    found: set[str] = set()
+    for file, source in {**corpus.VENDOR_FILES, **corpus.COMPATIBLE_FILES}.items():
+        for one in corpus.recorded(file, source, kind, 60):
+            sample = Sample(source, file, json.loads(one.body))
+            for target in ("openai-chat", "anthropic-messages"):
+                if FAMILY[target] != FAMILY[source]:
+                    losses = losses_of(sample, kind, target)
+                    found.update(f"{file}: {_pattern(loss.path)}" for loss in losses if is_misplaced(loss, sample))
+    assert found == KNOWN.get(f"real {kind}s", set())
+
+
+def _pattern(path: str) -> str:
+    return re.sub(r"[0-9]+", "N", path)
 
 
 def class_names() -> set[str]:

@@ -1,0 +1,50 @@
+"""Codec folders are the same inside: the same public functions and classes in files of the same name.
+
+What differs today is listed in mirrored_names.json (`python scripts/mirrored_names.py` writes it), and the list may
+only get shorter. Also here: how many names are public, so that none becomes so by accident.
+"""
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.support.mirrored import FOLDERS, differences
+from tests.support.promises import promise
+
+LISTED: dict[str, list[str]] = json.loads(Path(__file__).with_name("mirrored_names.json").read_text())
+MOST_DIFFERENCES = 207
+"""How many names may be listed. Lower it when codecs become more alike; never raise it."""
+
+# Package -> how many names it exports. To export one more, make the number larger on purpose.
+EXPORTED: dict[str, int] = {
+    "dragoman": 98,
+    "dragoman.ir": 54,
+    "dragoman.schema": 14,
+    "dragoman.drivers": 19,
+    "dragoman.agent": 49,
+    "dragoman.chat.stores": 10,
+    "dragoman.sim": 5,
+    "dragoman.testing": 4,
+}
+
+
+@promise("core:mirrored-codecs")
+def test_what_differs_between_codec_folders_is_listed() -> None:
+    """If this fails: give the name an underscore, give it to every folder, or run scripts/mirrored_names.py."""
+    assert differences() == LISTED
+
+
+@promise("core:mirrored-codecs")
+def test_the_list_gets_shorter() -> None:
+    assert len(FOLDERS) >= 6
+    assert sum(map(len, LISTED.values())) <= MOST_DIFFERENCES
+
+
+@promise("core:public-surface")
+@pytest.mark.parametrize("package", EXPORTED)
+def test_no_name_becomes_public_by_accident(package: str) -> None:
+    names = import_module(package).__all__
+    assert len(names) <= EXPORTED[package], sorted(names)
+    assert not [name for name in names if name.startswith("_") and name != "__version__"]
