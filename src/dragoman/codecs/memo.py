@@ -6,7 +6,7 @@ not empty them. Entries are found by exact bytes (reading) or by identity (writi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from msgspec import Raw
@@ -75,9 +75,11 @@ class ToolReader:
     A list is found by its length and compared byte by byte, which is cheaper than hashing it.
     """
 
-    def __init__(self, kind: Any, source: str, decode: Callable[[Any], AnyTool]) -> None:
+    def __init__(
+        self, kind: Any, source: str, decode: Callable[[Any], AnyTool], *, aliases: Mapping[str, str] | None = None
+    ) -> None:
         """`kind` is the wire type of one tool; `decode` gets a value of it."""
-        self._reader: WireReader[Any] = WireReader(kind, source, lone_elements=False)
+        self._reader: WireReader[Any] = WireReader(kind, source, aliases=aliases, lone_elements=False)
         self._items: WireReader[list[Raw] | None] = WireReader(_ITEMS, source, path="$.tools", lone_elements=False)
         self._decode = decode
         self._lists: BoundedMemo[int, tuple[Raw, DecodedTools]] = BoundedMemo()

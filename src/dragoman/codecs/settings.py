@@ -66,6 +66,7 @@ NAMES = {
     "stop": "stop sequences",
     "cache": "automatic cache mark",
     "reasoning": "reasoning settings",
+    "user": "end user's id",
 }
 """What settings are called in losses; others by their own name."""
 

@@ -1,49 +1,66 @@
-"""Where in the wire body a node came from, for the paths of losses."""
+"""Where in the wire body a node came from: JSON paths for losses."""
 
 from __future__ import annotations
 
-from dragoman.ir import AnyPart, Audio, Completion, Image, Message, Reasoning, Request, ToolCall, ToolResult
-from dragoman.losses import paths_by
+from dragoman.codecs.ollama_chat.request import SETTINGS
+from dragoman.ir import Audio, Completion, Image, Message, Reasoning, Request, ToolCall, ToolResult
+from dragoman.losses import PathLookup
 
-_SETTINGS = {
-    "max_output_tokens": "options.num_predict",
-    "temperature": "options.temperature",
-    "top_p": "options.top_p",
-    "top_k": "options.top_k",
-    "stop": "options.stop",
-    "seed": "options.seed",
-    "presence_penalty": "options.presence_penalty",
-    "frequency_penalty": "options.frequency_penalty",
-    "reasoning": "think",
-    "output": "format",
-}
 _OF_A_TOOL = frozenset({"name", "description", "parameters"})
 _OF_A_CALL = {"name": "function.name", "arguments": "function.arguments"}
 _USAGE = {"input": "prompt_eval_count", "output": "eval_count"}
 
 
-def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
-    if message_index is not None:
+def request_paths(request: Request) -> PathLookup:
+    """Where in the wire body the nodes of a request came from."""
+    messages = request.messages
+    places: dict[int, list[int]] = {}
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is None:
+            return _setting_path(field) if part_index is None else _tool_path(part_index, field)
         path = f"$.messages[{message_index}]"
         if part_index is None:
             return f"{path}.{field}" if field else path
-        return path + locate_part(request.messages[message_index], part_index, field)
-    if part_index is None:
-        head, _, rest = field.partition(".")
-        if head == "output" and rest.startswith("schema."):
-            return f"$.format.{rest.removeprefix('schema.')}"
-        return f"$.{_SETTINGS.get(head, field)}" if head else "$"
-    path = f"$.tools[{part_index}]"
+        message = messages[message_index]
+        if message_index not in places:
+            places[message_index] = places_of_parts(message)
+        return path + part_path(message, part_index, field, places[message_index])
+
+    return json_path
+
+
+def _setting_path(field: str) -> str:
+    if field.startswith("output.schema."):
+        return f"$.format.{field.removeprefix('output.schema.')}"
+    head = field.partition(".")[0]
+    # What is inside a setting of ours has no key of its own on this wire.
+    return SETTINGS.path(head if head in Request.__struct_fields__ else field)
+
+
+def _tool_path(index: int, field: str) -> str:
+    path = f"$.tools[{index}]"
     if field.partition(".")[0] in _OF_A_TOOL:
         return f"{path}.function.{field}"
     return f"{path}.{field}" if field else path
 
 
-def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    if message_index is not None:
+def response_paths(completion: Completion) -> PathLookup:
+    """Where in the wire body the nodes of a completion came from."""
+    places = [places_of_parts(message) for message in completion.messages]
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is None:
+            return _answer_path(field)
         if part_index is None:
             return f"$.message.{field}" if field else "$.message"
-        return f"$.message{locate_part(completion.messages[message_index], part_index, field)}"
+        message = completion.messages[message_index]
+        return f"$.message{part_path(message, part_index, field, places[message_index])}"
+
+    return json_path
+
+
+def _answer_path(field: str) -> str:
     head, _, rest = field.partition(".")
     if head == "finish":
         return f"$.{rest}" if rest and rest != "stop_sequence" else "$.done_reason"
@@ -54,12 +71,25 @@ def response_json_path(completion: Completion, message_index: int | None, part_i
     return f"$.{field}" if field else "$"
 
 
-def locate_part(message: Message, part_index: int, field: str) -> str:
+def places_of_parts(message: Message) -> list[int]:
+    """For each part its place in the list of the message that holds its kind: `tool_calls` or `images`."""
+    places = []
+    calls = media = 0
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            places.append(calls)
+            calls += 1
+        else:
+            places.append(media)
+            media += isinstance(part, Image | Audio)
+    return places
+
+
+def part_path(message: Message, part_index: int, field: str, places: list[int]) -> str:
     """A part within its message: each kind has a field of its own there."""
-    parts = message.parts
-    part = parts[part_index]
+    part = message.parts[part_index]
     if isinstance(part, ToolCall):
-        place = f".tool_calls[{_count(parts[:part_index], ToolCall)}]"
+        place = f".tool_calls[{places[part_index]}]"
         inner = _OF_A_CALL.get(field, field)
         return f"{place}.{inner}" if inner else place
     if isinstance(part, ToolResult):
@@ -69,13 +99,5 @@ def locate_part(message: Message, part_index: int, field: str) -> str:
     if isinstance(part, Reasoning):
         return ".thinking"
     if isinstance(part, Image | Audio):
-        return f".images[{_count(parts[:part_index], Image, Audio)}]"
+        return f".images[{places[part_index]}]"
     return ".content"
-
-
-def _count(parts: tuple[AnyPart, ...], *kinds: type[AnyPart]) -> int:
-    return sum(isinstance(part, kinds) for part in parts)
-
-
-request_paths = paths_by(request_json_path)
-response_paths = paths_by(response_json_path)

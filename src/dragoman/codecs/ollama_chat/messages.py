@@ -8,6 +8,7 @@ own; servers pair it by `tool_name` and order, newer ones by `tool_call_id`, so 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ from dragoman.ir import AnyPart, Message, Reasoning, ResultKind, Role, Text, Too
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.parts import value_held
+from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -68,67 +70,92 @@ _message_reader: WireReader[AnyMessage] = WireReader(AnyMessage, SOURCE, aliases
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_messages(wires: Sequence[AnyMessage]) -> tuple[Message, ...]:
-    """Plain messages are read here, in one loop; `MessageDecoder` reads those that say more."""
-    messages: list[Message] = []
-    add = messages.append
-    decoder = MessageDecoder()
-    for index, wire in enumerate(wires):
-        kind = type(wire)
-        if kind is AssistantMessage:
-            add(decoder.decode_assistant(wire, index))  # type: ignore[arg-type]
-            continue
-        if kind is not UnknownMessage and wire.extra is wire.images is UNSET:  # type: ignore[union-attr]
-            content = wire.content  # type: ignore[union-attr]
-            if type(content) is str:
-                if kind is ToolMessage:
-                    result = decoder.decode_plain_result(wire, content)  # type: ignore[arg-type]
-                    if result is not None:
-                        add(Message("tool", (result,)))
-                        continue
-                else:
-                    add(Message("user" if kind is UserMessage else "system", content))
-                    continue
-        add(decoder.decode(wire, index))
-    return tuple(messages)
-
-
 class MessageDecoder:
-    """Decodes the messages of one request, in order: results are paired with the calls before them."""
+    """Decodes the messages of one request, in order: results are paired with the calls before them.
 
-    __slots__ = ("_names", "_unanswered")
+    Notes the traits of the conversation as it reads (ir/traits.py).
+    """
+
+    __slots__ = ("_names", "_unanswered", "notes")
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._unanswered: list[ToolCall] = []
+        self.notes = TraitNotes()
+        self._names = self.notes.call_names
+        self._unanswered = _NO_CALLS
 
-    def decode(self, wire: AnyMessage, index: int) -> Message:
-        if isinstance(wire, AssistantMessage):
-            return self.decode_assistant(wire, index)
-        if isinstance(wire, ToolMessage):
-            return Message("tool", (self._decode_result(wire, index),))
-        if isinstance(wire, UnknownMessage):
-            return self._decode_other_case(wire, index)
-        return _decode_plain("user" if isinstance(wire, UserMessage) else "system", wire)
+    def decode(self, wires: Sequence[AnyMessage], first: int = 0) -> tuple[Message, ...]:
+        """The usual message is read in a few lines; its own method reads one that says more."""
+        notes, messages = self.notes, []
+        for index, wire in enumerate(wires, first):
+            kind = type(wire)
+            if kind is UserMessage or kind is SystemMessage:
+                role: Role = "user" if kind is UserMessage else "system"
+                notes.turn(role)
+                content = wire.content  # type: ignore[union-attr]
+                if type(content) is str and wire.extra is wire.images is UNSET:  # type: ignore[union-attr]
+                    if not content or content.isspace():
+                        notes.bits |= BLANK_TEXT
+                    messages.append(Message(role, content))
+                else:
+                    messages.append(self._noted(_decode_plain(role, wire)))  # type: ignore[arg-type]
+            elif kind is AssistantMessage:
+                notes.turn("assistant")
+                messages.append(self._decode_assistant(wire, index))  # type: ignore[arg-type]
+            elif kind is ToolMessage:
+                messages.append(self._decode_result(wire, index))  # type: ignore[arg-type]
+            else:
+                messages.append(self._decode_other_case(wire, index))  # type: ignore[arg-type]
+        return tuple(messages)
 
-    def decode_plain_result(self, wire: ToolMessage, content: str) -> ToolResult | None:
-        """The result of most turns: it answers the next call by id and name; None for every other."""
-        call = self._unanswered[0] if self._unanswered else None
-        if call is None or wire.tool_call_id != call.id or wire.tool_name != call.name or call.invented_id:
-            return None
-        if content.startswith(ERROR_START):
-            return None
-        del self._unanswered[0]
-        return ToolResult(call.id, call.name, "text", content)
-
-    def decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
-        message = decode_assistant(wire, index)
-        calls = message.tool_calls if wire.tool_calls else ()
-        if calls:
-            # A result without id or name belongs to the calls right before it, never to those of an earlier turn.
-            self._unanswered = list(calls)
-            self._names.update((call.id, call.name) for call in calls)
+    def _noted(self, message: Message) -> Message:
+        """The message, after a look at what it says beyond its calls."""
+        notes, content = self.notes, content_held(message)
+        if message.metadata is not None:
+            notes.metadata(message.metadata)
+        if type(content) is str:
+            notes.text(content)
+            return message
+        if not content:
+            notes.bits |= EMPTY_MESSAGE
+        for part in content:
+            if type(part) is not ToolCall:
+                notes.part(part)  # type: ignore[arg-type]
         return message
+
+    def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
+        message = self._noted(decode_assistant(wire, index))
+        if wire.tool_calls:
+            # A result without id or name belongs to the calls right before it, never to those of an earlier turn.
+            notes, calls = self.notes, []
+            for part in content_held(message):
+                if type(part) is ToolCall:
+                    notes.call(part.id, part.name)
+                    if part.metadata is not None:
+                        notes.metadata(part.metadata)
+                    calls.append(part)
+            self._unanswered = _Unanswered(calls)
+        return message
+
+    def _decode_result(self, wire: ToolMessage, index: int) -> Message:
+        content = wire.content
+        call = self._unanswered.first
+        if (
+            call is not None
+            and wire.tool_call_id == call.id
+            and wire.tool_name == call.name
+            and not call.invented_id
+            and wire.extra is wire.images is UNSET
+            and type(content) is str
+            and content[:9] != ERROR_START
+        ):
+            self._unanswered.take_first()
+            result = ToolResult(call.id, call.name, "text", content)
+        else:
+            result = self._decode_odd_result(wire, index)
+            if result.metadata is not None:
+                self.notes.metadata(result.metadata)
+        self.notes.result(result.tool_call_id, result.name)
+        return Message("tool", (result,))
 
     def _decode_other_case(self, wire: UnknownMessage, index: int) -> Message:
         entries = _entries(wire.raw)
@@ -141,7 +168,7 @@ class MessageDecoder:
                 got=repr(spelled),
                 source=SOURCE,
             )
-        message = self.decode(_message_reader.read(encode_json({**entries, "role": role})), index)
+        (message,) = self.decode((_message_reader.read(encode_json({**entries, "role": role})),), index)
         noted = {ROLE: Raw(encode_json(spelled))}
         if message.role != "tool":
             notes = (message.metadata or {}).get(FAMILY, {})
@@ -150,7 +177,7 @@ class MessageDecoder:
         notes = (result.metadata or {}).get(FAMILY, {})
         return Message("tool", (msgspec.structs.replace(result, metadata={FAMILY: {**notes, **noted}}),))
 
-    def _decode_result(self, wire: ToolMessage, index: int) -> ToolResult:
+    def _decode_odd_result(self, wire: ToolMessage, index: int) -> ToolResult:
         extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
         call_id, name = self._pair(wire, index, extra)
         content = _content(wire.content, extra)
@@ -177,9 +204,8 @@ class MessageDecoder:
             if held is not None and bytes(held)[:1] == b'"':
                 extra[MODELLED + "name"] = extra.pop("name")  # how clients of other APIs spell it
                 name = parse_json(held)
-        call = self._call(given, name)
+        call = self._unanswered.take(given, name, is_known=given in self._names)
         if call is not None:
-            self._unanswered.remove(call)
             call_id, known = call.id, call.name
         elif given is not UNSET and given in self._names:
             call_id, known = given, self._names[given]
@@ -195,20 +221,60 @@ class MessageDecoder:
             extra[NAME] = Raw(encode_json(name))
         return call_id, known or ("" if name is UNSET else name)
 
-    def _call(self, given: str | UnsetType, name: str | UnsetType) -> ToolCall | None:
-        unanswered = self._unanswered
+
+class _Unanswered:
+    """The calls of the last turn that have no result yet, in order."""
+
+    __slots__ = ("_answered", "_calls", "_index", "_next", "first")
+
+    def __init__(self, calls: list[ToolCall]) -> None:
+        self._calls = calls
+        self._next = 0
+        self._answered: set[int] = set()
+        self._index: dict[tuple[str, object], deque[int]] | None = None
+        self.first = calls[0] if calls else None
+        """The next call in order, which the usual result answers."""
+
+    def take_first(self) -> ToolCall | None:
+        call = self.first
+        if call is not None:
+            self._take(self._next)
+        return call
+
+    def take(self, given: str | UnsetType, name: str | UnsetType, *, is_known: bool) -> ToolCall | None:
+        """The call that a result with this id and name answers. `is_known`: a call of the conversation has the id."""
         if given is not UNSET and given:
-            for call in unanswered:
-                if call.id == given:
-                    return call
-            if given in self._names:
-                return None
+            call = self._take_by("id", given)
+            if call is not None or is_known:
+                return call
             # An id no call has: a history whose calls lost theirs. It cannot belong to a call that has its own.
-            unanswered = [call for call in unanswered if call.invented_id]
-        named = [call for call in unanswered if call.name == name]
-        if named:
-            return named[0]
-        return unanswered[0] if unanswered and not name else None
+            return self._take_by("invented", name) or (None if name else self._take_by("invented", None))
+        return self._take_by("name", name) or (None if name else self.take_first())
+
+    def _take_by(self, kind: str, key: object) -> ToolCall | None:
+        if self._index is None:
+            self._index = {}
+            for position, call in enumerate(self._calls):
+                keys: list[tuple[str, object]] = [("id", call.id), ("name", call.name)]
+                keys += [("invented", call.name), ("invented", None)] if call.invented_id else []
+                for each in keys:
+                    self._index.setdefault(each, deque()).append(position)
+        positions = self._index.get((kind, key), ())
+        while positions:
+            position = positions.popleft()
+            if position not in self._answered:
+                self._take(position)
+                return self._calls[position]
+        return None
+
+    def _take(self, position: int) -> None:
+        self._answered.add(position)
+        while self._next in self._answered:
+            self._next += 1
+        self.first = self._calls[self._next] if self._next < len(self._calls) else None
+
+
+_NO_CALLS = _Unanswered([])
 
 
 def _content(content: str | None | UnsetType, extra: Extra) -> str:

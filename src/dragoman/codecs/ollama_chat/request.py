@@ -7,56 +7,100 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.ollama_chat.messages import MessageEncoder, decode_messages
+from dragoman.codecs.memo import NO_TOOLS
+from dragoman.codecs.ollama_chat.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.ollama_chat.profile import FAMILY, PATH
 from dragoman.codecs.ollama_chat.thinking import decode_reasoning, encode_reasoning
-from dragoman.codecs.ollama_chat.tools import decode_output, decode_tools, encode_output, encode_tools
-from dragoman.codecs.ollama_chat.wire import ALIASES, ChatRequest, Options
+from dragoman.codecs.ollama_chat.tools import (
+    decode_output,
+    decode_tools,
+    encode_output,
+    encode_tool_choice,
+    encode_tools,
+)
+from dragoman.codecs.ollama_chat.wire import (
+    ALIASES,
+    PASSED_ON,
+    PASSED_ON_OPTIONS,
+    ChatBody,
+    ChatRequest,
+    Options,
+    OptionsBody,
+)
 from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Request
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(ChatRequest, "ollama-chat request", aliases=ALIASES)
+_reader = WireReader(ChatBody, "ollama-chat request", aliases=ALIASES)
+_keys = collect_keys(ChatBody, PASSED_ON)
+_option_keys = collect_keys(OptionsBody, PASSED_ON_OPTIONS)
 
 STREAM = "~stream"
-"""Note: `stream` was not said. This API streams unless it is told not to."""
+"""Note: `stream` was absent. This API streams unless it is told not to."""
 STOP = "~stop"
 NUMBER = "~number:"
 """Note: this whole number was spelled with a fraction."""
-_NO_OPTIONS = Options()
+_NO_OPTIONS = OptionsBody()
+
+SETTINGS = Settings(
+    ChatRequest,
+    FAMILY,
+    (
+        Setting("model"),
+        # The model always decides for itself: encode_tools leaves out what it may not call.
+        Setting("tool_choice", None),
+        Setting("parallel_tool_calls", None),
+        Setting("max_output_tokens", None, BY_HAND, path="options.num_predict"),
+        Setting("temperature", None, BY_HAND, path="options.temperature"),
+        Setting("top_p", None, BY_HAND, path="options.top_p"),
+        Setting("top_k", None, BY_HAND, path="options.top_k"),
+        Setting("stop", None, BY_HAND, path="options.stop"),
+        Setting("seed", None, BY_HAND, path="options.seed"),
+        Setting("presence_penalty", None, BY_HAND, path="options.presence_penalty"),
+        Setting("frequency_penalty", None, BY_HAND, path="options.frequency_penalty"),
+        Setting("candidates", None),
+        Setting("reasoning", "think", decode_reasoning, encode_reasoning),
+        Setting("output", "format", BY_HAND, encode_output),
+        Setting("stream", read=BY_HAND, write=BY_HAND),
+        Setting("cache", None, lost="prompts are cached automatically by this API"),
+    ),
+    content=("messages", "tools", "options"),
+)
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    if wire.keep_alive is not UNSET:
-        notes["keep_alive"] = wire.keep_alive
+    notes: Extra = _keys(wire) or {}
     if wire.stream is None and "stream" not in notes:
         notes[STREAM] = Raw(b"null")
     if not wire.messages:
         notes["~messages"] = Raw(b"null") if wire.messages is UNSET else Raw(b"[]")
-    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
-    if wire.tools is not UNSET and not tools:
+    tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
+    if wire.tools is not UNSET and not tools.tools:
         notes[MODELLED + "tools"] = wire.tools
     options = _NO_OPTIONS if wire.options is UNSET else wire.options
-    said: Extra = {} if options.extra is UNSET else dict(options.extra)
+    said: Extra = _option_keys(options) or {}
     maximum = _whole(options.num_predict, "num_predict", said)
+    top_k = _whole(options.top_k, "top_k", said)
     stop = () if options.stop is UNSET else _decode_stop(options.stop, said)
     seed = _whole(options.seed, "seed", said)
-    top_k = _whole(options.top_k, "top_k", said)
     if said or (wire.options is not UNSET and options == _NO_OPTIONS):
         notes[WITHIN + "options"] = Raw(encode_json(said))
-    return Request(
-        wire.model,
-        decode_messages(wire.messages) if wire.messages else (),
-        tools,
-        None,
-        None,
+    output = None if wire.format is UNSET else decode_output(wire.format, notes)
+    decoder = MessageDecoder()
+    messages = decoder.decode(wire.messages) if wire.messages else ()
+    request: Request = SETTINGS.read(
+        wire,
+        messages,
+        tools.tools,
+        {FAMILY: notes} if notes else None,
         maximum,
         options.temperature,
         options.top_p,
@@ -65,15 +109,13 @@ def decode_request(body: bytes) -> Request:
         seed,
         options.presence_penalty,
         options.frequency_penalty,
-        None,
-        None if wire.think is UNSET else decode_reasoning(wire.think),
-        None if wire.format is UNSET else decode_output(wire.format, notes),
+        output,
         True if wire.stream is None else wire.stream,
-        None,
-        None,
-        {FAMILY: notes} if notes else None,
-        FAMILY,
     )
+    bits = decoder.notes.finish(has_messages=bool(messages))
+    if tools.is_private or has_private_setting(request):
+        bits |= PRIVATE_SETTING
+    return with_traits(request, bits, decoder.notes.call_names, tools.names)
 
 
 def _whole(value: float | None, key: str, said: Extra) -> int | None:
@@ -106,34 +148,29 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     if not messages and not native:
         # An empty list would load the model and answer nothing.
         raise EncodeError(path="$.messages", reason="no message says anything this API can hold", target="ollama-chat")
-    _report_unsaid(request, log)
-    tools: WireValue = encode_tools(request, log) if request.tools else []
-    if not native and request.tool_choice is not None and not request.tools:
-        encode_tools(request, log)
+    if request.candidates is not None and request.candidates > 1:
+        log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one")
+    tools: WireValue = UNSET
+    if request.tools or not native:
+        chosen = encode_tool_choice(request, log)
+        tools = (encode_tools(chosen, log, native=native) if chosen else None) or UNSET
     stream = request.stream
     if STREAM in notes and stream is not False:
         stream = None
     elif stream is None and not native:
-        stream = False  # said aloud: this API streams by default
-    wire = ChatRequest(
-        request.model,
+        stream = False  # written out: this API streams by default
+    wire = SETTINGS.write(
+        request,
+        log,
         messages if messages or "~messages" not in notes or bytes(notes["~messages"]) != b"null" else UNSET,
-        tools or UNSET,
-        stream,
-        UNSET if request.reasoning is None else encode_reasoning(request, log),
-        encode_output(request, log),
+        tools,
         _encode_options(request, inner_extra(notes, "options")),
+        stream,
     )
     return Encoded(bytes(spliced(wire, notes)) if notes else encode_json(wire), (), PATH)
 
 
-def _report_unsaid(request: Request, log: LossLog) -> None:
-    if request.user is not None:
-        log.drop(request, "user", "end user's id", "this API has no such field")
-    if request.cache is not None:
-        log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
-    if request.candidates is not None and request.candidates > 1:
-        log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one")
+_NOTHING_SET = Options()
 
 
 def _encode_options(request: Request, said: Extra | None) -> WireValue:
@@ -152,7 +189,7 @@ def _encode_options(request: Request, said: Extra | None) -> WireValue:
     )
     if said is not None:
         return spliced(options, said)
-    return UNSET if options == _NO_OPTIONS else options
+    return UNSET if options == _NOTHING_SET else options
 
 
 def _spelled(value: int | None, key: str, said: Extra | None) -> WireValue:

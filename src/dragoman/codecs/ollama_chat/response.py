@@ -24,6 +24,7 @@ from dragoman.losses import LossLog
 _reader = WireReader(ChatResponse, "ollama-chat response", aliases=ALIASES)
 
 CREATED = MODELLED + "created_at"
+_DURATION_KEYS = tuple(MODELLED + name for name in DURATIONS)
 CALL_WITHHELD = "call that must not be run"
 CANNOT_SAY = "this API cannot say that an answer was blocked or failed, and its clients run every call"
 
@@ -122,10 +123,10 @@ def decode_response(body: bytes) -> Completion:
     if wire.created_at is not UNSET:
         notes[CREATED] = wire.created_at
         created = decode_time(wire.created_at)
-    for name in DURATIONS:
-        held = getattr(wire, name)
+    durations = (wire.total_duration, wire.load_duration, wire.prompt_eval_duration, wire.eval_duration)
+    for key, held in zip(_DURATION_KEYS, durations, strict=True):
         if held is not UNSET:
-            notes[MODELLED + name] = held
+            notes[key] = held
     if wire.done is not True:
         notes["~done"] = ABSENT if wire.done is UNSET else Raw(b"false")
     if wire.message is UNSET:

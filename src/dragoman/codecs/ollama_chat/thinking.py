@@ -20,11 +20,8 @@ def decode_reasoning(think: bool | str) -> ReasoningSettings:  # noqa: FBT001
     return ReasoningSettings(None, think, visible=True)
 
 
-def encode_reasoning(request: Request, log: LossLog) -> WireValue:
+def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog) -> WireValue:
     """The switch or level, or UNSET."""
-    settings = request.reasoning
-    if settings is None:
-        return UNSET
     if request.origin == FAMILY:
         return settings.effort if settings.effort is not None else settings.mode != "off"
     if settings.mode == "off":

@@ -5,16 +5,17 @@ The API has no tool choice: the model decides. Choosing no tool, or some of them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import lru_cache, partial
 from typing import Any, cast
 
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.ollama_chat.profile import DECORATION, FAMILY, READ_KEYWORDS
 from dragoman.codecs.ollama_chat.wire import ALIASES, FunctionDefinition
 from dragoman.codecs.ollama_chat.wire import Tool as ToolWire
-from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -27,10 +28,6 @@ from dragoman.schema import SchemaDialect, SchemaError, adapt_schema
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
 TYPE = "~type"
-
-
-def _decode_tools(wires: Sequence[ToolWire] | None) -> tuple[Tool, ...]:
-    return tuple([_decode_tool(wire) for wire in wires or ()])
 
 
 def _decode_tool(wire: ToolWire) -> Tool:
@@ -55,27 +52,15 @@ def _decode_tool(wire: ToolWire) -> Tool:
     )
 
 
-_reader: WireReader[list[ToolWire] | None] = WireReader(
-    list[ToolWire] | None,  # type: ignore[arg-type]
-    "ollama-chat request",
-    aliases=ALIASES,
-    path="$.tools",
-    lone_elements=False,
-)
-decode_tools = RememberingReader(_reader, _decode_tools).read
+decode_tools = ToolReader(ToolWire, "ollama-chat request", _decode_tool, aliases=ALIASES).read
 
 
-def encode_tools(request: Request, log: LossLog) -> list[WireValue]:
-    """The tools that the choice leaves to the model."""
-    native = request.origin == FAMILY
-    return [
-        wire
-        for tool in encode_tool_choice(request, log)
-        if (wire := _encode_tool(tool, log, native=native)) is not None
-    ]
+def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
+    """The list on the wire, or None when no tool is left."""
+    return _WRITERS[native].write(tools, log)
 
 
-def _encode_tool(tool: Tool, log: LossLog, *, native: bool) -> WireValue:
+def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
     if isinstance(tool, ProviderTool):
         if tool.origin == FAMILY:
             return definition_held(tool)
@@ -103,6 +88,8 @@ def _encode_tool(tool: Tool, log: LossLog, *, native: bool) -> WireValue:
     kind: Any = "function" if noted is None else UNSET if bytes(noted) == b"null" else noted
     return spliced(ToolWire(kind, function if inner is None else cast("Any", spliced(function, inner))), notes)
 
+
+_WRITERS = {native: ToolWriter(partial(_encode_tool, native=native)) for native in (True, False)}
 
 _FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
 
@@ -241,10 +228,7 @@ def decode_output(held: Raw, notes: Extra) -> StructuredOutput | None:
     return StructuredOutput("schema", held)
 
 
-def encode_output(request: Request, log: LossLog) -> WireValue:
-    output = request.output
-    if output is None:
-        return UNSET
+def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
     for field in ("name", "description"):
         if getattr(output, field) is not None:
             log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")

@@ -1,4 +1,7 @@
-"""Ollama's /api/chat on the wire. Only what we interpret is typed; the rest travels as extras, exactly as written."""
+"""Ollama's /api/chat on the wire: every documented field.
+
+What we interpret has its type, other keys are exact JSON. Only fields of tomorrow come as extras (codecs/reading.py).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import UNKNOWN, MaybeBool, MaybeInt, MaybeNumber, MaybeStr, Wire
+from dragoman.codecs.reading import UNKNOWN, MaybeBool, MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Wire
 
 
 class Function(Wire, frozen=True):
@@ -69,7 +72,7 @@ class Tool(Wire, frozen=True):
 
 
 class Options(Wire, frozen=True, omit_defaults=True):
-    """Settings of the sampler. Those of the runner (num_ctx, num_gpu, …) come in `extra`."""
+    """Settings of the sampler that the intermediate format has too: what we write."""
 
     # The server cuts the fraction off whole numbers that have one.
     num_predict: MaybeNumber = None
@@ -82,7 +85,40 @@ class Options(Wire, frozen=True, omit_defaults=True):
     frequency_penalty: MaybeNumber = None
 
 
+class OptionsBody(Options, frozen=True, omit_defaults=True):
+    """`options` as it is read: further settings of the sampler, and those of the runner."""
+
+    min_p: MaybeRaw = None
+    typical_p: MaybeRaw = None
+    repeat_last_n: MaybeRaw = None
+    repeat_penalty: MaybeRaw = None
+    penalize_newline: MaybeRaw = None
+    mirostat: MaybeRaw = None
+    mirostat_eta: MaybeRaw = None
+    mirostat_tau: MaybeRaw = None
+    tfs_z: MaybeRaw = None
+    num_keep: MaybeRaw = None
+    num_ctx: MaybeRaw = None
+    num_batch: MaybeRaw = None
+    num_gpu: MaybeRaw = None
+    main_gpu: MaybeRaw = None
+    num_thread: MaybeRaw = None
+    numa: MaybeRaw = None
+    low_vram: MaybeRaw = None
+    f16_kv: MaybeRaw = None
+    logits_all: MaybeRaw = None
+    vocab_only: MaybeRaw = None
+    use_mmap: MaybeRaw = None
+    use_mlock: MaybeRaw = None
+    embedding_only: MaybeRaw = None
+
+
+PASSED_ON_OPTIONS = tuple(name for name in OptionsBody.__struct_fields__ if name not in Options.__struct_fields__)
+
+
 class ChatRequest(Wire, frozen=True, omit_defaults=True):
+    """What we write."""
+
     model: MaybeStr = None
     messages: list[AnyMessage] | UnsetType = UNSET
     tools: Raw | UnsetType = UNSET
@@ -90,7 +126,21 @@ class ChatRequest(Wire, frozen=True, omit_defaults=True):
     think: bool | str | UnsetType = UNSET
     format: Raw | UnsetType = UNSET
     options: Options | UnsetType = UNSET
-    keep_alive: Raw | UnsetType = UNSET
+
+
+class ChatBody(ChatRequest, frozen=True, omit_defaults=True):
+    """A request as it is read."""
+
+    options: OptionsBody | UnsetType = UNSET
+    keep_alive: MaybeRaw = None
+    truncate: MaybeRaw = None
+    shift: MaybeRaw = None
+    logprobs: MaybeRaw = None
+    top_logprobs: MaybeRaw = None
+
+
+PASSED_ON = tuple(name for name in ChatBody.__struct_fields__ if name not in ChatRequest.__struct_fields__)
+"""Keys that go back to this API as they are, and nowhere else."""
 
 
 class ChatResponse(Wire, frozen=True, omit_defaults=True):
@@ -136,7 +186,7 @@ class ResultOut(Struct, frozen=True, gc=False):
 
 
 def _aliases() -> dict[str, str]:
-    kinds = [*Wire.__subclasses__(), *ChatMessage.__subclasses__()]
+    kinds: list[type[Wire]] = [*Wire.__subclasses__(), *ChatMessage.__subclasses__(), OptionsBody, ChatBody]
     own = [kind for kind in kinds if kind.__module__ == __name__]
     names = {name for kind in own for name in kind.__struct_fields__ if name != "extra"}
     return {spelled: name for name in names for spelled in (name.title(), name.capitalize(), name.upper())}
