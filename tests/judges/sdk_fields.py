@@ -226,7 +226,7 @@ ROOTS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
     "gemini response": lambda: (google.GenerateContentResponse, _wire("gemini", "GenerateContentResponse")),
     "bedrock-converse request": lambda: (_converse("input"), _wire("bedrock_converse", "ConverseRequest")),
     "bedrock-converse response": lambda: (_converse("output"), _wire("bedrock_converse", "ConverseResponse")),
-    "ollama-chat request": lambda: (ollama_types.ChatRequest, _wire("ollama_chat", "ChatRequest")),
+    "ollama-chat request": lambda: (ollama_types.ChatRequest, _wire("ollama_chat", "ChatBody")),
     "ollama-chat response": lambda: (ollama_types.ChatResponse, _wire("ollama_chat", "ChatResponse")),
 }
 """What is compared: a vendor's type and the struct that reads the same bodies. Both are looked up when asked for."""

@@ -15,6 +15,7 @@ from dragoman.codecs.ollama_chat.messages import ABSENT, MessageEncoder, decode_
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.wire import ALIASES, DURATIONS, ChatResponse
 from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.settings import collect_keys
 from dragoman.ir import Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
@@ -22,6 +23,7 @@ from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(ChatResponse, "ollama-chat response", aliases=ALIASES)
+_keys = collect_keys(ChatResponse, ("logprobs",))
 
 CREATED = MODELLED + "created_at"
 _DURATION_KEYS = tuple(MODELLED + name for name in DURATIONS)
@@ -118,7 +120,7 @@ def encode_usage(usage: Usage | None, log: LossLog, completion: Completion) -> t
 
 def decode_response(body: bytes) -> Completion:
     wire = _reader.read(body)
-    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    notes: Extra = _keys(wire) or {}
     created = None
     if wire.created_at is not UNSET:
         notes[CREATED] = wire.created_at

@@ -157,6 +157,7 @@ class ChatResponse(Wire, frozen=True, omit_defaults=True):
     eval_duration: Raw | UnsetType = UNSET
     # No answer of Ollama has one; answers that we bring from elsewhere keep theirs.
     id: MaybeStr = None
+    logprobs: MaybeRaw = None
 
 
 DURATIONS = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
