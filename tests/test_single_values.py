@@ -296,6 +296,28 @@ def test_results_without_ids_find_their_calls(name: str) -> None:
     assert [result.tool_call_id for result in alone] == [call.id for call in calls]
 
 
+@promise("value:ids", "law:8-pairs-hold")
+@pytest.mark.parametrize("target", EVERY)
+def test_with_the_calls_results_are_sent_in_call_order_under_their_names(target: str) -> None:
+    """As tools that run at the same time give them: in any order, here even without a name."""
+    calls = [ir.ToolCall(f"call_{name}", name, {}) for name in "abc"]
+    results = [ir.ToolResult(f"call_{name}", "", "text", f"of {name}") for name in "ca"]
+    encoded = dragoman.encode_tool_results(results, target, calls=calls)
+    again = dragoman.decode_tool_results(encoded.value, target, calls=[calls[0], calls[2]])
+    assert [(one.name, one.value) for one in again] == [("a", "of a"), ("c", "of c")]
+    assert encoded.losses == ()
+    alone = dragoman.encode_tool_result(results[0], target, call=calls[2])
+    assert dragoman.decode_tool_result(alone.value[0], target, call=calls[2]).name == "c"
+
+
+@promise("value:ids")
+def test_the_name_of_a_result_that_is_spelled_otherwise_is_reported_on_that_result() -> None:
+    calls = [ir.ToolCall("c1", "f", {}), ir.ToolCall("c2", "a b", {})]
+    results = [ir.ToolResult("c2", "a b", "text", "2"), ir.ToolResult("c1", "f", "text", "1")]
+    (loss,) = dragoman.encode_tool_results(results, "gemini", calls=calls).losses
+    assert loss.path == "$[0].name"
+
+
 @promise("value:ids")
 def test_an_id_of_ours_that_a_client_echoes_is_kept() -> None:
     made = dragoman.decode_tool_call(RECEIVED["gemini"], "gemini", position=7)

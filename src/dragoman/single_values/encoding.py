@@ -35,6 +35,8 @@ class _Frame(NamedTuple):
     """What the values are: messages, parts of one message, tools, or the tool choice."""
     messages: Mapping[int, int] = {}
     """Index of a message in the request -> index of the value it is (or, for parts, anything)."""
+    tools: Mapping[int, int] | None = None
+    """Index of a tool in the request -> index of the value it is declared for; None: the same index."""
 
     def paths(self, _root: Value) -> PathLookup:
         return self._path
@@ -46,7 +48,7 @@ class _Frame(NamedTuple):
         if message_index is None:
             if part_index is not None and (self.kind == "tools" or (self.kind == "parts" and field == "name")):
                 # Aliases of names are reported on the definition; the frame declares one tool for each call and result.
-                index = part_index
+                index = part_index if self.tools is None else self.tools[part_index]
             elif part_index is None and self.kind == "choice" and field.partition(".")[0] == "tool_choice":
                 index, field = 0, field.removeprefix("tool_choice").removeprefix(".")
         elif message_index in self.messages:
@@ -141,45 +143,66 @@ def _is_call(item: Raw, where: Layout) -> bool:
 
 
 def encode_tool_result(
-    result: ToolResult, target: str, *, model: str | None = None, strict: bool = False
+    result: ToolResult, target: str, *, call: ToolCall | None = None, model: str | None = None, strict: bool = False
 ) -> EncodedValue:
     """The messages that say this result in format `target`: a list, because media may need a message of their own.
 
     >>> encode_tool_result(ToolResult("c1", "get_weather", "text", "18°"), "anthropic-messages").value
     [{'role': 'user', 'content': [{'type': 'tool_result', 'tool_use_id': 'c1', 'content': '18°'}]}]
     """
-    messages, losses = _encode_results((result,), target, model)
+    messages, losses = _encode_results((result,), () if call is None else (call,), target, model)
     return _result(messages, losses, target, strict=strict, single=True)
 
 
 def encode_tool_results(
-    results: Sequence[ToolResult], target: str, *, model: str | None = None, strict: bool = False
+    results: Sequence[ToolResult],
+    target: str,
+    *,
+    calls: Sequence[ToolCall] = (),
+    model: str | None = None,
+    strict: bool = False,
 ) -> EncodedValue:
-    """The messages that say all results of one turn, in the order of its calls.
+    """The messages that say all results of one turn.
 
-    Where the API wants the results of a turn together (Anthropic, Gemini, Bedrock) they are one message. `model`
-    matters where models differ: Gemini 3 takes media within a result, older models in a message of their own.
+    Where the API wants the results of a turn together (Anthropic, Gemini, Bedrock) they are one message. With the
+    `calls` of the turn, results are sent in call order and take missing names from them; without, they stay as given.
+    `model` matters where models differ: Gemini 3 takes media within a result, older models in a message of their own.
     """
-    messages, losses = _encode_results(results, target, model) if results else ([], [])
+    messages, losses = _encode_results(results, calls, target, model) if results else ([], [])
     return _result(messages, losses, target, strict=strict)
 
 
-def _encode_results(results: Sequence[ToolResult], target: str, model: str | None) -> tuple[list[Raw], list[Loss]]:
+def _encode_results(
+    results: Sequence[ToolResult], calls: Sequence[ToolCall], target: str, model: str | None
+) -> tuple[list[Raw], list[Loss]]:
     _check(results, ToolResult, "ToolResult", target)
+    _check(calls, ToolCall, "ToolCall", target)
     where = layout(target)
-    _check_names(results, where, target)
-    calls = _calls_of(results, where)
-    messages = (_ASKED, Message("assistant", calls), Message("tool", tuple(results)))
-    tools = tuple(ToolDefinition(call.name) for call in calls)
-    body = _encode(_Frame(Request(model, messages, tools), "parts", {2: 0}), target)
-    return body.messages(where)[_items_of_calls(calls, where) + 1 :], body.losses
+    answered = _calls_of(results, where, calls)
+    _check_names(results, answered, where, target)
+    messages = (_ASKED, Message("assistant", answered), Message("tool", tuple(results)))
+    tools = tuple(ToolDefinition(call.name) for call in answered)
+    places = {result.tool_call_id: index for index, result in enumerate(results)}
+    named = {index: places[call.id] for index, call in enumerate(answered)}
+    body = _encode(_Frame(Request(model, messages, tools), "parts", {2: 0}, named), target)
+    return body.messages(where)[_items_of_calls(answered, where) + 1 :], body.losses
 
 
-def _calls_of(results: Sequence[ToolResult], where: Layout) -> tuple[ToolCall, ...]:
-    """The calls that these results answer, as far as results tell."""
+def _calls_of(results: Sequence[ToolResult], where: Layout, calls: Sequence[ToolCall] = ()) -> tuple[ToolCall, ...]:
+    """The calls that these results answer, in call order; where no call is given, as far as the result tells."""
     spare = "tool" if where.result_names == "unused" else ""
-    names = {result.tool_call_id: result.name or spare for result in results}
-    return tuple(ToolCall(id_, name, {}, invented_id=is_invented(id_)) for id_, name in names.items())
+    names = {result.tool_call_id: result.name for result in results}
+    given = {call.id: call for call in calls if call.id in names}
+    order = dict.fromkeys([*given, *names])
+    return tuple(
+        ToolCall(
+            id_,
+            (given[id_].name if id_ in given else names[id_]) or spare,
+            {},
+            invented_id=given[id_].invented_id if id_ in given else is_invented(id_),
+        )
+        for id_ in order
+    )
 
 
 def _items_of_calls(calls: Sequence[ToolCall], where: Layout) -> int:
@@ -187,10 +210,13 @@ def _items_of_calls(calls: Sequence[ToolCall], where: Layout) -> int:
     return len(calls) if where.calls is None else 1
 
 
-def _check_names(results: Sequence[ToolResult], where: Layout, target: str) -> None:
+def _check_names(results: Sequence[ToolResult], calls: Sequence[ToolCall], where: Layout, target: str) -> None:
+    if where.result_names != "needed":
+        return
+    nameless = {call.id for call in calls if not call.name}
     for index, result in enumerate(results):
-        if not result.name and where.result_names == "needed":
-            reason = "a result needs the name of its tool here, and this one has none"
+        if result.tool_call_id in nameless:
+            reason = "a result needs the name of its tool here: give it one, or the call it answers"
             raise EncodeError(path=f"$[{index}].name", reason=reason, target=target)
 
 
@@ -336,8 +362,9 @@ def _calls_before(messages: Sequence[Message], where: Layout, target: str) -> tu
         if message.role != "tool":
             break
         results += message.tool_results
-    _check_names(results, where, target)
-    return _calls_of(results, where)
+    calls = _calls_of(results, where)
+    _check_names(results, calls, where, target)
+    return calls
 
 
 def _after(messages: Sequence[Message], where: Layout) -> tuple[tuple[Message, ...], int]:
