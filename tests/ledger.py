@@ -302,7 +302,17 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     # Safe by default
     ("loopback", "It listens on this machine only, and elsewhere only with keys."),
     ("keys", "Keys are kept as digests, scoped to models, expire, and can be revoked."),
-    ("limits", "Requests, concurrency and money are limited by key."),
+    (
+        "key-ids",
+        "What belongs to a key belongs to its id: another key of the same name, or in its place, gets none of it.",
+    ),
+    ("key-models", "Lists of models have, in every shape, those that the key may use, under names that it may use."),
+    ("private-files", "Databases, histories and logs are created for their owner alone."),
+    ("limits", "Requests, also for token counts, concurrency and money are limited by key."),
+    (
+        "budget-reserved",
+        "A request's expected cost counts until its true one is written: concurrency overspends nothing.",
+    ),
     ("limits-exact", "However many workers and gateways are asked at once, no limit of a key is exceeded."),
     (
         "costs-exact",
@@ -423,6 +433,7 @@ WEB: tuple[tuple[str, str], ...] = (
     ("places", "One page has three places, reached by mouse and keyboard, and none forgets what was written in it."),
     ("accessible", "Nothing that axe-core knows of keeps anybody from using the page, in dark and light, on a phone."),
     ("chat", "The chat of a gateway has the models it reaches, asks through it, and with the key of whoever asks."),
+    ("login-throttled", "After a wrong password the next attempts wait before their passwords are looked at."),
     ("login", "Where a gateway has keys, the page asks for one, or for a password, and forgets it with the key."),
 )
 

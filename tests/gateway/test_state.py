@@ -18,6 +18,8 @@ from dragoman.gateway.state.base import (
     Kept,
     Meters,
     NameTaken,
+    OverBudget,
+    Reservation,
     Store,
     Ticket,
     Timing,
@@ -95,7 +97,7 @@ def entry(id: str, key: str = "ada", cost: float | None = 0.25, **more: Any) -> 
         "output": 4,
         "cached": None,
     }
-    return Entry(id=id, time=now, day=day_of(now), key=key, cost=cost, **(usual | more))
+    return Entry(id=id, time=now, day=day_of(now), key=key, key_id=key, cost=cost, **(usual | more))
 
 
 # ── limits ──
@@ -311,6 +313,61 @@ def test_costs_that_many_write_at_once_add_up(addresses: Server) -> None:
             await asyncio.gather(*(opened[number % 3].settle(one) for number, one in enumerate(entries)))
             for name in names:
                 assert await opened[0].spent(name) == 80 * 0.25
+
+    finish(scenario())
+
+
+# ── budgets ──
+
+
+def reservation(id: str, amount: float, *, budget: float = 10.0, seconds: float = 60.0) -> Reservation:
+    return Reservation(id=id, key_id="ada", budget=budget, amount=amount, seconds=seconds)
+
+
+@promise("gateway:budget-reserved")
+@each_store
+def test_reservations(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses) as (ledger,):
+            store = ledger.store
+            await store.create(Grant(name="ada", digest="d1", budget=10.0))
+            await store.reserve(reservation("first", 50.0))
+            with pytest.raises(OverBudget) as caught:
+                await store.reserve(reservation("second", 0.1))
+            assert not caught.value.is_spent
+            await store.add([entry("first", cost=2.0)])
+            for number in range(4):
+                await store.reserve(reservation(f"r{number}", 2.0))
+            with pytest.raises(OverBudget):
+                await store.reserve(reservation("r4", 2.0))
+            await store.add([entry("r0", cost=None, status=500), entry("r1", cost=1.0)])
+            await store.reserve(reservation("r5", 3.0))
+            with pytest.raises(OverBudget):
+                await store.reserve(reservation("r6", 0.1))
+            await store.add([entry(f"r{number}", cost=3.0) for number in (2, 3, 5)])
+            with pytest.raises(OverBudget) as caught:
+                await store.reserve(reservation("last", 0.0))
+            assert caught.value.is_spent
+            assert await store.spent("ada") == 12.0
+
+    finish(scenario())
+
+
+@promise("gateway:budget-reserved", "gateway:leases")
+@each_store
+def test_what_a_dead_gateway_reserved_is_free_again(addresses: Server) -> None:
+    async def scenario() -> None:
+        async with ledgers(addresses) as (ledger,):
+            store = ledger.store
+            await store.create(Grant(name="ada", digest="d1", budget=10.0))
+            await store.reserve(reservation("dead", 9.0, seconds=0.6))
+            await store.reserve(reservation("alive", 1.0, seconds=0.6))
+            for _ in range(3):
+                await asyncio.sleep(0.3)
+                await store.renew(["alive"], 0.6)
+            await store.reserve(reservation("next", 9.0, seconds=0.6))
+            with pytest.raises(OverBudget):
+                await store.reserve(reservation("one more", 0.1, seconds=0.6))
 
     finish(scenario())
 

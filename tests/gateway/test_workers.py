@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from dragoman.gateway.gathering import health_of_all, metrics_of_all
+from dragoman.gateway.other_workers import OtherWorkers
 from dragoman.gateway.records import Metrics, Record
-from dragoman.gateway.siblings import Siblings
 from dragoman.gateway.workers import Pace
 from dragoman.sim.server import Simulator
 from dragoman.web.serving import page_before
@@ -48,7 +48,7 @@ def two(dragoman_simulator: Simulator) -> Iterator[list[RunningGateway]]:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         workers = []
         for place in range(2):
-            among = Siblings(Path(folder), place, 2).among
+            among = OtherWorkers(Path(folder), place, 2).among
             worker = RunningGateway(simulated(dragoman_simulator.url), front=page_before, among=among)
             workers.append(stack.enter_context(worker))
         yield workers

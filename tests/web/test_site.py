@@ -1,6 +1,7 @@
 """The page before a gateway: who is shown what."""
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,34 @@ def test_a_password_of_the_page_comes_before_keys() -> None:
                 assert (answer.url.path == "/") == known
 
     with_site(work, '[server]\nkeys = ["a-key"]', {"DRAGOMAN_PAGE_PASSWORD": "open sesame"})
+
+
+@promise("web:login-throttled")
+def test_attempts_wait_before_the_password_is_looked_at() -> None:
+    """Also the right password waits: otherwise many guesses at once would find out which one is answered first."""
+
+    async def work(url: str, client: aiohttp.ClientSession) -> None:
+        async def attempt(word: str) -> tuple[int, float]:
+            started = time.monotonic()
+            async with client.post(
+                f"{url}/_/login", data={"password": word}, headers=BROWSER, allow_redirects=False
+            ) as answer:
+                found = "set-cookie" in answer.headers
+                return (200 if found else answer.status), time.monotonic() - started
+
+        assert (await attempt("open sesame"))[0] == 200, "without wrong attempts nobody waits"
+        first, *others, last = await asyncio.gather(*(attempt(word) for word in ("one", "two", "three", "open sesame")))
+        assert [first[0], *(one[0] for one in others), last[0]] == [303, 303, 303, 200]
+        assert last[1] > 0.5 + 1.0 + 2.0 - 0.1
+        assert (await attempt("open sesame"))[1] < 0.4, "the right one ends the waiting"
+        flood = [asyncio.ensure_future(attempt(f"guess {number}")) for number in range(40)]
+        done, waiting = await asyncio.wait(flood, timeout=2.0)
+        refused = [task for task in done if task.result()[0] == 429]
+        assert len(refused) >= 30, "refused unread, and at once"
+        for task in waiting:
+            task.cancel()
+
+    with_site(work, "", {"DRAGOMAN_PAGE_PASSWORD": "open sesame"})
 
 
 @promise("web:front", "gateway:shutdown")

@@ -8,6 +8,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Protocol
 
+from dragoman.private_files import create_private_file
+
 
 class OutputStore(Protocol):
     @property
@@ -47,6 +49,8 @@ class SqliteStore:
 
     def __init__(self, path: str | Path) -> None:
         self._lock = threading.Lock()
+        if str(path) != ":memory:":
+            create_private_file(Path(path))
         self._database = sqlite3.connect(path, check_same_thread=False, timeout=10)
         with self._lock, self._database:
             self._database.execute("pragma journal_mode = wal")

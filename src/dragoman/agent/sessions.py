@@ -26,6 +26,7 @@ from dragoman.agent.events import AnyAgentEvent, ReasoningDeltaEvent, TextDeltaE
 from dragoman.agent.healing import heal
 from dragoman.ir import Message, Usage
 from dragoman.ir.values import encode_json
+from dragoman.private_files import create_private_file, create_private_folder
 
 VERSION = 1
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -85,7 +86,8 @@ class SessionStore:
 
     def __init__(self, folder: str | Path | None = None, *, clock: Clock = Clock()) -> None:  # noqa: B008 - frozen
         self._folder = Path(folder) if folder is not None else default_folder()
-        self._folder.mkdir(parents=True, exist_ok=True)
+        create_private_folder(self._folder)
+        create_private_file(self._folder / "sessions.sqlite")
         self._clock = clock
         # Agents of the sync front door run in a thread of their own.
         self._database = sqlite3.connect(

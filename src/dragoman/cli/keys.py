@@ -42,13 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from dragoman.gateway import bookkeeping
+    from dragoman.gateway import admin_commands
     from dragoman.gateway.config import ConfigError
 
     if arguments.action != "list" and not arguments.name:
         raise CommandError(f"keys {arguments.action}: which key? give its name")
     try:
-        lines = asyncio.run(bookkeeping.keys(arguments))
+        lines = asyncio.run(admin_commands.keys(arguments))
     except ConfigError as error:
         raise CommandError(str(error)) from None
     for line in lines:

@@ -35,11 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from dragoman.gateway import bookkeeping
+    from dragoman.gateway import admin_commands
     from dragoman.gateway.config import ConfigError
 
     try:
-        lines = asyncio.run(bookkeeping.usage(arguments))
+        lines = asyncio.run(admin_commands.usage(arguments))
     except ConfigError as error:
         raise CommandError(str(error)) from None
     for line in lines:

@@ -14,11 +14,12 @@ from dragoman.drivers.connecting import Environment
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.records import Record
 from dragoman.gateway.routing import revealed_key
-from dragoman.gateway.state.base import Entry, Exceeded, Grant, Limit, Ticket, day_of
+from dragoman.gateway.state.base import Entry, Exceeded, Grant, Limit, OverBudget, Ticket, day_of
 from dragoman.gateway.state.ledger import Ledger
 from dragoman.gateway.wording import no_key, no_model, wrong_key
 from dragoman.ir import Failure
 
+_ID_LENGTH = 32
 _HEADERS = ("x-api-key", "x-goog-api-key", "api-key")
 _LIMITS: Mapping[Limit, tuple[str, str]] = {
     "requests": ("requests_per_minute", "more than {} requests a minute with this key"),
@@ -26,6 +27,10 @@ _LIMITS: Mapping[Limit, tuple[str, str]] = {
     "tokens": ("tokens_per_minute", "more than {} tokens a minute with this key"),
 }
 
+_SPENT = Failure("billing", "the budget of this key is used up", 402)
+_RESERVED = Failure(
+    "rate_limit", "requests under way have reserved the rest of this key's budget", 429, retry_after=1.0
+)
 _SIGNED = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/,\s]+)/")
 
 
@@ -69,15 +74,28 @@ class Visitor:
     def name(self) -> str:
         return "" if self.grant is None else self.grant.name
 
-    def may_use(self, model: str) -> None:
+    @property
+    def id(self) -> str:
+        """What belongs to this client is kept under this."""
+        return "" if self.grant is None else self.grant.id
+
+    @property
+    def has_budget(self) -> bool:
+        return self.grant is not None and self.grant.budget is not None
+
+    def allows(self, model: str) -> bool:
         grant = self.grant
-        if grant is not None and grant.models and not any(fnmatchcase(model, one) for one in grant.models):
+        return grant is None or not grant.models or any(fnmatchcase(model, one) for one in grant.models)
+
+    def may_use(self, model: str) -> None:
+        """Raises `Denied`."""
+        if not self.allows(model.removeprefix("models/")):
             raise Denied(no_model(self._format, model))
 
-    async def enter(self) -> None:
-        """Within all limits, or not at all. Raises `Denied`."""
+    async def enter(self, request: str, expected: float) -> None:
+        """Admit a request under the limits of its key. `expected` is its cost. Raises `Denied`."""
         if self.grant is not None:
-            self._ticket = await self._access.enter(self.grant)
+            self._ticket = await self._access.enter(self.grant, request, expected)
 
     async def settle(self, record: Record) -> None:
         """Before the last byte leaves: what it cost is written, and its place free for whoever asks next."""
@@ -111,7 +129,7 @@ class Access:
         grants = [_configured(number, key, environment) for number, key in enumerate(keys, 1)]
         self._grants: Mapping[str, Grant] = {grant.digest: grant for grant in grants}
         self._ledger = ledger
-        self._house = Grant(name="page", digest=digest_of(house)) if house else None
+        self._house = Grant(name="page", digest=digest_of(house), id="config:page") if house else None
         self._leaving: set[asyncio.Task[None]] = set()
 
     @property
@@ -144,11 +162,14 @@ class Access:
 
     # ── limits ──
 
-    async def enter(self, grant: Grant) -> Ticket | None:
+    async def enter(self, grant: Grant, request: str, expected: float) -> Ticket | None:
         if self._ledger is None:
             return None
-        if grant.budget is not None and await self._ledger.spent(grant.name) >= grant.budget:
-            raise Denied(Failure("billing", "the budget of this key is used up", 402))
+        if grant.budget is not None:
+            try:
+                await self._ledger.reserve(grant, request, expected)
+            except OverBudget as over:
+                raise Denied(_SPENT if over.is_spent else _RESERVED) from None
         if not grant.metered:
             return None
         try:
@@ -188,6 +209,7 @@ def _entry(record: Record) -> Entry:
         time=now,
         day=day_of(now),
         key=record.key,
+        key_id=record.key_id,
         client=record.client,
         model=record.model,
         upstream=record.upstream,
@@ -202,6 +224,7 @@ def _entry(record: Record) -> Entry:
 
 
 def _configured(number: int, key: str, environment: Environment) -> Grant:
-    if key.startswith("sha256:"):
-        return Grant(name=f"key-{number}", digest=key.removeprefix("sha256:").lower())
-    return Grant(name=f"key-{number}", digest=digest_of(revealed_key(key, environment)))
+    """Named by its place, and known by its digest: another order in the file makes nobody the owner of others' data."""
+    hashed = key.startswith("sha256:")
+    digest = key.removeprefix("sha256:").lower() if hashed else digest_of(revealed_key(key, environment))
+    return Grant(name=f"key-{number}", digest=digest, id=f"config:{digest[:_ID_LENGTH]}")

@@ -22,13 +22,14 @@ from dragoman.gateway.config import Config
 from dragoman.gateway.counting import COUNTERS, estimate
 from dragoman.gateway.doors import Door, Operation, find_door
 from dragoman.gateway.exchange import Application, Exchange, Gone
+from dragoman.gateway.expected_cost import expected_cost
 from dragoman.gateway.gathering import Others
 from dragoman.gateway.http_request import BadRequest
 from dragoman.gateway.questions import Question, count_call, peek, with_model_inside
-from dragoman.gateway.records import Log, Metrics, Record, cost_of
+from dragoman.gateway.records import Log, Metrics, Record, cost_of, price_of
 from dragoman.gateway.relay import Failed, Flowing, Relay, Whole, loss_headers, refuse
 from dragoman.gateway.responses import Background, Keeping, Responses, UnknownResponse
-from dragoman.gateway.routing import NoSuchModel, Plan, Router
+from dragoman.gateway.routing import Candidate, NoSuchModel, Plan, Router
 from dragoman.gateway.state.base import Unavailable
 from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.wording import bad_request, no_model, no_path, not_read
@@ -150,8 +151,7 @@ class Gateway:
 
     def _measure(self, record: Record) -> None:
         record.seconds = time.perf_counter() - record.started
-        prices = self.config.prices
-        price = prices.get(f"{record.upstream}/{record.target}") or prices.get(record.target) if prices else None
+        price = price_of(self.config.prices, record.upstream, record.target)
         if record.usage is not None and price is not None:
             record.cost = cost_of(record.usage, price)
 
@@ -181,7 +181,7 @@ class Gateway:
         """Who asks: checked before any of the body is read, which is then in `exchange.body`."""
         self._check_page(exchange)
         visitor = await self.access.visitor(door.format, exchange.head)
-        record.key = visitor.name
+        record.key, record.key_id = visitor.name, visitor.id
         try:
             await exchange.receive()
         except BadRequest as bad:
@@ -241,11 +241,8 @@ class Gateway:
         visitor = await self.admitted(door, exchange, record)
         question = self.question(door, exchange, record)
         plan = self.planned(visitor, question, record)
-        keeping = await self.responses.begin(question, plan, visitor.name) if door.format == Responses.format else None
-        if self.metrics.in_flight > self.config.server.max_requests:
-            words = "The gateway has more requests under way than it may."
-            raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
-        await visitor.enter()
+        keeping = await self.responses.begin(question, plan, visitor.id) if door.format == Responses.format else None
+        await self._enter(visitor, question, plan, record)
         try:
             if keeping is not None and keeping.in_background:
                 await self._later(visitor, keeping, plan, exchange, record)
@@ -260,6 +257,15 @@ class Gateway:
                 await self._put_stream(visitor, begun, exchange, record, keeping)
         finally:
             visitor.leave()
+
+    async def _enter(self, visitor: Visitor, question: Question, plan: Plan, record: Record) -> None:
+        """Within the limits of the gateway and of the key. Raises `Denied`."""
+        if self.metrics.in_flight > self.config.server.max_requests:
+            words = "The gateway has more requests under way than it may."
+            raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
+        counts = record.operation == "count"
+        expected = expected_cost(question, plan, self.config.prices) if visitor.has_budget and not counts else 0.0
+        await visitor.enter(record.id, expected)
 
     async def _put_whole(
         self, visitor: Visitor, whole: Whole, exchange: Exchange, record: Record, keeping: Keeping | None
@@ -314,7 +320,7 @@ class Gateway:
 
     async def _note(self, begun: Whole | Flowing, id: str | None, record: Record, keeping: Keeping | None) -> None:
         if begun.prepared.same and keeping is None and record.client == Responses.format:
-            await self.responses.note(id, record.upstream, record.key)
+            await self.responses.note(id, record.upstream, record.key_id)
 
     async def _later(self, visitor: Visitor, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record) -> None:
         """Answered now with a promise, and in truth when it is there."""
@@ -325,7 +331,8 @@ class Gateway:
 
         async def work() -> None:
             later = Record(id=record.id, client=record.client, operation="generate", started=record.started)
-            later.model, later.route, later.key = record.model, record.route, record.key
+            later.model, later.route = record.model, record.route
+            later.key, later.key_id = record.key, record.key_id
             later.held = held
             later.trace = None if record.trace is None else record.trace.continued()
             try:
@@ -355,10 +362,17 @@ class Gateway:
         visitor = await self.admitted(door, exchange, record)
         question = self.question(door, exchange, record)
         plan = self.planned(visitor, question, record)
-        candidate = plan.candidates[0]
-        counter = COUNTERS[door.format]
+        await self._enter(visitor, question, plan, record)
+        try:
+            await self._count(question, plan.candidates[0], exchange, record)
+        finally:
+            visitor.leave()
+
+    async def _count(self, question: Question, candidate: Candidate, exchange: Exchange, record: Record) -> None:
+        format = question.wire.format
+        counter = COUNTERS[format]
         record.status = 200
-        if candidate.upstream.channel.provider.format != door.format:
+        if candidate.upstream.channel.provider.format != format:
             headers = {**JSON, "x-dragoman-estimated": "true", "x-request-id": record.id}
             exchange.send(200, headers, _encode(counter.told(estimate(question.body))))
             return

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from msgspec import Raw
 
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import ProviderError
+from dragoman.gateway.access import shown_key
 from dragoman.gateway.bodies import BadBody
-from dragoman.gateway.catalogue import ONE, SHAPES, Listed
+from dragoman.gateway.catalogue import ONE, SHAPES, Listed, allowed_models
 from dragoman.gateway.doors import Door, Operation
 from dragoman.gateway.exchange import Application, Exchange
 from dragoman.gateway.gathering import health_of_all, metrics_of_all
+from dragoman.gateway.http_request import Head
 from dragoman.gateway.records import Record
-from dragoman.gateway.relay import Failed
+from dragoman.gateway.relay import Failed, own_key_refused
 from dragoman.gateway.responses import Noted, Responses, input_items, not_found
 from dragoman.gateway.state.base import Kept
 from dragoman.ir import Failure
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from dragoman.gateway.app import Gateway
 
 JSON = {"content-type": "application/json"}
+_UNAUTHORISED = 401
+_KEY_PARAMETERS = frozenset({"key", "api_key", "api-key", "access_token"})
 _TEXT = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
 _OLLAMA_VERSION = "0.12.0"
 _ABILITIES = ("completion", "tools", "thinking", "vision")
@@ -42,22 +47,26 @@ def _put(exchange: Exchange, record: Record, body: object) -> None:
 
 
 async def _models(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    await gateway.admitted(door, exchange, record)
-    _put(exchange, record, SHAPES[door.format](await gateway.catalogue.models()))
+    visitor = await gateway.admitted(door, exchange, record)
+    _put(
+        exchange, record, SHAPES[door.format](allowed_models(await gateway.catalogue.models(), visitor, gateway.router))
+    )
 
 
 async def _model(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    await gateway.admitted(door, exchange, record)
+    visitor = await gateway.admitted(door, exchange, record)
+    visitor.may_use(door.model)
     gateway.router.plan(door.model, door.format)
     _put(exchange, record, ONE[door.format](Listed(door.model, "dragoman")))
 
 
 async def _show(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    await gateway.admitted(door, exchange, record)
+    visitor = await gateway.admitted(door, exchange, record)
     asked = msgspec.json.decode(exchange.body or b"{}")
     name = asked.get("model") or asked.get("name") if isinstance(asked, dict) else None
     if not isinstance(name, str):
         raise BadBody(Failure("invalid_request", "model is required", 400))
+    visitor.may_use(name)
     gateway.router.plan(name, door.format)
     body = ONE[door.format](Listed(name, "dragoman"))
     _put(exchange, record, {**body, "capabilities": _ABILITIES, "model_info": {}, "template": ""})
@@ -127,7 +136,7 @@ def told_to_siblings(gateway: Gateway) -> dict[str, Application]:
 async def _found(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> Kept | None:
     """None: the upstream that made the response keeps it, and has answered."""
     visitor = await gateway.admitted(door, exchange, record)
-    found = await gateway.responses.find(door.id, visitor.name)
+    found = await gateway.responses.find(door.id, visitor.id)
     if isinstance(found, Noted):
         await _elsewhere(gateway, found, exchange, record)
         return None
@@ -161,16 +170,29 @@ async def _elsewhere(gateway: Gateway, noted: Noted, exchange: Exchange, record:
     if upstream is None:  # it is configured no more
         raise not_found(path)
     channel = upstream.channel
-    query = f"?{exchange.head.query}" if exchange.head.query else ""
-    url = f"{channel.base_url}/responses/{path}{query}"
+    url = f"{channel.base_url}/responses/{path}{_query_for_upstream(exchange.head)}"
     signed = await channel.credential.sign(HttpRequest(method=exchange.head.method, url=url, body=exchange.body))
     try:
         answer = await channel.transport.send(signed, timeouts=channel.timeouts)
         body = await read_whole(answer, channel.limits.response)
     except ProviderError as error:
         raise Failed(error.failure) from error
+    if answer.status == _UNAUTHORISED:
+        message = f"the upstream answered {_UNAUTHORISED}"
+        raise Failed(own_key_refused(Failure("authentication", message, _UNAUTHORISED), upstream))
     record.status = answer.status
     exchange.send(answer.status, {**JSON, "x-request-id": record.id}, body)
+
+
+def _query_for_upstream(head: Head) -> str:
+    """The client's query without its key for the gateway, under whichever name it stands there."""
+    key = shown_key(head)
+    kept = [
+        (name, value)
+        for name, value in parse_qsl(head.query, keep_blank_values=True)
+        if name.lower() not in _KEY_PARAMETERS and (not key or key not in value)
+    ]
+    return f"?{urlencode(kept)}" if kept else ""
 
 
 ASIDES: Mapping[Operation, Handler] = {

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from dragoman.drivers.listing import list_models
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import DragomanError
+from dragoman.gateway.access import Visitor
 from dragoman.gateway.routing import Place, Router
 from dragoman.gateway.upstreams import open_upstreams
 
@@ -50,6 +51,22 @@ class Catalogue:
             for name in names
         ]
         return tuple(dict.fromkeys([*routes, *listed]))
+
+
+def allowed_models(models: Sequence[Listed], visitor: Visitor, router: Router) -> list[Listed]:
+    """What this client may ask for, under names that it may use.
+
+    A key for `claude-*` may not ask for `anthropic/claude-sonnet-5`, so the list has that model without the provider,
+    if the name alone leads there.
+    """
+    allowed = []
+    for model in models:
+        bare = model.id.partition("/")[2]
+        if visitor.allows(model.id):
+            allowed.append(model)
+        elif bare and visitor.allows(bare) and router.provider_of(bare) == model.owner:
+            allowed.append(Listed(bare, model.owner))
+    return allowed
 
 
 async def _of_place(place: Place) -> Sequence[str]:

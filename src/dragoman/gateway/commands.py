@@ -16,6 +16,7 @@ from msgspec import Struct, field, structs
 from dragoman.gateway.access import Access
 from dragoman.gateway.config import Config, ConfigError
 from dragoman.gateway.locally import local_servers
+from dragoman.gateway.other_workers import OtherWorkers
 from dragoman.gateway.recipes import RECIPES, recipe
 from dragoman.gateway.routing import Router
 from dragoman.gateway.serving import (
@@ -30,7 +31,6 @@ from dragoman.gateway.serving import (
     run,
     simulators,
 )
-from dragoman.gateway.siblings import Siblings
 from dragoman.gateway.state.opening import open_ledger
 from dragoman.gateway.workers import Crew, run_loop
 
@@ -107,7 +107,7 @@ def _with_workers(options: ServeOptions, config: Config, listening: socket.socke
         config = structs.replace(config, server=shared)
 
     async def work(place: int, is_new: bool) -> None:  # noqa: FBT001 - as a crew calls it
-        siblings = Siblings(folder, place, options.workers)
+        siblings = OtherWorkers(folder, place, options.workers)
         await _work(options, config, listening, speaks=is_new and place == 0, siblings=siblings)
 
     return Crew(options.workers, work).run()
@@ -119,7 +119,7 @@ async def _work(
     listening: socket.socket,
     *,
     speaks: bool,
-    siblings: Siblings | None = None,
+    siblings: OtherWorkers | None = None,
 ) -> None:
     found = environment()
     local = await local_servers(found)

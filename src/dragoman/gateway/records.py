@@ -35,6 +35,8 @@ class Record(Struct, kw_only=True):
     model: str = ""
     route: str = ""
     key: str = ""
+    """The name of the client's key."""
+    key_id: str = ""
     stream: bool = False
     started: float
     upstream: str = ""
@@ -59,6 +61,11 @@ class Record(Struct, kw_only=True):
     """Where OpenTelemetry is told of it."""
     settled: bool = False
     """Whether it was handed to the ledger."""
+
+
+def price_of(prices: Mapping[str, Price], upstream: str, model: str) -> Price | None:
+    """By `provider/model`, whichever key of the provider it is, or by the model alone."""
+    return prices.get(f"{upstream.partition('#')[0]}/{model}") or prices.get(model) if prices else None
 
 
 def cost_of(usage: Usage, price: Price) -> float:

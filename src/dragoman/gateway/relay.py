@@ -304,14 +304,14 @@ def _delay(attempt: int, error: ProviderError, plan: Plan) -> float | None:
 def _failed(error: ProviderError, upstream: Upstream) -> Failed:
     failure = error.failure
     if failure.kind == "authentication":
-        return Failed(_own_key_refused(failure, upstream))
+        return Failed(own_key_refused(failure, upstream))
     raw = getattr(error, "raw_refusal", None)
     if failure.status is None and failure.kind == "server":
         failure = structs.replace(failure, status=_BAD_GATEWAY)
     return Failed(failure, raw if isinstance(raw, Refusal) else None)
 
 
-def _own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
+def own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
     """Clients take a 401 for a refusal of their own key, and so do the codes that vendors give with it."""
     whose = f"the gateway's key for provider {upstream.name!r} was refused (not the key of the client)"
     return Failure("authentication", f"{whose}: {failure.message}", 401, request_id=failure.request_id)

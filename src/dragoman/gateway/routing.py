@@ -184,6 +184,11 @@ class Router:
         having = having or (home,)
         return f"{home if home in having else having[0]}/{model}"
 
+    def provider_of(self, model: str) -> str | None:
+        """The provider that a model named without one is asked of, where the name says whose it is."""
+        having = next((names for pattern, names in _VENDORS if pattern.match(model)), None)
+        return None if having is None else having[0]
+
     def _names_as_it_likes(self, home: str, format: str) -> bool:
         """A server of one's own may have models called `Qwen/Qwen3-8B`; a vendor and its simulator have none such."""
         place = self._place(home, format)

@@ -13,6 +13,7 @@ import asyncio
 import hashlib
 import hmac
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import TypeAlias
@@ -28,7 +29,13 @@ HEADER = "x-dragoman-page"
 COOKIE = "dragoman_page"
 LOGIN = "/_/login"
 _SAFE = frozenset({"GET", "HEAD"})
-_DELAY = 0.5  # seconds that a wrong password costs; one is tried at a time
+# The next password after a wrong one is looked at no sooner than this; the delay doubles with each, up to the longest.
+_FIRST_DELAY = 0.5
+_LONGEST_DELAY = 4.0
+_FORGIVEN = 60.0
+"""Seconds without a wrong password after which the count starts again."""
+_MOST_WAITING = 8
+"""Attempts that may wait for their turn; more are refused unread."""
 _SESSIONS = 1_000
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -46,14 +53,16 @@ class Person(Struct, frozen=True):
 
     name: str = ""
     """Of the key that was shown."""
+    id: str = ""
+    """Of that key: what belongs to it is found by this."""
     sees_all: bool = True
     """Whether requests of others are shown, too."""
     key: str = ""
     """The key itself: what a person asks through the page is asked with it. It is told to nobody."""
 
 
-KeyCheck: TypeAlias = Callable[[str], Awaitable[str | None]]
-"""The name of a key that is good."""
+KeyCheck: TypeAlias = Callable[[str], Awaitable[tuple[str, str] | None]]
+"""Name and id of a key that is active."""
 
 
 class Keys(Struct, frozen=True):
@@ -71,13 +80,54 @@ NO_KEYS = Keys(required=lambda: False, check=_nobody)
 _ANYBODY = Person()
 
 
+class TooManyAttempts(Exception):
+    def __init__(self, retry_after: int) -> None:
+        self.retry_after = retry_after
+        super().__init__("too many login attempts")
+
+
+class _Attempts:
+    """Login attempts, one at a time. After a wrong one the next waits before its password is looked at.
+
+    The wait is the same for a right and a wrong password, so guessing in parallel is no faster.
+    """
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._wrong = 0
+        self._last = 0.0
+
+    async def check(self, recognise: Callable[[], Awaitable[Person | None]]) -> Person | None:
+        """Raises `TooManyAttempts`."""
+        if self._waiting >= _MOST_WAITING:
+            raise TooManyAttempts(round(_LONGEST_DELAY))
+        self._waiting += 1
+        try:
+            async with self._turn:
+                await asyncio.sleep(self._delay())
+                person = await recognise()
+                self._wrong = 0 if person is not None else self._wrong + 1
+                self._last = time.monotonic()
+                return person
+        finally:
+            self._waiting -= 1
+
+    def _delay(self) -> float:
+        since = time.monotonic() - self._last
+        if not self._wrong or since > _FORGIVEN:
+            self._wrong = 0
+            return 0.0
+        return max(min(_FIRST_DELAY * 2.0 ** (min(self._wrong, 10) - 1), _LONGEST_DELAY) - since, 0.0)
+
+
 class Guard:
     def __init__(self, host: str, password: str | None = None, keys: Keys = NO_KEYS) -> None:
         self._is_local = is_loopback(host)
         self._password = password
         self._keys = keys
         self._sessions: dict[bytes, Person] = {}
-        self._trying = asyncio.Lock()
+        self._attempts = _Attempts()
 
     @property
     def asks(self) -> bool:
@@ -110,10 +160,13 @@ class Guard:
 
     async def log_in(self, exchange: Exchange) -> None:
         given = parse_qs(exchange.body.decode("utf-8", "replace")).get("password", [""])[0]
-        person = await self._recognised(given)
+        try:
+            person = await self._attempts.check(lambda: self._recognised(given))
+        except TooManyAttempts as error:
+            headers = {"content-type": "text/plain; charset=utf-8", "retry-after": str(error.retry_after)}
+            exchange.send(429, headers, b"Too many login attempts. Try again in a few seconds.\n")
+            return
         if person is None:
-            async with self._trying:
-                await asyncio.sleep(_DELAY)
             exchange.send(303, {"location": f"{LOGIN}?wrong"})
             return
         token = secrets.token_urlsafe(32)
@@ -128,8 +181,8 @@ class Guard:
     async def _recognised(self, given: str) -> Person | None:
         if self._password is not None:
             return _ANYBODY if hmac.compare_digest(_sum(given), _sum(self._password)) else None
-        name = await self._keys.check(given) if given else None
-        return None if name is None else Person(name, sees_all=False, key=given)
+        known = await self._keys.check(given) if given else None
+        return None if known is None else Person(known[0], known[1], sees_all=False, key=given)
 
     def log_out(self, head: Head) -> None:
         self._sessions.pop(_sum(_cookie(head)), None)

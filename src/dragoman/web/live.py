@@ -41,7 +41,7 @@ def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environm
 
 
 def _may_see(person: Person, held: Held) -> bool:
-    return person.sees_all or (bool(person.name) and held.record.key == person.name)
+    return person.sees_all or (bool(person.id) and held.record.key_id == person.id)
 
 
 class _Live:
@@ -158,9 +158,9 @@ async def _always() -> bool:
 
 
 def _for(path: str, person: Person, **more: str) -> str:
-    return f"{path}?{urlencode({'key': person.name, 'all': '1' if person.sees_all else '', **more})}"
+    return f"{path}?{urlencode({'key': person.id, 'all': '1' if person.sees_all else '', **more})}"
 
 
 def _named(exchange: Exchange) -> Person:
     asked = exchange.head.parameters
-    return Person(asked["key"], sees_all=bool(asked["all"]))
+    return Person(id=asked["key"], sees_all=bool(asked["all"]))

@@ -70,7 +70,7 @@ class _Houses:
     def _furnished(self, person: Person) -> Rooms:
         setting = self._setting
         # A key may have any name, also that of a user of this machine: it does not get his conversations.
-        user = f"gateway key {person.name}" if person.name else user_from(setting.environment)
+        user = f"gateway key {person.id}" if person.id else user_from(setting.environment)
         store, warning = self._store(user)
         asking = Asking(self._url, person.key or setting.page_key or "none")
         models = reachable(self._gateway.router, setting.environment)
@@ -107,12 +107,13 @@ class _Houses:
 def _keys_of(gateway: Gateway) -> Keys:
     """Those of the moment: a new configuration may bring others."""
 
-    async def check(key: str) -> str | None:
+    async def check(key: str) -> tuple[str, str] | None:
         shown = Head("GET", "/", "", {"x-api-key": key})
         try:
-            return (await gateway.access.visitor("openai-chat", shown)).name
+            visitor = await gateway.access.visitor("openai-chat", shown)
         except (Denied, Unavailable):
             return None
+        return visitor.name, visitor.id
 
     return Keys(required=lambda: gateway.access.required, check=check)
 

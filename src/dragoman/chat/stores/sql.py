@@ -28,6 +28,7 @@ from dragoman.chat.stores.base import (
     next_version,
     searched_text,
 )
+from dragoman.private_files import create_private_file, create_private_folder
 
 # `info` is the row of a list, so that a list reads no documents; `folded` is what a search looks through.
 TABLES = (
@@ -157,7 +158,8 @@ class Sqlite:
 
     def __init__(self, path: str | Path) -> None:
         if str(path) != ":memory:":
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            create_private_folder(Path(path).parent)
+            create_private_file(Path(path))
         self._turn = RLock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
         self._connection.execute("pragma journal_mode = wal")

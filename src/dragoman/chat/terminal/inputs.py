@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dragoman.private_files import create_private_file, create_private_folder
+
 _MORE = "\\"
 _BLOCK = '"""'
 _GNU = ("tab: complete", "set enable-bracketed-paste on")
@@ -121,7 +123,8 @@ class Typing:
     def close(self) -> None:
         if self._readline is not None and self._history is not None:
             try:
-                self._history.parent.mkdir(parents=True, exist_ok=True)
+                create_private_folder(self._history.parent)
+                create_private_file(self._history)
                 self._readline.set_history_length(1000)
                 self._readline.write_history_file(self._history)
             except OSError:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 Limit: TypeAlias = Literal["requests", "concurrent", "tokens"]
 Group: TypeAlias = Literal["key", "model", "day"]
 
 
 class Unavailable(Exception):
-    """The database cannot be reached, or does not answer in time."""
+    """The database cannot be reached, cannot be written, or does not answer in time."""
 
 
 class Unwritable(Unavailable):
@@ -34,11 +34,23 @@ class Exceeded(Exception):
         super().__init__(limit)
 
 
+class OverBudget(Exception):
+    """A request that the budget of its key does not allow now."""
+
+    def __init__(self, *, is_spent: bool) -> None:
+        self.is_spent = is_spent
+        """Whether all is spent; if not, requests under way have reserved what is left."""
+        super().__init__("spent" if is_spent else "reserved")
+
+
 class Grant(Struct, frozen=True, kw_only=True):
     """A key, as far as it is kept: never the key itself."""
 
     name: str
+    """What people call it. Not unique: a key of the configuration and one of the database may share a name."""
     digest: str
+    id: str = ""
+    """What belongs to the key is found by this; it never changes. The name, where none is given."""
     models: tuple[str, ...] = ()
     """Names or patterns; none at all means every model."""
     expires: float | None = None
@@ -47,6 +59,10 @@ class Grant(Struct, frozen=True, kw_only=True):
     tokens_per_minute: int | None = None
     budget: float | None = None
     """In the currency of the prices, for the key's whole life."""
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            structs.force_setattr(self, "id", self.name)
 
     @property
     def metered(self) -> bool:
@@ -91,6 +107,19 @@ class Entry(Struct, frozen=True, kw_only=True):
     output: int | None
     cached: int | None
     cost: float | None
+    key_id: str = ""
+
+
+class Reservation(Struct, frozen=True, kw_only=True):
+    """What a request is expected to cost, counted as spent until its true cost is written."""
+
+    id: str
+    """Of the request."""
+    key_id: str
+    budget: float
+    amount: float
+    seconds: float
+    """For how long it counts unless it is renewed: a gateway that dies reserves nothing for ever."""
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):
@@ -160,7 +189,9 @@ class Store(Protocol):
     """Keys, usage and responses. Everything raises `Unavailable` when its home cannot be reached."""
 
     shared: bool
-    """Whether anybody else can write to it, or read it later."""
+    """Whether other processes can read and write it, now or later."""
+    local: bool
+    """Whether it is on this machine: then it fails when the disk does, and limits can be counted in memory instead."""
 
     async def create(self, grant: Grant) -> None:
         """Raises `NameTaken`."""
@@ -180,10 +211,25 @@ class Store(Protocol):
 
     async def grant(self, digest: str) -> Grant | None: ...
 
-    async def spent(self, name: str) -> float: ...
+    async def spent(self, key_id: str) -> float: ...
+
+    async def reserve(self, reservation: Reservation) -> None:
+        """Atomic, however many gateways ask at once. Raises `OverBudget`; then nothing is reserved.
+
+        Admitted is what fits beside everything spent and reserved. A request that has the key to itself is admitted
+        while anything is left, so a budget is overspent by one request at most (and by what estimates fall short).
+        """
+        ...
+
+    async def renew(self, ids: Sequence[str], seconds: float) -> None:
+        """The requests of these reservations are still under way."""
+        ...
 
     async def add(self, entries: Sequence[Entry]) -> None:
-        """Each together with what its key has spent; an id that is there already changes nothing."""
+        """Each together with what its key has spent, instead of what it had reserved.
+
+        An id that is there already changes nothing.
+        """
         ...
 
     async def usage(self, since: float = 0.0, by: Sequence[Group] = ("key", "model")) -> list[UsageRow]: ...
@@ -211,3 +257,11 @@ class Store(Protocol):
 
 def day_of(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).date().isoformat()
+
+
+def check_budget(new: Reservation, *, spent: float, reserved: float, others: int) -> None:
+    """Raises `OverBudget`. `others` are the reservations of the same key, which come to `reserved`."""
+    if spent >= new.budget:
+        raise OverBudget(is_spent=True)
+    if others and spent + reserved + new.amount > new.budget:
+        raise OverBudget(is_spent=False)

@@ -8,7 +8,18 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-from dragoman.gateway.state.base import Entry, Grant, Meters, Store, Ticket, Timing, Unavailable, Unwritable
+from dragoman.gateway.state.base import (
+    Entry,
+    Grant,
+    Meters,
+    Reservation,
+    Store,
+    Ticket,
+    Timing,
+    Unavailable,
+    Unwritable,
+    check_budget,
+)
 
 _REMEMBERED = 2.0
 """Seconds for which what was read of a key counts: so long may one that was revoked still be good."""
@@ -39,6 +50,8 @@ class Ledger:
         self._timing = timing or Timing()
         self._grants: dict[str, tuple[float, Grant | None]] = {}
         self._waiting: deque[Entry] = deque()
+        self._reserved: dict[str, Reservation] = {}
+        """By the ids of requests whose cost is not written yet."""
         self._most_waiting = most_waiting
         self._writing = asyncio.Lock()
         self._hurry = asyncio.Event()
@@ -70,6 +83,8 @@ class Ledger:
                 if loop.time() - beaten >= self._timing.beat * 0.9:
                     beaten = loop.time()
                     await self._meters.beat()
+                    if self._reserved:
+                        await self.store.renew(list(self._reserved), self._timing.lease)
                 await self.flush()
                 await self.look()
             except Unavailable as error:
@@ -96,11 +111,34 @@ class Ledger:
 
     # ── limits ──
 
-    async def spent(self, name: str) -> float:
-        """All that has ended, here and elsewhere; what requests under way cost is known when they end."""
+    async def spent(self, key_id: str) -> float:
+        """What the requests that have ended cost, here and elsewhere."""
         if self._waiting:
             await self.flush()
-        return await self.store.spent(name)
+        return await self.store.spent(key_id)
+
+    async def reserve(self, grant: Grant, request: str, expected: float) -> None:
+        """Count the expected cost of a request as spent until its true cost is written.
+
+        Raises `OverBudget` and `Unavailable`. A database on this machine that cannot be written (a full or read-only
+        disk) can still be read: then this process counts its own requests in memory.
+        """
+        assert grant.budget is not None  # noqa: S101 - asked for keys with a budget only
+        new = Reservation(id=request, key_id=grant.id, budget=grant.budget, amount=expected, seconds=self._timing.lease)
+        try:
+            await self.store.reserve(new)
+        except Unavailable as error:
+            if not self.store.local:
+                raise
+            self.problem(f"{error}; the budget of {grant.name!r} is counted in memory")
+            await self._reserve_in_memory(new)
+        self._reserved[request] = new
+
+    async def _reserve_in_memory(self, new: Reservation) -> None:
+        ended = {entry.id: entry.cost or 0.0 for entry in self._waiting if entry.key_id == new.key_id}
+        others = [one for one in self._reserved.values() if one.key_id == new.key_id and one.id not in ended]
+        spent = await self.store.spent(new.key_id) + sum(ended.values())
+        check_budget(new, spent=spent, reserved=sum(one.amount for one in others), others=len(others))
 
     async def enter(self, grant: Grant) -> Ticket:
         return await self._meters.enter(grant)
@@ -115,14 +153,14 @@ class Ledger:
     def add(self, entry: Entry) -> None:
         """Written soon, together with others; at once what a key has spent, as other gateways have to know it."""
         self._wait(entry)
-        if entry.key and entry.cost:
+        if entry.id in self._reserved or (entry.key_id and entry.cost):
             self._hurry.set()
 
     def _wait(self, entry: Entry) -> None:
         """The oldest make room where too many wait."""
         self._waiting.append(entry)
         if len(self._waiting) > self._most_waiting:
-            self._waiting.popleft()
+            self._reserved.pop(self._waiting.popleft().id, None)
             self.dropped += 1
 
     async def settle(self, entry: Entry) -> None:
@@ -148,6 +186,8 @@ class Ledger:
                 except BaseException:  # perhaps written and perhaps not: each id counts once, so it is tried again
                     self._waiting.extendleft(reversed(batch))
                     raise
+                for entry in batch:
+                    self._reserved.pop(entry.id, None)
 
     async def _write(self, batch: list[Entry]) -> None:
         """One that the database will never take must not keep back the others."""

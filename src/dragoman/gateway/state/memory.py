@@ -27,7 +27,7 @@ class MemoryMeters:
         self._meters: dict[str, _Meter] = {}
 
     async def enter(self, grant: Grant) -> Ticket:
-        meter = self._meters.setdefault(grant.name, _Meter())
+        meter = self._meters.setdefault(grant.id, _Meter())
         now = time.monotonic()
         while meter.arrivals and now - meter.arrivals[0] >= self._window:
             meter.arrivals.popleft()
@@ -44,7 +44,7 @@ class MemoryMeters:
         if grant.requests_per_minute is not None:
             meter.arrivals.append(now)
         meter.working += 1
-        return Ticket(grant.name, _UNDER_WAY, grant.tokens_per_minute is not None)
+        return Ticket(grant.id, _UNDER_WAY, grant.tokens_per_minute is not None)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
         meter = self._meters[ticket.key]

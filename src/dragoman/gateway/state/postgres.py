@@ -9,8 +9,17 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from dragoman.drivers.credentials import needed
-from dragoman.gateway.state.base import Exceeded, Grant, Ticket, Timing, Unavailable, Unwritable
-from dragoman.gateway.state.sql import ENTRY, SCHEMA, Conflict, Row
+from dragoman.gateway.state.base import (
+    Exceeded,
+    Grant,
+    OverBudget,
+    Reservation,
+    Ticket,
+    Timing,
+    Unavailable,
+    Unwritable,
+)
+from dragoman.gateway.state.sql import ADDED_COLUMNS, ENTRY, FILLED, SCHEMA, Conflict, Row
 
 _SIZE = 8
 _PATIENCE = 5.0
@@ -32,6 +41,34 @@ _METERS = (
     CREATE UNLOGGED TABLE IF NOT EXISTS gateway_tokens (
       key TEXT NOT NULL, second BIGINT NOT NULL, tokens BIGINT NOT NULL, PRIMARY KEY (key, second))
     """,
+    """
+    CREATE UNLOGGED TABLE IF NOT EXISTS gateway_reservations (
+      id TEXT PRIMARY KEY, key_id TEXT NOT NULL, amount DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL)
+    """,
+    "CREATE INDEX IF NOT EXISTS gateway_reservations_by_key ON gateway_reservations (key_id)",
+    # The row of the key is the lock here, too. Counters that seem to come from the future, in these functions, were
+    # written before the server's clock was set back.
+    """
+    CREATE OR REPLACE FUNCTION gateway_reserve(
+      request TEXT, who TEXT, most DOUBLE PRECISION, expected DOUBLE PRECISION, seconds DOUBLE PRECISION,
+      OUT refused TEXT)
+    LANGUAGE plpgsql AS $$
+    DECLARE
+      moment DOUBLE PRECISION; paid DOUBLE PRECISION; held DOUBLE PRECISION; others BIGINT;
+    BEGIN
+      SELECT spent INTO paid FROM gateway_keys WHERE gateway_keys.id = who FOR UPDATE;
+      moment := extract(epoch FROM clock_timestamp());
+      DELETE FROM gateway_reservations WHERE key_id = who AND (until <= moment OR until > moment + 2 * seconds);
+      SELECT coalesce(sum(amount), 0), count(*) INTO held, others FROM gateway_reservations WHERE key_id = who;
+      IF coalesce(paid, 0) >= most THEN
+        refused := 'spent'; RETURN;
+      END IF;
+      IF others > 0 AND coalesce(paid, 0) + held + expected > most THEN
+        refused := 'reserved'; RETURN;
+      END IF;
+      INSERT INTO gateway_reservations VALUES (request, who, expected, moment + seconds) ON CONFLICT DO NOTHING;
+    END $$
+    """,
     # One journey for one request. The row of the key is the lock; what is read after it, is read as it is by then.
     """
     CREATE OR REPLACE FUNCTION gateway_enter(
@@ -46,14 +83,14 @@ _METERS = (
       moment := extract(epoch FROM clock_timestamp());
       IF tokens_a_minute IS NOT NULL THEN
         -- A second counts until its end is old enough.
-        DELETE FROM gateway_tokens WHERE key = who AND second <= moment - minute - 1;
+        DELETE FROM gateway_tokens WHERE key = who AND (second <= moment - minute - 1 OR second > moment);
         SELECT coalesce(sum(tokens), 0), min(second) INTO total, oldest FROM gateway_tokens WHERE key = who;
         IF total >= tokens_a_minute THEN
           refused := 'tokens'; wait := coalesce(oldest, moment) + minute + 1 - moment; RETURN;
         END IF;
       END IF;
       IF at_a_time IS NOT NULL THEN
-        DELETE FROM gateway_leases WHERE key = who AND until <= moment;
+        DELETE FROM gateway_leases WHERE key = who AND (until <= moment OR until > moment + 2 * lease_seconds);
         SELECT count(*) INTO total FROM gateway_leases WHERE key = who;
         IF total >= at_a_time THEN
           refused := 'concurrent'; wait := 1; RETURN;
@@ -64,7 +101,7 @@ _METERS = (
         IF per_minute > 0 THEN
           SELECT max(time) INTO oldest FROM gateway_arrivals WHERE key = who AND slot = place % per_minute;
         END IF;
-        IF moment - oldest < minute THEN
+        IF moment >= oldest AND moment - oldest < minute THEN
           refused := 'requests'; wait := oldest + minute - moment; RETURN;
         END IF;
         INSERT INTO gateway_arrivals VALUES (who, place % per_minute, moment)
@@ -78,12 +115,23 @@ _METERS = (
     """,
 )
 _ADD = f"""
-WITH added AS (
-  INSERT INTO gateway_usage ({ENTRY}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-  ON CONFLICT (id) DO NOTHING RETURNING key, cost)
-UPDATE gateway_keys SET spent = spent + added.cost FROM added WHERE name = added.key AND added.cost IS NOT NULL
+WITH released AS (DELETE FROM gateway_reservations WHERE id = %s),
+added AS (
+  INSERT INTO gateway_usage ({ENTRY}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+  ON CONFLICT (id) DO NOTHING RETURNING key_id, cost)
+UPDATE gateway_keys SET spent = spent + added.cost FROM added
+WHERE gateway_keys.id = added.key_id AND added.key_id <> '' AND added.cost IS NOT NULL
 """  # noqa: S608 - our own names
 _ENTER = "SELECT refused, wait FROM gateway_enter(?, ?, ?, ?, ?, ?, ?)"
+_RESERVE = "SELECT refused FROM gateway_reserve(?, ?, ?, ?, ?)"
+_RENEW = "UPDATE gateway_reservations SET until = extract(epoch FROM clock_timestamp()) + ? WHERE id = ANY(?)"
+_ADD_COLUMN = """
+DO $$ BEGIN
+  IF NOT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = '{table}'::regclass AND attname = '{column}') THEN
+    ALTER TABLE {table} ADD COLUMN {column} {kind};
+  END IF;
+END $$
+"""
 _LEAVE = "DELETE FROM gateway_leases WHERE lease = ?"
 _COUNT = """
 INSERT INTO gateway_tokens VALUES (?, floor(extract(epoch FROM clock_timestamp())), ?)
@@ -98,6 +146,7 @@ class PostgresDatabase:
     """A few connections, opened when they are needed. `dsn` is what libpq takes: postgresql://user@host/database."""
 
     shared = True
+    local = False
 
     def __init__(self, dsn: str) -> None:
         self._psycopg = needed("psycopg", "postgres")
@@ -111,7 +160,8 @@ class PostgresDatabase:
         async def work(connection: Any) -> None:
             async with connection.transaction():
                 await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-                for statement in (*SCHEMA, *_METERS):
+                added = [_ADD_COLUMN.format(table=table, column=name, kind=kind) for table, name, kind in ADDED_COLUMNS]
+                for statement in (*SCHEMA, *added, *FILLED, *_METERS):
                     await connection.execute(statement)
 
         try:
@@ -131,13 +181,23 @@ class PostgresDatabase:
 
     async def add(self, entries: Sequence[Row]) -> None:
         async def work(connection: Any) -> None:
-            if len(entries) == 1:
-                await connection.execute(_ADD, entries[0])
+            values = [(entry[0], *entry) for entry in entries]
+            if len(values) == 1:
+                await connection.execute(_ADD, values[0])
                 return
             async with connection.cursor() as cursor:
-                await cursor.executemany(_ADD, entries)  # sent in one go
+                await cursor.executemany(_ADD, values)  # sent in one go
 
         await self._run(work)
+
+    async def reserve(self, reservation: Reservation) -> None:
+        new = reservation
+        ((refused,),) = await self.rows(_RESERVE, (new.id, new.key_id, new.budget, new.amount, new.seconds))
+        if refused is not None:
+            raise OverBudget(is_spent=refused == "spent")
+
+    async def renew(self, ids: Sequence[str], seconds: float) -> None:
+        await self.rows(_RENEW, (seconds, list(ids)))
 
     async def _run(self, work: Callable[[Any], Awaitable[Result]]) -> Result:
         """Everything here may be done twice. A connection that had gone bad while nobody used it is replaced."""
@@ -200,14 +260,14 @@ class PostgresMeters:
 
     async def enter(self, grant: Grant) -> Ticket:
         lease = secrets.token_hex(8) if grant.concurrent is not None else ""
-        limits = (grant.name, grant.requests_per_minute, grant.concurrent, grant.tokens_per_minute)
+        limits = (grant.id, grant.requests_per_minute, grant.concurrent, grant.tokens_per_minute)
         values = (*limits, self._timing.window, lease, self._timing.lease)
         ((refused, wait),) = await self._database.rows(_ENTER, values)
         if refused is not None:
             raise Exceeded(refused, wait)
         if lease:  # whoever is stopped before this leaves a lease that nobody keeps up
             self._held.add(lease)
-        return Ticket(grant.name, lease, grant.tokens_per_minute is not None)
+        return Ticket(grant.id, lease, grant.tokens_per_minute is not None)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
         if ticket.lease:

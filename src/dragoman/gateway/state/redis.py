@@ -27,7 +27,8 @@ if tokens >= 0 then
   local counted = redis.call('HGETALL', KEYS[3])
   for place = 1, #counted, 2 do
     local second = tonumber(counted[place])
-    if second <= now - minute - 1 then -- a second counts until its end is old enough
+    -- A second counts until its end is old enough; one in the future was written before the clock was set back.
+    if second <= now - minute - 1 or second > now then
       redis.call('HDEL', KEYS[3], counted[place])
     else
       total = total + tonumber(counted[place + 1])
@@ -38,10 +39,12 @@ if tokens >= 0 then
 end
 if working >= 0 then
   redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.6f', now))
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], string.format('(%.6f', now + 2 * seconds), '+inf')
   if redis.call('ZCARD', KEYS[2]) >= working then return {2, '1'} end
 end
 if most >= 0 then
   redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.6f', now - minute))
+  redis.call('ZREMRANGEBYSCORE', KEYS[1], string.format('(%.6f', now), '+inf')
   if redis.call('ZCARD', KEYS[1]) >= most then
     local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
     return {3, tostring((tonumber(first[2]) or now) + minute - now)}
@@ -96,14 +99,14 @@ class RedisMeters:
         lease = secrets.token_hex(8)
         limits = (grant.requests_per_minute, grant.tokens_per_minute, grant.concurrent)
         told = [_NONE if limit is None else limit for limit in limits]
-        keys = [_named(kind, grant.name) for kind in ("arrivals", "leases", "tokens")]
+        keys = [_named(kind, grant.id) for kind in ("arrivals", "leases", "tokens")]
         refused, wait = await self._ask(self._enter(keys, [*told, self._timing.window, lease, self._timing.lease]))
         if refused:
             raise Exceeded(_REFUSED[refused - 1], float(wait))
         if grant.concurrent is None:
-            return Ticket(grant.name, "", grant.tokens_per_minute is not None)
-        self._held.setdefault(grant.name, set()).add(lease)
-        return Ticket(grant.name, lease, grant.tokens_per_minute is not None)
+            return Ticket(grant.id, "", grant.tokens_per_minute is not None)
+        self._held.setdefault(grant.id, set()).add(lease)
+        return Ticket(grant.id, lease, grant.tokens_per_minute is not None)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
         held = self._held.get(ticket.key, set())

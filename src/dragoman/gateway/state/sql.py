@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from dragoman.gateway.state.base import Entry, Grant, Group, Kept, KeyRow, NameTaken, Unwritable, UsageRow
+from dragoman.gateway.state.base import Entry, Grant, Group, Kept, KeyRow, NameTaken, Reservation, Unwritable, UsageRow
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -18,13 +18,15 @@ SCHEMA = (
     CREATE TABLE IF NOT EXISTS gateway_keys (
       name TEXT PRIMARY KEY, digest TEXT UNIQUE NOT NULL, models TEXT NOT NULL, created DOUBLE PRECISION NOT NULL,
       expires DOUBLE PRECISION, revoked DOUBLE PRECISION, requests_per_minute BIGINT, concurrent BIGINT,
-      tokens_per_minute BIGINT, budget DOUBLE PRECISION, spent DOUBLE PRECISION NOT NULL)
+      tokens_per_minute BIGINT, budget DOUBLE PRECISION, spent DOUBLE PRECISION NOT NULL,
+      id TEXT NOT NULL DEFAULT '')
     """,
     """
     CREATE TABLE IF NOT EXISTS gateway_usage (
       id TEXT PRIMARY KEY, time DOUBLE PRECISION NOT NULL, day TEXT NOT NULL, key TEXT NOT NULL, client TEXT NOT NULL,
       model TEXT NOT NULL, upstream TEXT NOT NULL, target TEXT NOT NULL, status BIGINT NOT NULL,
-      seconds DOUBLE PRECISION NOT NULL, input BIGINT, output BIGINT, cached BIGINT, cost DOUBLE PRECISION)
+      seconds DOUBLE PRECISION NOT NULL, input BIGINT, output BIGINT, cached BIGINT, cost DOUBLE PRECISION,
+      key_id TEXT NOT NULL DEFAULT '')
     """,
     "CREATE INDEX IF NOT EXISTS gateway_usage_by_time ON gateway_usage (time)",
     """
@@ -34,8 +36,17 @@ SCHEMA = (
     """,
     "CREATE INDEX IF NOT EXISTS gateway_responses_by_time ON gateway_responses (created)",
 )
-ENTRY = "id, time, day, key, client, model, upstream, target, status, seconds, input, output, cached, cost"
-_GRANT = "name, digest, models, expires, requests_per_minute, concurrent, tokens_per_minute, budget"
+# Columns that databases of earlier versions do not have, and what makes them right afterwards.
+ADDED_COLUMNS = (
+    ("gateway_keys", "id", "TEXT NOT NULL DEFAULT ''"),
+    ("gateway_usage", "key_id", "TEXT NOT NULL DEFAULT ''"),
+)
+FILLED = (
+    "UPDATE gateway_keys SET id = name WHERE id = ''",
+    "CREATE UNIQUE INDEX IF NOT EXISTS gateway_keys_by_id ON gateway_keys (id)",
+)
+ENTRY = "id, time, day, key, client, model, upstream, target, status, seconds, input, output, cached, cost, key_id"
+_GRANT = "name, digest, id, models, expires, requests_per_minute, concurrent, tokens_per_minute, budget"
 _LISTED = "name, models, created, expires, revoked, requests_per_minute, concurrent, tokens_per_minute, budget, spent"
 _COLUMNS: Mapping[Group, tuple[str, ...]] = {"key": ("key",), "model": ("upstream", "target"), "day": ("day",)}
 _CHAIN = """
@@ -56,15 +67,20 @@ class Conflict(Exception):
 
 
 class Database(Protocol):
-    """The seam: statements with `?` for their values, each by itself; and the one thing that takes a transaction."""
+    """Statements with `?` for their values, each by itself; and what takes a transaction or the database's clock."""
 
     shared: bool
+    local: bool
 
     async def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Raises `Conflict` and `Unavailable`."""
         ...
 
     async def add(self, entries: Sequence[Row]) -> None: ...
+
+    async def reserve(self, reservation: Reservation) -> None: ...
+
+    async def renew(self, ids: Sequence[str], seconds: float) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -75,6 +91,7 @@ class SqlStore:
         self._most = most_responses
         self._keeping = 0
         self.shared = database.shared
+        self.local = database.local
 
     async def close(self) -> None:
         await self._database.close()
@@ -83,10 +100,10 @@ class SqlStore:
 
     async def create(self, grant: Grant) -> None:
         models = msgspec.json.encode(grant.models).decode()
-        given = (grant.name, grant.digest, models, grant.expires, grant.requests_per_minute, grant.concurrent)
+        given = (grant.name, grant.digest, grant.id, models, grant.expires, grant.requests_per_minute, grant.concurrent)
         try:
             await self._database.rows(
-                f"INSERT INTO gateway_keys ({_GRANT}, created, spent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",  # noqa: S608 - our own names
+                f"INSERT INTO gateway_keys ({_GRANT}, created, spent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",  # noqa: S608 - our own names
                 (*given, grant.tokens_per_minute, grant.budget, time.time()),
             )
         except Conflict:
@@ -114,15 +131,21 @@ class SqlStore:
         )
         return Grant(**_named(_GRANT, rows[0])) if rows else None
 
-    async def spent(self, name: str) -> float:
-        rows = await self._database.rows("SELECT spent FROM gateway_keys WHERE name = ?", (name,))
+    async def spent(self, key_id: str) -> float:
+        rows = await self._database.rows("SELECT spent FROM gateway_keys WHERE id = ?", (key_id,))
         return float(rows[0][0]) if rows else 0.0
+
+    async def reserve(self, reservation: Reservation) -> None:
+        await self._database.reserve(reservation)
+
+    async def renew(self, ids: Sequence[str], seconds: float) -> None:
+        await self._database.renew(ids, seconds)
 
     # ── usage ──
 
     async def add(self, entries: Sequence[Entry]) -> None:
         # In one order for everybody: two that add up the same keys never wait for each other in a circle.
-        ordered = sorted(entries, key=lambda entry: (entry.key, entry.id))
+        ordered = sorted(entries, key=lambda entry: (entry.key_id, entry.id))
         await self._database.add([msgspec.structs.astuple(entry) for entry in ordered])
 
     async def usage(self, since: float = 0.0, by: Sequence[Group] = ("key", "model")) -> list[UsageRow]:

@@ -12,11 +12,22 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
-from dragoman.gateway.state.base import Exceeded, Grant, Ticket, Timing, Unavailable, Unwritable
-from dragoman.gateway.state.sql import ENTRY, SCHEMA, Conflict, Row
+from dragoman.gateway.state.base import (
+    Exceeded,
+    Grant,
+    Reservation,
+    Ticket,
+    Timing,
+    Unavailable,
+    Unwritable,
+    check_budget,
+)
+from dragoman.gateway.state.sql import ADDED_COLUMNS, ENTRY, FILLED, SCHEMA, Conflict, Row
+from dragoman.private_files import create_private_file
 
 _PATIENCE = 5.0
 """Seconds that a writer waits for others."""
@@ -35,11 +46,22 @@ _METERS = (
     CREATE TABLE IF NOT EXISTS gateway_tokens (
       key TEXT NOT NULL, second BIGINT NOT NULL, tokens BIGINT NOT NULL, PRIMARY KEY (key, second)) WITHOUT ROWID
     """,
+    """
+    CREATE TABLE IF NOT EXISTS gateway_reservations (
+      id TEXT PRIMARY KEY, key_id TEXT NOT NULL, amount DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL)
+      WITHOUT ROWID
+    """,
+    "CREATE INDEX IF NOT EXISTS gateway_reservations_by_key ON gateway_reservations (key_id)",
 )
-_ADD = f"INSERT INTO gateway_usage ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - our own names
-_SPEND = "UPDATE gateway_keys SET spent = spent + ? WHERE name = ?"
-_KEY, _COST = 3, 13
-"""Where they stand in a row of usage."""
+_ADD = (
+    f"INSERT INTO gateway_usage ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - our own names
+)
+_SPEND = "UPDATE gateway_keys SET spent = spent + ? WHERE id = ?"
+_UNRESERVE = "DELETE FROM gateway_reservations WHERE id = ?"
+_ID, _KEY_ID, _COST = (ENTRY.split(", ").index(name) for name in ("id", "key_id", "cost"))
+_now = time.monotonic
+"""The same for all processes of a machine, and independent of its wall clock. It starts again when the machine does:
+rows that then seem to come from the future are from before."""
 
 Result = TypeVar("Result")
 
@@ -47,11 +69,16 @@ Result = TypeVar("Result")
 class SqliteDatabase:
     """Raises `sqlite3.Error` when there is no such file and cannot be."""
 
+    local = True
+
     def __init__(self, file: str = "") -> None:
         self.shared = bool(file)
+        if file:
+            with suppress(OSError):  # SQLite says what is wrong
+                create_private_file(Path(file))
         self._writer = _connected(file)
-        for statement in (*SCHEMA, *_METERS):
-            self._writer.execute(statement)
+        with self.transaction() as writer:
+            _migrate(writer)
         self._reader = _connected(file) if file else self._writer
         self._thread = ThreadPoolExecutor(1, "gateway-database") if file else None
 
@@ -65,8 +92,27 @@ class SqliteDatabase:
         def work() -> None:
             with self.transaction() as writer:
                 for entry in entries:
-                    if writer.execute(_ADD, entry).rowcount and entry[_KEY] and entry[_COST]:
-                        writer.execute(_SPEND, (entry[_COST], entry[_KEY]))
+                    writer.execute(_UNRESERVE, (entry[_ID],))
+                    if writer.execute(_ADD, entry).rowcount and entry[_KEY_ID] and entry[_COST]:
+                        writer.execute(_SPEND, (entry[_COST], entry[_KEY_ID]))
+
+        await self.write(work)
+
+    async def reserve(self, reservation: Reservation) -> None:
+        def work() -> None:
+            with self.transaction() as writer:
+                _reserve(writer, reservation)
+
+        await self.write(work)
+
+    async def renew(self, ids: Sequence[str], seconds: float) -> None:
+        until = _now() + seconds
+
+        def work() -> None:
+            with self.transaction() as writer:
+                writer.executemany(
+                    "UPDATE gateway_reservations SET until = ? WHERE id = ?", [(until, id) for id in ids]
+                )
 
         await self.write(work)
 
@@ -91,6 +137,33 @@ class SqliteDatabase:
             await asyncio.to_thread(self._thread.shutdown)
             self._reader.close()
         self._writer.close()
+
+
+def _migrate(writer: sqlite3.Connection) -> None:
+    for statement in SCHEMA:
+        writer.execute(statement)
+    for table, column, kind in ADDED_COLUMNS:
+        if column not in {row[1] for row in writer.execute(f"PRAGMA table_info({table})")}:
+            writer.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+    for statement in (*FILLED, *_METERS):
+        writer.execute(statement)
+
+
+def _reserve(writer: sqlite3.Connection, new: Reservation) -> None:
+    now = _now()
+    writer.execute(
+        "DELETE FROM gateway_reservations WHERE key_id = ? AND (until <= ? OR until > ?)",
+        (new.key_id, now, now + 2 * new.seconds),
+    )
+    row = writer.execute("SELECT spent FROM gateway_keys WHERE id = ?", (new.key_id,)).fetchone()
+    reserved, others = writer.execute(
+        "SELECT coalesce(sum(amount), 0), count(*) FROM gateway_reservations WHERE key_id = ?", (new.key_id,)
+    ).fetchone()
+    check_budget(new, spent=row[0] if row else 0.0, reserved=reserved, others=others)
+    writer.execute(
+        "INSERT INTO gateway_reservations VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (new.id, new.key_id, new.amount, now + new.seconds),
+    )
 
 
 def _connected(file: str) -> sqlite3.Connection:
@@ -132,13 +205,14 @@ class SqliteMeters:
         await self._database.write(work)
         if lease:  # whoever is stopped before this leaves a lease that nobody keeps up
             self._held.add(lease)
-        return Ticket(grant.name, lease, grant.tokens_per_minute is not None)
+        return Ticket(grant.id, lease, grant.tokens_per_minute is not None)
 
     def _enter(self, writer: sqlite3.Connection, grant: Grant, lease: str) -> None:
-        now, key = time.time(), grant.name
+        now, key = _now(), grant.id
         self._check_tokens(writer, grant, now)
         if grant.concurrent is not None:
-            writer.execute("DELETE FROM gateway_leases WHERE key = ? AND until <= ?", (key, now))
+            ends = now + 2 * self._timing.lease
+            writer.execute("DELETE FROM gateway_leases WHERE key = ? AND (until <= ? OR until > ?)", (key, now, ends))
             (working,) = writer.execute("SELECT count(*) FROM gateway_leases WHERE key = ?", (key,)).fetchone()
             if working >= grant.concurrent:
                 raise Exceeded("concurrent", 1.0)
@@ -153,7 +227,7 @@ class SqliteMeters:
         slot = (row[0] if row else 0) % most if most > 0 else 0
         before = writer.execute("SELECT time FROM gateway_arrivals WHERE key = ? AND slot = ?", (key, slot)).fetchone()
         oldest = now if most <= 0 else before[0] if before else None
-        if oldest is not None and now - oldest < self._timing.window:
+        if oldest is not None and 0 <= now - oldest < self._timing.window:
             raise Exceeded("requests", oldest + self._timing.window - now)
         writer.execute(
             "INSERT INTO gateway_arrivals VALUES (?, ?, ?) ON CONFLICT (key, slot) DO UPDATE SET time = excluded.time",
@@ -167,9 +241,11 @@ class SqliteMeters:
         if grant.tokens_per_minute is None:
             return
         minute = self._timing.window + 1  # a second counts until its end is old enough
-        writer.execute("DELETE FROM gateway_tokens WHERE key = ? AND second <= ?", (grant.name, now - minute))
+        writer.execute(
+            "DELETE FROM gateway_tokens WHERE key = ? AND (second <= ? OR second > ?)", (grant.id, now - minute, now)
+        )
         tokens, oldest = writer.execute(
-            "SELECT coalesce(sum(tokens), 0), min(second) FROM gateway_tokens WHERE key = ?", (grant.name,)
+            "SELECT coalesce(sum(tokens), 0), min(second) FROM gateway_tokens WHERE key = ?", (grant.id,)
         ).fetchone()
         if tokens >= grant.tokens_per_minute:
             raise Exceeded("tokens", (now if oldest is None else oldest) + minute - now)
@@ -187,7 +263,7 @@ class SqliteMeters:
                     writer.execute(
                         "INSERT INTO gateway_tokens VALUES (?, ?, ?) ON CONFLICT (key, second) "
                         "DO UPDATE SET tokens = tokens + excluded.tokens",
-                        (ticket.key, int(time.time()), counted),
+                        (ticket.key, int(_now()), counted),
                     )
 
         await self._database.write(work)
@@ -195,7 +271,7 @@ class SqliteMeters:
     async def beat(self) -> None:
         if not self._held:
             return
-        until = time.time() + self._timing.lease
+        until = _now() + self._timing.lease
         held = [(until, lease) for lease in self._held]
 
         def work() -> None:

@@ -44,7 +44,7 @@ def is_for_the_page(head: Head) -> bool:
     return head.path == "/" and head.method == "GET" and "text/html" in head.headers.get("accept", "")
 
 
-class Siblings:
+class OtherWorkers:
     def __init__(self, folder: Path, place: int, count: int) -> None:
         self._folder = folder
         self._place = place

@@ -1,4 +1,4 @@
-"""What the commands `keys` and `usage` do, in whichever database."""
+"""The commands `keys` and `usage`, in any database."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ async def _create(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
     key = _new_key()
     grant = Grant(
         name=arguments.name,
+        id=f"key:{secrets.token_hex(16)}",
         digest=digest_of(key),
         models=tuple(arguments.models),
         expires=None if arguments.days is None else time.time() + arguments.days * _DAY,
@@ -73,7 +74,9 @@ async def _create(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
     try:
         await store.create(grant)
     except NameTaken:
-        raise ConfigError(f"there is a key called {arguments.name!r} already") from None
+        raise ConfigError(
+            f"A key named {arguments.name!r} exists already; `keys rotate` gives it a new secret"
+        ) from None
     return _shown_once(arguments, key)
 
 
@@ -81,10 +84,10 @@ async def _list(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
     rows = await store.listed()
     if arguments.json:
         return [_json({**msgspec.structs.asdict(row), "state": row.state}) for row in rows]
-    return [_told(row) for row in rows]
+    return [_line_of(row) for row in rows]
 
 
-def _told(row: KeyRow) -> str:
+def _line_of(row: KeyRow) -> str:
     budget = "" if row.budget is None else f" of {row.budget:g}"
     limits = {
         "requests/min": row.requests_per_minute,
@@ -98,14 +101,14 @@ def _told(row: KeyRow) -> str:
 
 async def _revoke(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
     if not await store.revoke(arguments.name):
-        raise ConfigError(f"no good key is called {arguments.name!r}")
+        raise ConfigError(f"No active key named {arguments.name!r}")
     return (_json({"name": arguments.name, "revoked": True}) if arguments.json else f"{arguments.name} is revoked",)
 
 
 async def _rotate(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
     key = _new_key()
     if not await store.rotate(arguments.name, digest_of(key)):
-        raise ConfigError(f"no good key is called {arguments.name!r}")
+        raise ConfigError(f"No active key named {arguments.name!r}")
     return _shown_once(arguments, key)
 
 

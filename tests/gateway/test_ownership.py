@@ -1,0 +1,307 @@
+"""What belongs to a key: its responses, its models, its money; and files that only the gateway's owner may read."""
+
+import asyncio
+import json
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.gateway.client_protocols import WIRES
+from dragoman.gateway.config import read_config
+from dragoman.gateway.expected_cost import EXPECTED_OUTPUT, expected_cost
+from dragoman.gateway.questions import Question
+from dragoman.gateway.routing import Router
+from dragoman.gateway.state.opening import open_store
+from dragoman.sim.server import Simulator
+from tests.cli.command import run
+from tests.gateway.running import RunningGateway, configured, send, simulated
+from tests.gateway.scripted_upstream import reply, scripted
+from tests.gateway.test_failures import chat, provider
+from tests.gateway.test_keys import MODEL, create, in_store, key
+from tests.gateway.test_many_gateways import SLOW, pair
+from tests.gateway.test_state import entry
+from tests.support.databases import Postgres
+from tests.support.promises import promise
+
+OWNER_ONLY = 0o600
+PRICES = '[prices."claude-sonnet-5"]\ninput = 1000\noutput = 1000\n'
+
+
+# ── ownership ──
+
+
+def kept_response(gateway: RunningGateway, shown: str) -> str:
+    got = send(gateway.url, "/v1/responses", {"model": MODEL, "input": "Hello"}, {"x-api-key": shown})
+    assert got.status == 200, got.body
+    return str(got.json["id"])
+
+
+def may_read(gateway: RunningGateway, id: str, shown: str) -> bool:
+    return send(gateway.url, f"/v1/responses/{id}", None, {"x-api-key": shown}, "GET").status == 200
+
+
+@promise("gateway:key-ids")
+def test_keys_of_the_configuration_in_another_order_own_what_they_owned(
+    dragoman_simulator: Simulator, tmp_path: Path
+) -> None:
+    text = f'[server]\ndatabase = "{tmp_path / "gateway.db"}"\nkeys = ["{{}}", "{{}}"]\n'
+    id = ""
+    for first, second in (("ada-key", "bob-key"), ("bob-key", "ada-key")):
+        config = configured(text.format(first, second)).config
+        with RunningGateway(simulated(dragoman_simulator.url, config)) as gateway:
+            id = id or kept_response(gateway, "ada-key")
+            assert may_read(gateway, id, "ada-key")
+            assert not may_read(gateway, id, "bob-key")
+
+
+@promise("gateway:key-ids", "gateway:costs-exact")
+def test_a_key_of_the_database_is_not_one_of_the_configuration(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+    """`keys` of the configuration are called key-1, key-2 and so on; people may choose these names, too."""
+    address = str(tmp_path / "gateway.db")
+    create(address, key("key-1", budget=100.0))
+    text = f'[server]\ndatabase = "{address}"\nkeys = ["configured-key"]\n{PRICES}'
+    with RunningGateway(simulated(dragoman_simulator.url, configured(text).config)) as gateway:
+        id = kept_response(gateway, "configured-key")
+        assert may_read(gateway, id, "configured-key")
+        assert not may_read(gateway, id, "k-key-1")
+        gateway.requests(1)
+    assert in_store(address, lambda store: store.spent("key-1")) == 0.0, "paid by the other key"
+
+
+@promise("gateway:key-ids")
+def test_ids_of_keys_are_random_and_stay(tmp_path: Path) -> None:
+    address = str(tmp_path / "gateway.db")
+    for action in (("create", "ada"), ("create", "bob"), ("rotate", "ada")):
+        run("keys", *action, "--database", address)
+    with sqlite3.connect(address) as database:
+        ids = dict(database.execute("SELECT name, id FROM gateway_keys").fetchall())
+    assert len({*ids.values(), *ids}) == 4
+    run("keys", "rotate", "ada", "--database", address)
+    with sqlite3.connect(address) as database:
+        assert dict(database.execute("SELECT name, id FROM gateway_keys").fetchall()) == ids
+
+
+@promise("gateway:key-ids")
+def test_a_database_of_an_earlier_version(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.db"
+    with sqlite3.connect(file) as old:
+        old.executescript(
+            "CREATE TABLE gateway_keys (name TEXT PRIMARY KEY, digest TEXT UNIQUE NOT NULL, models TEXT NOT NULL, "
+            "created DOUBLE PRECISION NOT NULL, expires DOUBLE PRECISION, revoked DOUBLE PRECISION, "
+            "requests_per_minute BIGINT, concurrent BIGINT, tokens_per_minute BIGINT, budget DOUBLE PRECISION, "
+            "spent DOUBLE PRECISION NOT NULL);"
+            "CREATE TABLE gateway_usage (id TEXT PRIMARY KEY, time DOUBLE PRECISION NOT NULL, day TEXT NOT NULL, "
+            "key TEXT NOT NULL, client TEXT NOT NULL, model TEXT NOT NULL, upstream TEXT NOT NULL, "
+            "target TEXT NOT NULL, status BIGINT NOT NULL, "
+            "seconds DOUBLE PRECISION NOT NULL, input BIGINT, output BIGINT, cached BIGINT, "
+            "cost DOUBLE PRECISION);"
+            "INSERT INTO gateway_keys VALUES ('ada', 'd1', '[]', 1, NULL, NULL, NULL, NULL, NULL, 5, 0.5);"
+        )
+    old.close()
+
+    async def scenario() -> None:
+        for _ in range(2):
+            store, _ = await open_store(str(file))
+            grant = await store.grant("d1")
+            assert grant is not None
+            assert (grant.id, grant.budget, await store.spent(grant.id)) == ("ada", 5, 0.5)
+            await store.close()
+        store, _ = await open_store(str(file))
+        await store.add([entry("1")])
+        assert await store.spent("ada") == 0.75
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+# ── models ──
+
+LISTS: dict[str, tuple[str, dict[str, str], Callable[[Any], list[str]]]] = {
+    "openai-chat": ("/v1/models", {}, lambda body: [one["id"] for one in body["data"]]),
+    "anthropic-messages": (
+        "/v1/models",
+        {"anthropic-version": "2023-06-01"},
+        lambda body: [one["id"] for one in body["data"]],
+    ),
+    "gemini": ("/v1beta/models", {}, lambda body: [one["name"].removeprefix("models/") for one in body["models"]]),
+    "ollama-chat": ("/api/tags", {}, lambda body: [one["name"] for one in body["models"]]),
+}
+
+
+@promise("gateway:key-models")
+@pytest.mark.parametrize("format", LISTS)
+def test_lists_have_the_models_that_the_key_may_use(format: str, dragoman_simulator: Simulator, tmp_path: Path) -> None:
+    address = str(tmp_path / "gateway.db")
+    create(
+        address,
+        key("all"),
+        key("narrow", models=("anthropic/claude-sonnet-5", "mine")),
+        key("bare", models=("claude-*",)),
+        key("none", models=("nothing/*",)),
+    )
+    tables = "".join(
+        f'[providers.{name}]\nbase_url = "{dragoman_simulator.url}/{mount}"\napi_key = "k"\nmodels = {models}\n'
+        for name, mount, models in (
+            ("anthropic", "anthropic", '["claude-sonnet-5", "claude-haiku-5"]'),
+            ("gemini", "gemini", '["gemini-3.6-flash"]'),
+        )
+    )
+    routes = '[routes.mine]\nto = "anthropic/claude-haiku-5"\n[routes.other]\nto = "gemini/gemini-3.6-flash"\n'
+    path, headers, names = LISTS[format]
+    with RunningGateway(configured(f'[server]\ndatabase = "{address}"\n{tables}{routes}')) as gateway:
+
+        def listed(name: str) -> set[str]:
+            shown = {**headers, "authorization": f"Bearer k-{name}"}
+            return set(names(send(gateway.url, path, None, shown, "GET").json))
+
+        assert {"mine", "other", "anthropic/claude-haiku-5", "gemini/gemini-3.6-flash"} <= listed("all")
+        assert listed("narrow") == {"mine", "anthropic/claude-sonnet-5"}
+        assert listed("bare") == {"claude-sonnet-5", "claude-haiku-5"}
+        assert listed("none") == set()
+        for model, status in (("mine", 200), ("other", 404), ("gemini%2Fgemini-3.6-flash", 404)):
+            shown = {**headers, "authorization": "Bearer k-narrow"}
+            if format == "ollama-chat":
+                got = send(gateway.url, "/api/show", {"model": model.replace("%2F", "/")}, shown)
+            else:
+                got = send(gateway.url, f"{path}/{model}", None, shown, "GET")
+            assert got.status == status, (model, got.body)
+
+
+# ── counting ──
+
+COUNTED = {
+    "/v1/messages/count_tokens": {"model": MODEL, "messages": chat("")["messages"]},
+    "/v1/responses/input_tokens": {"model": MODEL, "input": "Hello"},
+    "/v1beta/models/anthropic%2Fclaude-sonnet-5:countTokens": {"contents": [{"parts": [{"text": "Hello"}]}]},
+    "/model/anthropic%2Fclaude-sonnet-5/count-tokens": {
+        "input": {"converse": {"messages": [{"role": "user", "content": [{"text": "Hello"}]}]}}
+    },
+}
+
+
+@promise("gateway:limits", "gateway:count-tokens")
+@pytest.mark.parametrize("path", COUNTED)
+def test_counting_is_metered(path: str, dragoman_simulator: Simulator, tmp_path: Path) -> None:
+    address = str(tmp_path / "gateway.db")
+    create(address, key("slow", requests_per_minute=2), key("poor", budget=0.0), key("one", concurrent=1))
+    config = configured(f'[server]\ndatabase = "{address}"\n').config
+    with RunningGateway(simulated(dragoman_simulator.url, config)) as gateway:
+
+        def status(name: str) -> int:
+            return send(gateway.url, path, COUNTED[path], {"x-api-key": f"k-{name}"}).status
+
+        assert [status("slow") for _ in range(3)] == [200, 200, 429]
+        assert status("poor") in {402, 400}, "Bedrock has no 402"
+        assert {status("one") for _ in range(5)} == {200}, "each leaves room for the next"
+
+
+# ── keys do not travel ──
+
+
+@promise("gateway:no-secrets")
+def test_a_key_in_the_query_stays_here() -> None:
+    """Google's clients show it there. An upstream of the Responses API gets the rest of the query."""
+    answer = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": []}
+    with scripted(reply(answer)) as upstream:
+        text = f'[server]\nkeys = ["gateway-secret"]\n{upstream.table("p", "openai")}'
+        with RunningGateway(configured(text)) as gateway:
+            query = "key=gateway-secret"
+            assert send(gateway.url, f"/v1/responses?{query}", {"model": "p/m", "input": "Hello"}).status == 200
+            more = f"{query}&include%5B%5D=reasoning&%6bey=gateway-secret&after=gateway-secret"
+            assert send(gateway.url, f"/v1/responses/resp_1?{more}", None, method="GET").status == 200
+    assert len(upstream.heads) == 2
+    assert "include%5B%5D=reasoning" in upstream.heads[1]
+    assert not any("gateway-secret" in head for head in upstream.heads)
+
+
+# ── private files ──
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.rglob("*") if file.is_file()}
+
+
+@promise("gateway:private-files")
+def test_databases_are_for_their_owner_alone(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        address = str(tmp_path / "gateway.db")
+        create(address, key("ada"))
+        config = configured(f'[server]\ndatabase = "{address}"\n').config
+        with RunningGateway(simulated(dragoman_simulator.url, config)) as gateway:
+            assert send(gateway.url, "/v1/chat/completions", chat(MODEL), {"x-api-key": "k-ada"}).status == 200
+            found = modes(tmp_path)
+    finally:
+        os.umask(before)
+    assert set(found) == {"gateway.db", "gateway.db-wal", "gateway.db-shm"}
+    assert set(found.values()) == {OWNER_ONLY}
+
+
+# ── budgets ──
+
+
+@pytest.fixture
+def shared_home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "gateway.db")
+    server: Postgres = request.getfixturevalue("postgres_server")
+    return server.fresh()
+
+
+@promise("gateway:budget-reserved", "gateway:many-gateways")
+@pytest.mark.parametrize("shared_home", ["sqlite", "postgres"], indirect=True)
+def test_concurrency_does_not_overspend(shared_home: str, tmp_path: Path, dragoman_simulator: Simulator) -> None:
+    """Two gateways, forty requests at once, money for five."""
+    grants = (key("free"), key("poor", budget=1.0))
+    with pair(shared_home, "", tmp_path, dragoman_simulator.url, *grants) as both:
+
+        def ask(name: str, model: str = "p/claude-sonnet-5") -> int:
+            body = chat(model, max_tokens=50)
+            return send(both.balancer.url, "/v1/messages", body, {"x-api-key": f"k-{name}"}).status
+
+        assert ask("free") == 200
+        price = both.spent("free")
+        statuses: list[int] = []
+        threads = [threading.Thread(target=lambda: statuses.append(ask("poor", SLOW))) for _ in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(statuses) <= {200, 402, 429}
+        assert statuses.count(200) >= 1
+        assert both.spent("poor") == pytest.approx(statuses.count(200) * price)
+        assert both.spent("poor") <= 1.0 + 2 * price, "at most one request more for each gateway"
+        while ask("poor") == 200:
+            pass
+        assert 1.0 <= both.spent("poor") <= 1.0 + 2 * price, "and what was only reserved is free again"
+        assert ask("poor") == 402
+
+
+@promise("gateway:budget-reserved")
+def test_an_expected_cost_is_of_the_dearest_candidate_and_the_limit_that_holds() -> None:
+    config = read_config(
+        provider("p", "http://127.0.0.1:1").replace('api_key = "any-key"', 'api_keys = ["k1", "k2"]')
+        + '[routes.mine]\nto = "p/cheap"\nfallback = ["p/dear"]\n'
+        + '[routes.short]\nto = "p/dear"\nmax_output_tokens = 10\n[routes.unpriced]\nto = "p/other"\n'
+        + '[prices."p/cheap"]\ninput = 1\noutput = 1\n[prices.dear]\ninput = 0\noutput = 1000000\n'
+    )
+    router = Router(config, {})
+
+    def expected(model: str, **more: int) -> float:
+        body = json.dumps(chat(model, **more)).encode()
+        question = Question(wire=WIRES["openai-chat"], body=body, model=model, stream=False, headers={})
+        return expected_cost(question, router.plan(model, "openai-chat"), config.prices)
+
+    assert expected("mine", max_completion_tokens=7) == 7
+    assert expected("mine", max_completion_tokens=7, n=2) == 14
+    assert expected("mine") == EXPECTED_OUTPUT
+    assert expected("short") == 10
+    assert expected("short", max_completion_tokens=7) == 7
+    assert expected("unpriced") == 0
+    assert 0 < expected("p/cheap", max_completion_tokens=1) < 0.001, "by provider/model, whichever key it has"
