@@ -93,6 +93,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "detection": frozenset({"errors", "ir", "losses", "codecs", "translate"}),
     "sim": frozenset(),
     "terminal": frozenset(),
+    "private_files": frozenset(),
 }
 # Front doors, which may use everything below them.
 ABOVE = (
