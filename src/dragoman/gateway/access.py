@@ -160,6 +160,12 @@ class Access:
         expired = found is not None and found.expires is not None and time.time() >= found.expires
         return None if expired else found
 
+    @property
+    def unrecorded(self) -> Mapping[str, int]:
+        """Requests whose usage waits for a database that cannot be written, and those whose usage is lost."""
+        ledger = self._ledger
+        return {"usage_waiting": ledger.unwritten, "usage_lost": ledger.dropped} if ledger is not None else {}
+
     # ── limits ──
 
     async def enter(self, grant: Grant, request: str, expected: float) -> Ticket | None:

@@ -101,7 +101,14 @@ async def _metrics(gateway: Gateway, door: Door, exchange: Exchange, record: Rec
 
 def _own_health(gateway: Gateway, asking: int = 0) -> bytes:
     working = gateway.metrics.in_flight - asking
-    return _encode({"status": "ok", "in_flight": working, "upstreams": _breakers(gateway)})
+    unrecorded = {name: count for name, count in _unrecorded(gateway).items() if count}
+    more = {"unrecorded": unrecorded} if unrecorded else {}
+    return _encode({"status": "ok", "in_flight": working, "upstreams": _breakers(gateway), **more})
+
+
+def _unrecorded(gateway: Gateway) -> dict[str, int]:
+    """What the gateway could not write down, though it answered."""
+    return {**gateway.access.unrecorded, "log_lines_lost": gateway.log.lost}
 
 
 def _own_metrics(gateway: Gateway) -> bytes:
@@ -111,7 +118,7 @@ def _own_metrics(gateway: Gateway) -> bytes:
         for model, state in upstream.breakers.states().items()
         if state != "closed"
     }
-    return gateway.metrics.text(_breakers(gateway), resting).encode()
+    return gateway.metrics.text(_breakers(gateway), resting, _unrecorded(gateway)).encode()
 
 
 def _breakers(gateway: Gateway) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -57,7 +58,11 @@ def health_of_all(bodies: Sequence[bytes]) -> dict[str, Any]:
         for name, state in one["upstreams"].items():
             upstreams[name] = max(upstreams.get(name, state), state, key=_worse)
     in_flight = sum(one["in_flight"] for one in told)
-    return {**told[0], "in_flight": in_flight, "upstreams": upstreams, "workers": len(told)}
+    unrecorded: Counter[str] = Counter()
+    for one in told:
+        unrecorded.update(one.get("unrecorded", {}))
+    more = {"unrecorded": dict(unrecorded)} if unrecorded else {}
+    return {**told[0], "in_flight": in_flight, "upstreams": upstreams, "workers": len(told), **more}
 
 
 def _worse(state: str) -> int:

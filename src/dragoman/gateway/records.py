@@ -81,12 +81,15 @@ def cost_of(usage: Usage, price: Price) -> float:
 
 
 class Log:
-    """Lines of JSON. A log that cannot be written is no reason to refuse anybody."""
+    """Lines of JSON. Requests are served also when they cannot be written; how many could not is counted."""
 
     silent = False
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
+        self.lost = 0
+        """Lines that could not be written."""
+        self._reported = 0
 
     def request(self, record: Record) -> None:
         if self.silent:
@@ -122,10 +125,16 @@ class Log:
 
     def write(self, line: Mapping[str, object]) -> None:
         try:
-            self._stream.write(_encode(line).decode() + "\n")
-            self._stream.flush()
+            if self.lost > self._reported:
+                self._write({"event": "log_lines_lost", "lost": self.lost - self._reported})
+                self._reported = self.lost
+            self._write(line)
         except (OSError, ValueError):
-            return
+            self.lost += 1
+
+    def _write(self, line: Mapping[str, object]) -> None:
+        self._stream.write(_encode(line).decode() + "\n")
+        self._stream.flush()
 
 
 class Silence(Log):
@@ -135,6 +144,11 @@ class Silence(Log):
         """Nobody is told."""
 
 
+_UNRECORDED: Mapping[str, str] = {
+    "usage_waiting": "Requests whose usage could not be written yet.",
+    "usage_lost": "Requests whose usage will never be written.",
+    "log_lines_lost": "Lines of the log that could not be written.",
+}
 Labels: TypeAlias = tuple[str, ...]
 # From what a gateway adds by itself to the longest that is waited for a first byte.
 _BOUNDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -196,7 +210,12 @@ class Metrics:
             if count:
                 self.tokens[upstream, kind] += count
 
-    def text(self, breakers: Mapping[str, str], resting: Mapping[tuple[str, str], str]) -> str:
+    def text(
+        self,
+        breakers: Mapping[str, str],
+        resting: Mapping[tuple[str, str], str],
+        unrecorded: Mapping[str, int] | None = None,
+    ) -> str:
         """`breakers` are those of upstreams, `resting` those of models that are not closed."""
         pair = ("client", "upstream")
         lines: list[str] = []
@@ -210,6 +229,8 @@ class Metrics:
         tell(_histogram("first_byte_seconds", "Until the first byte for the client.", pair, self.first_bytes))
         tell(_histogram("request_seconds", "Until the last byte.", pair, self.durations))
         lines += [*_head("in_flight", "Requests under way.", "gauge"), f"dragoman_in_flight {self.in_flight}"]
+        for name, count in (unrecorded or {}).items():
+            lines += [*_head(name, _UNRECORDED[name], "gauge"), f"dragoman_{name} {count}"]
         lines += _head("breaker_open", "Upstreams with a model that is left alone for a while.", "gauge")
         for name, state in breakers.items():
             lines.append(f"dragoman_breaker_open{_labels(('upstream',), (name,))} {int(state == 'open')}")

@@ -17,6 +17,10 @@ class Unavailable(Exception):
     """The database cannot be reached, cannot be written, or does not answer in time."""
 
 
+class DiskFailed(Unavailable):
+    """The database is a file whose disk is full, read-only or broken: it can be read, perhaps, and not be written."""
+
+
 class Unwritable(Unavailable):
     """What this database will never take, however often it is tried: a text with a zero in it, a number too large."""
 
@@ -190,8 +194,6 @@ class Store(Protocol):
 
     shared: bool
     """Whether other processes can read and write it, now or later."""
-    local: bool
-    """Whether it is on this machine: then it fails when the disk does, and limits can be counted in memory instead."""
 
     async def create(self, grant: Grant) -> None:
         """Raises `NameTaken`."""

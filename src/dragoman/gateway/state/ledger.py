@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dragoman.gateway.state.base import (
+    DiskFailed,
     Entry,
     Grant,
     Meters,
@@ -20,6 +21,7 @@ from dragoman.gateway.state.base import (
     Unwritable,
     check_budget,
 )
+from dragoman.gateway.state.memory import IN_MEMORY, MemoryMeters
 
 _REMEMBERED = 2.0
 """Seconds for which what was read of a key counts: so long may one that was revoked still be good."""
@@ -48,6 +50,9 @@ class Ledger:
         """Whether also requests without a key are written."""
         self._meters = meters
         self._timing = timing or Timing()
+        self._in_memory: Meters = meters if isinstance(meters, MemoryMeters) else MemoryMeters(self._timing)
+        """Counts where the disk of the database fails."""
+        self._failing = False
         self._grants: dict[str, tuple[float, Grant | None]] = {}
         self._waiting: deque[Entry] = deque()
         self._reserved: dict[str, Reservation] = {}
@@ -61,6 +66,11 @@ class Ledger:
         """Requests whose usage was never written: the database was away for too long."""
         self.problem: Callable[[str], None] = lambda _words: None
         """Somebody who should hear of a database that cannot be reached."""
+
+    @property
+    def unwritten(self) -> int:
+        """Requests whose usage could not be written, and waits until it can."""
+        return len(self._waiting) if self._failing else 0
 
     async def close(self) -> None:
         with suppress(Unavailable):
@@ -127,9 +137,7 @@ class Ledger:
         new = Reservation(id=request, key_id=grant.id, budget=grant.budget, amount=expected, seconds=self._timing.lease)
         try:
             await self.store.reserve(new)
-        except Unavailable as error:
-            if not self.store.local:
-                raise
+        except DiskFailed as error:
             self.problem(f"{error}; the budget of {grant.name!r} is counted in memory")
             await self._reserve_in_memory(new)
         self._reserved[request] = new
@@ -141,12 +149,18 @@ class Ledger:
         check_budget(new, spent=spent, reserved=sum(one.amount for one in others), others=len(others))
 
     async def enter(self, grant: Grant) -> Ticket:
-        return await self._meters.enter(grant)
+        """Raises `Exceeded` and `Unavailable`. On a disk that fails, this process counts its own requests in memory."""
+        try:
+            return await self._meters.enter(grant)
+        except DiskFailed as error:
+            self.problem(f"{error}; the limits of {grant.name!r} are counted in memory")
+            return await self._in_memory.enter(grant)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
         """A lease that could not be given back runs out."""
+        meters = self._in_memory if ticket.lease == IN_MEMORY else self._meters
         with suppress(Unavailable):
-            await self._meters.leave(ticket, tokens)
+            await meters.leave(ticket, tokens)
 
     # ── usage ──
 
@@ -170,7 +184,8 @@ class Ledger:
             async with asyncio.timeout(_WRITING):
                 await self.flush()
         except (Unavailable, TimeoutError) as error:
-            self.problem(str(error) or "the database does not answer in time")
+            words = str(error) or "the database does not answer in time"
+            self.problem(f"{words}; the usage of {len(self._waiting)} requests waits to be written")
 
     async def flush(self) -> None:
         """Whatever waits is written in one transaction: who waits for a turn finds that others did it for him."""
@@ -178,6 +193,7 @@ class Ledger:
             return
         async with self._writing:
             left = len(self._waiting)
+            self._failing = left > 0
             while left > 0:
                 batch = [self._waiting.popleft() for _ in range(min(left, _TOGETHER))]
                 left -= len(batch)
@@ -188,6 +204,7 @@ class Ledger:
                     raise
                 for entry in batch:
                     self._reserved.pop(entry.id, None)
+            self._failing = False
 
     async def _write(self, batch: list[Entry]) -> None:
         """One that the database will never take must not keep back the others."""

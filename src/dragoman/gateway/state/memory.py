@@ -7,7 +7,8 @@ from collections import deque
 
 from dragoman.gateway.state.base import Exceeded, Grant, Ticket, Timing
 
-_UNDER_WAY = "here"
+IN_MEMORY = "memory"
+"""The lease of every ticket from here."""
 
 
 class _Meter:
@@ -44,7 +45,7 @@ class MemoryMeters:
         if grant.requests_per_minute is not None:
             meter.arrivals.append(now)
         meter.working += 1
-        return Ticket(grant.id, _UNDER_WAY, grant.tokens_per_minute is not None)
+        return Ticket(grant.id, IN_MEMORY, grant.tokens_per_minute is not None)
 
     async def leave(self, ticket: Ticket, tokens: int) -> None:
         meter = self._meters[ticket.key]

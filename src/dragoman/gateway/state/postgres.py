@@ -146,7 +146,6 @@ class PostgresDatabase:
     """A few connections, opened when they are needed. `dsn` is what libpq takes: postgresql://user@host/database."""
 
     shared = True
-    local = False
 
     def __init__(self, dsn: str) -> None:
         self._psycopg = needed("psycopg", "postgres")

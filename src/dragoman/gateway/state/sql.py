@@ -70,7 +70,6 @@ class Database(Protocol):
     """Statements with `?` for their values, each by itself; and what takes a transaction or the database's clock."""
 
     shared: bool
-    local: bool
 
     async def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Raises `Conflict` and `Unavailable`."""
@@ -91,7 +90,6 @@ class SqlStore:
         self._most = most_responses
         self._keeping = 0
         self.shared = database.shared
-        self.local = database.local
 
     async def close(self) -> None:
         await self._database.close()

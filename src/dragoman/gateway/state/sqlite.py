@@ -15,8 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 from dragoman.gateway.state.base import (
+    DiskFailed,
     Exceeded,
     Grant,
     Reservation,
@@ -63,23 +65,31 @@ _now = time.monotonic
 """The same for all processes of a machine, and independent of its wall clock. It starts again when the machine does:
 rows that then seem to come from the future are from before."""
 
+_PRIMARY = 0xFF
+"""Extended result codes have the primary one in their lowest byte."""
+_OF_THE_DISK = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+
 Result = TypeVar("Result")
 
 
 class SqliteDatabase:
     """Raises `sqlite3.Error` when there is no such file and cannot be."""
 
-    local = True
-
     def __init__(self, file: str = "") -> None:
         self.shared = bool(file)
         if file:
             with suppress(OSError):  # SQLite says what is wrong
                 create_private_file(Path(file))
-        self._writer = _connected(file)
-        with self.transaction() as writer:
-            _migrate(writer)
-        self._reader = _connected(file) if file else self._writer
+        self.read_only = ""
+        """Why nothing can be written."""
+        try:
+            self._writer = _connected(file)
+            with self.transaction() as writer:
+                _migrate(writer)
+            self._reader = _connected(file) if file else self._writer
+        except sqlite3.OperationalError as error:
+            self._reader = self._writer = _connected_to_read(file, error)
+            self.read_only = str(error)
         self._thread = ThreadPoolExecutor(1, "gateway-database") if file else None
 
     async def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
@@ -117,6 +127,8 @@ class SqliteDatabase:
         await self.write(work)
 
     async def write(self, work: Callable[[], Result]) -> Result:
+        if self.read_only:
+            raise DiskFailed(f"SQLite: {self.read_only}")
         with _problems():
             if self._thread is None:
                 return work()
@@ -127,16 +139,31 @@ class SqliteDatabase:
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             yield self._writer
+            self._writer.execute("COMMIT")
         except BaseException:
-            self._writer.execute("ROLLBACK")
+            if self._writer.in_transaction:  # a full disk may have ended it
+                self._writer.execute("ROLLBACK")
             raise
-        self._writer.execute("COMMIT")
 
     async def close(self) -> None:
         if self._thread is not None:
             await asyncio.to_thread(self._thread.shutdown)
             self._reader.close()
         self._writer.close()
+
+
+def _connected_to_read(file: str, problem: sqlite3.OperationalError) -> sqlite3.Connection:
+    """Open a database on a read-only disk, for its keys. Raises `problem` if there is none."""
+    if not file or not Path(file).exists():
+        raise problem
+    try:
+        connection = sqlite3.connect(
+            f"file:{quote(file)}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("SELECT id FROM gateway_keys LIMIT 1")
+    except sqlite3.Error:
+        raise problem from None
+    return connection
 
 
 def _migrate(writer: sqlite3.Connection) -> None:
@@ -183,8 +210,10 @@ def _problems() -> Iterator[None]:
         raise Conflict(str(error)) from error
     except (sqlite3.DataError, OverflowError, UnicodeError) as error:
         raise Unwritable(f"SQLite: {error}") from error
-    except sqlite3.Error as error:  # somebody writes for very long, or the disk is full
-        raise Unavailable(f"SQLite: {error}") from error
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
+        kind = DiskFailed if code in _OF_THE_DISK else Unavailable  # else another process writes for very long
+        raise kind(f"SQLite: {error}") from error
 
 
 class SqliteMeters:
