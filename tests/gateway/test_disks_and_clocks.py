@@ -221,7 +221,7 @@ SET_BACK_BY_A_DAY = (
     "UPDATE gateway_tokens SET second = second + 86400",
     "UPDATE gateway_reservations SET until = until + 86400",
 )
-LIMITS: tuple[dict[str, int], ...] = ({"requests_per_minute": 1}, {"concurrent": 1}, {"tokens_per_minute": 1})
+LIMITS: tuple[dict[str, Any], ...] = ({"requests_per_minute": 1}, {"concurrent": 1}, {"tokens_per_minute": 1})
 
 
 async def used_up(meters: Any) -> None:

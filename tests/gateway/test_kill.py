@@ -74,6 +74,7 @@ class Traffic:
         messages = [{"role": "user", "content": text}]
         body = json.dumps({**chat(MODEL, max_tokens=50), "messages": messages, "stream": streamed})
         connection = HTTPConnection(self._address.hostname or "", self._address.port, timeout=TIMEOUT)
+        port = 0
         try:
             connection.connect()
             port = int(connection.sock.getsockname()[1])
