@@ -29,7 +29,7 @@ from typing import get_type_hints as annotations_of
 from msgspec import NODEFAULT, UNSET, Meta, Raw, Struct
 
 from dragoman.errors import DragomanError, InvalidType, InvalidValue
-from dragoman.ir.values import Value, encode_finite, exact_json, exact_object
+from dragoman.ir.values import Value, encode_finite, exact_json, exact_object, to_raw
 
 S = TypeVar("S", bound=Struct)
 Given: TypeAlias = dict[str, Any]
@@ -126,12 +126,19 @@ def describe(value: Any) -> str:
     if isinstance(value, str):
         return f"the string {value[:_SHOWN]!r}{'…' if len(value) > _SHOWN else ''}"
     if isinstance(value, bool | int | float):
-        return f"{value!r} ({type(value).__name__})"
+        return f"{_short(value)} ({type(value).__name__})"
     if isinstance(value, list | tuple | dict | bytes):
         return f"{_article(type(value).__name__)} of {len(value)}" if value else f"an empty {type(value).__name__}"
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return _article(type(value).__name__)
+
+
+def _short(value: float) -> str:
+    try:
+        return f"{value!r}"[:_SHOWN]
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        return "a very large number"
 
 
 def _article(noun: str) -> str:
@@ -181,7 +188,11 @@ def _check_integer(value: Any, path: str) -> int:
 def _check_number(value: Any, path: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         refuse_type(path, "a number", value)
-    return value if isfinite(value) else refuse(path, "a finite number", value)
+    try:
+        finite = isfinite(value)
+    except OverflowError:  # an integer beyond the range of a double
+        finite = False
+    return value if finite else refuse(path, "a finite number", value)
 
 
 # ── JSON ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -210,30 +221,32 @@ def check_object(value: Any, path: str) -> Any:
         refuse_type(path, "a mapping", value, hint)
     for key in value:
         if not isinstance(key, str):
-            refuse_type(f"{path}[{key!r}]", "a string as the key", key)
+            refuse_type(path, "strings as keys", key)
     return check_json(value if type(value) is dict else dict(value), path)
 
 
 def _check_metadata(value: Any, path: str) -> Any:
-    """Format family -> key -> JSON."""
+    """Format family -> key -> JSON, which is kept as exact bytes, as decoders keep it."""
     if not isinstance(value, Mapping):
         refuse_type(path, "a mapping of format family to a mapping", value)
-    for family, entries in value.items():
-        inner = f"{path}[{family!r}]"
-        if not isinstance(family, str):
-            refuse_type(inner, "the name of a format family as the key", family)
-        if not isinstance(entries, Mapping):
-            refuse_type(
-                inner,
-                "a mapping",
-                entries,
-                'metadata is {"format family": {"key": JSON}}, as in {"openai": {"store": True}}',
-            )
-        for key, entry in entries.items():
-            if not isinstance(key, str):
-                refuse_type(f"{inner}[{key!r}]", "a string as the key", key)
-            check_json(entry, f"{inner}[{key!r}]")
-    return value
+    kept = {family: _check_entries(family, entries, path) for family, entries in value.items()}
+    is_exact = isinstance(value, dict) and all(
+        type(entry) is Raw for entries in value.values() for entry in entries.values()
+    )
+    return value if is_exact else kept  # what a decoder gave may be a dict of another class
+
+
+def _check_entries(family: Any, entries: Any, path: str) -> dict[str, Raw]:
+    if not isinstance(family, str):
+        refuse_type(path, "names of format families as keys", family)
+    inner = f"{path}[{family!r}]"
+    if not isinstance(entries, Mapping):
+        hint = 'metadata is {"format family": {"key": JSON}}, as in {"openai": {"store": True}}'
+        refuse_type(inner, "a mapping", entries, hint)
+    for key in entries:
+        if not isinstance(key, str):
+            refuse_type(inner, "strings as keys", key)
+    return {key: to_raw(check_json(entry, f"{inner}[{key!r}]")) for key, entry in entries.items()}
 
 
 # ── from annotations ──────────────────────────────────────────────────────────────────────────────────────────
