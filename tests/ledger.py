@@ -445,6 +445,7 @@ FRONT: tuple[tuple[str, str], ...] = (
     ("checked", "A value built wrongly is an error at that line: the field, what was expected, what was found."),
     ("typed", "A program that uses the public API passes mypy and pyright in strict mode."),
     ("same-values", "What people build and what decoders build are values of the same classes."),
+    ("pages-run", "The pages about the four types and about other libraries run as printed."),
 )
 """`front:*`: the types that `dragoman` exports."""
 

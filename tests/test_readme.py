@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 # Programs that ask a gateway are run in tests/gateway/test_documented.py.
 PROGRAMS = [one for one in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "127.0.0.1:8787" not in one]
-PRINTED = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)
+# A program and, where the page shows it, what it prints.
+PRINTED = dict(re.findall(r"```python\n((?:(?!```).)*)```\n\n```text\n(.*?)```", TEXT, re.DOTALL))
 COMMAND_LINES = [line for line in re.findall(r"^\$ (.*)$", TEXT, re.MULTILINE) if line.startswith("dragoman ")]
 # A Chat stream that calls a tool, cut where it should not matter.
 UPSTREAM = (
@@ -64,10 +65,11 @@ def test_the_programs_run_one_after_the_other(
     sent: list[bytes] = []
     names: dict[str, Any] = {"upstream": UPSTREAM, "send": sent.append, "ask_my_agent": ask_my_agent}
     printed = []
+    assert len(PRINTED) == 2
     for program in PROGRAMS:
         execute(program, names)
         printed.append(capsys.readouterr().out)
-    assert printed[0] == PRINTED[0]
+        assert printed[-1] == PRINTED.get(program, printed[-1])
     assert names["encoded"].path == "/v1/messages"
     assert b"message_stop" in b"".join(sent)
     assert names["translator"].completion.text == "Hello"
