@@ -172,6 +172,14 @@ SEEDS: tuple[tuple[str, str], ...] = (
     ("001-tools", "Tools may be mappings; a vendor's entry stays hosted, and an unknown shape is a typed error."),
     ("001-guards", "`has_tool_calls` and `is_tool_result` know values and mappings, and no empty list."),
     ("001-streams", "`stream` and `result` of a streamed answer are usable without each other."),
+    ("002-events", "Every event of an agent has a literal type; checkers narrow the union down to nothing."),
+    (
+        "002-records",
+        "The record types of the earlier systems are TypedDicts, and the codecs read and write those.",
+    ),
+    ("002-order", "An answer written for the agent SDK keeps the order of text and calls, in several messages."),
+    ("002-outputs", "Sizes that an output reference does not state stay absent; a trimmed output expands through it."),
+    ("002-tools", "A tool has a display name, and may return a result of its own kind or text beside pictures."),
     ("002-front-door", "`dragoman ask --tools` and `Agent(name)` take what `dragoman run` takes."),
     ("004-chunks", "A streamed answer is read as unified dicts, and a script is written in them."),
 )

@@ -109,6 +109,7 @@ ABOVE = (
     "web",
     "description",
     "batch",
+    "records",
     "testing",
     "fidelity",
 )

@@ -5,10 +5,12 @@ from dragoman.agent.agent import Agent, AlreadyRunning, RunResult
 from dragoman.agent.clock import Clock
 from dragoman.agent.compaction import Compaction
 from dragoman.agent.events import (
+    AgentEvent,
     AnyAgentEvent,
     CompactionCompleteEvent,
     CompactionStartEvent,
     FinalEvent,
+    FinalResponseEvent,
     HiddenUserMessageEvent,
     ReasoningDeltaEvent,
     ReasoningEvent,
@@ -23,7 +25,14 @@ from dragoman.agent.events import (
     decode_event,
     encode_event,
 )
-from dragoman.agent.output_cache import OutputCache, OutputRef, is_trimmed, output_ref
+from dragoman.agent.output_cache import (
+    OutputCache,
+    OutputRef,
+    UnknownOutput,
+    expand_output,
+    is_trimmed,
+    output_ref,
+)
 from dragoman.agent.output_stores import MemoryStore, OutputStore, SqliteStore
 from dragoman.agent.permissions import Allow, Ask, Deny, PermissionRequest, Rule, Rules
 from dragoman.agent.sessions import LogLine, Session, SessionInfo, SessionStore, UnknownSession
@@ -32,6 +41,7 @@ from dragoman.agent.tools import Depends, Done, Output, Tool, ToolContext, done,
 __all__ = [
     "Account",
     "Agent",
+    "AgentEvent",
     "Allow",
     "AlreadyRunning",
     "AnyAgentEvent",
@@ -44,6 +54,7 @@ __all__ = [
     "Depends",
     "Done",
     "FinalEvent",
+    "FinalResponseEvent",
     "HiddenUserMessageEvent",
     "LogLine",
     "MemoryStore",
@@ -70,11 +81,13 @@ __all__ = [
     "ToolCallEvent",
     "ToolContext",
     "ToolResultEvent",
+    "UnknownOutput",
     "UnknownSession",
     "UsageEvent",
     "decode_event",
     "done",
     "encode_event",
+    "expand_output",
     "is_trimmed",
     "output_ref",
     "tool",

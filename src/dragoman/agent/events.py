@@ -7,7 +7,7 @@ cancelled or failed has none.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct, structs
@@ -15,58 +15,60 @@ from msgspec import Struct, structs
 from dragoman.ir import Usage
 
 
-class AgentEvent(Struct, frozen=True, omit_defaults=True, tag_field="type"):
-    """Base of all of them."""
-
-    @property
-    def type(self) -> str:
-        """The word that tells them apart, as in JSON."""
-        return str(self.__struct_config__.tag)
+class BaseEvent(Struct, frozen=True, omit_defaults=True, tag_field="type"):
+    """Base of all of them. `type` is the word that tells them apart, in Python, for type checkers and in JSON."""
 
 
-class TextEvent(AgentEvent, frozen=True, tag="text"):
+class TextEvent(BaseEvent, frozen=True, tag="text"):
     """What the model said before it went on."""
 
+    type: ClassVar[Literal["text"]] = "text"
     content: str
     timestamp: float
     """Milliseconds since 1970."""
 
 
-class ReasoningEvent(AgentEvent, frozen=True, tag="reasoning"):
+class ReasoningEvent(BaseEvent, frozen=True, tag="reasoning"):
+    type: ClassVar[Literal["reasoning"]] = "reasoning"
     content: str
     timestamp: float
 
 
-class TextDeltaEvent(AgentEvent, frozen=True, tag="text_delta"):
+class TextDeltaEvent(BaseEvent, frozen=True, tag="text_delta"):
     """A piece of text while it comes in, where deltas were asked for. `text` or `final` tells the whole again."""
 
+    type: ClassVar[Literal["text_delta"]] = "text_delta"
     content: str
 
 
-class ReasoningDeltaEvent(AgentEvent, frozen=True, tag="reasoning_delta"):
+class ReasoningDeltaEvent(BaseEvent, frozen=True, tag="reasoning_delta"):
+    type: ClassVar[Literal["reasoning_delta"]] = "reasoning_delta"
     content: str
 
 
-class StepStartEvent(AgentEvent, frozen=True, tag="step_start"):
+class StepStartEvent(BaseEvent, frozen=True, tag="step_start"):
     """A call is taken up. `step_id` is the id of the call; numbers run through the whole run, from one."""
 
+    type: ClassVar[Literal["step_start"]] = "step_start"
     step_id: str
     title: str
     step_number: int
 
 
-class ToolCallEvent(AgentEvent, frozen=True, tag="tool_call"):
+class ToolCallEvent(BaseEvent, frozen=True, tag="tool_call"):
     """Arguments that are not a JSON object stand under the one key `raw`, as the model wrote them."""
 
+    type: ClassVar[Literal["tool_call"]] = "tool_call"
     tool: str
     args: dict[str, Any]
     tool_call_id: str
     display_name: str | None = None
 
 
-class ToolResultEvent(AgentEvent, frozen=True, tag="tool_result"):
+class ToolResultEvent(BaseEvent, frozen=True, tag="tool_result"):
     """`result` is text: parts are joined, and an image is told as [image]."""
 
+    type: ClassVar[Literal["tool_result"]] = "tool_result"
     tool: str
     result: str
     tool_call_id: str
@@ -75,26 +77,30 @@ class ToolResultEvent(AgentEvent, frozen=True, tag="tool_result"):
     """The first PNG or JPEG of the result."""
 
 
-class StepCompleteEvent(AgentEvent, frozen=True, tag="step_complete"):
+class StepCompleteEvent(BaseEvent, frozen=True, tag="step_complete"):
+    type: ClassVar[Literal["step_complete"]] = "step_complete"
     step_id: str
     status: Literal["completed", "error"]
     duration_ms: float
 
 
-class HiddenUserMessageEvent(AgentEvent, frozen=True, tag="hidden_user_message"):
+class HiddenUserMessageEvent(BaseEvent, frozen=True, tag="hidden_user_message"):
     """Said to the model in the user's name: stored and sent, not shown."""
 
+    type: ClassVar[Literal["hidden_user_message"]] = "hidden_user_message"
     content: str
 
 
-class CompactionStartEvent(AgentEvent, frozen=True, tag="compaction_start"):
+class CompactionStartEvent(BaseEvent, frozen=True, tag="compaction_start"):
+    type: ClassVar[Literal["compaction_start"]] = "compaction_start"
     messages: int
     """How long the history is."""
     tokens: int | None = None
     """How full the window is, about; None when compaction was asked for."""
 
 
-class CompactionCompleteEvent(AgentEvent, frozen=True, tag="compaction_complete"):
+class CompactionCompleteEvent(BaseEvent, frozen=True, tag="compaction_complete"):
+    type: ClassVar[Literal["compaction_complete"]] = "compaction_complete"
     compacted: bool
     """False: the history is as it was."""
     messages: int
@@ -102,9 +108,10 @@ class CompactionCompleteEvent(AgentEvent, frozen=True, tag="compaction_complete"
     """Why not."""
 
 
-class RetryEvent(AgentEvent, frozen=True, tag="retry"):
+class RetryEvent(BaseEvent, frozen=True, tag="retry"):
     """The driver asks its provider once more."""
 
+    type: ClassVar[Literal["retry"]] = "retry"
     provider: str
     attempt: int
     """The one that failed, counted from one."""
@@ -113,9 +120,10 @@ class RetryEvent(AgentEvent, frozen=True, tag="retry"):
     reason: str
 
 
-class UsageEvent(AgentEvent, frozen=True, tag="usage"):
+class UsageEvent(BaseEvent, frozen=True, tag="usage"):
     """Tokens of one call of the model."""
 
+    type: ClassVar[Literal["usage"]] = "usage"
     model: str
     usage: Usage
 
@@ -125,11 +133,12 @@ def usage_event(model: str, usage: Usage) -> UsageEvent:
     return UsageEvent(model, usage if usage.metadata is None else structs.replace(usage, metadata=None))
 
 
-class FinalEvent(AgentEvent, frozen=True, tag="final"):
+class FinalEvent(BaseEvent, frozen=True, tag="final"):
+    type: ClassVar[Literal["final"]] = "final"
     content: str
 
 
-AnyAgentEvent: TypeAlias = (
+AgentEvent: TypeAlias = (
     TextEvent
     | ReasoningEvent
     | TextDeltaEvent
@@ -145,6 +154,10 @@ AnyAgentEvent: TypeAlias = (
     | UsageEvent
     | FinalEvent
 )
+"""All events. `match event:` and `if event.type == ...` narrow it for type checkers, down to `assert_never`."""
+AnyAgentEvent: TypeAlias = AgentEvent
+FinalResponseEvent: TypeAlias = FinalEvent
+"""Its name in the specification of the agent SDK."""
 
 encode_event = msgspec.json.Encoder(decimal_format="number").encode
 """One event as JSON, without line breaks."""

@@ -379,7 +379,8 @@ class Loop:
         self._open[call.id] = Step(call, self._setup.clock.monotonic())
         await self._emit(StepStartEvent(call.id, title, self.steps))
         arguments = call.arguments if call.parsed else {"raw": call.arguments_text or ""}
-        display = title if title != call.name else None
+        shown = tool.display_name if tool is not None and tool.display_name else title
+        display = shown if shown != call.name else None
         await self._emit(ToolCallEvent(call.name, arguments, call.id, display))
 
     async def _end_step(self, call: ToolCall, result: ToolResult, ended: float | None = None) -> None:

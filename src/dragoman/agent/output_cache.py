@@ -29,24 +29,50 @@ LIMIT = 50 * 1024
 _CONTINUATION = range(0b1000_0000, 0b1100_0000)  # UTF-8: every byte of a character but its first
 
 
-class OutputRef(Struct, frozen=True):
+class OutputRef(Struct, frozen=True, omit_defaults=True):
+    """Where a whole output is kept. Sizes that a record does not state stay absent."""
+
     id: str
-    byte_size: int
-    line_count: int
+    byte_size: int | None = None
+    line_count: int | None = None
+
+
+class UnknownOutput(LookupError):
+    """The store has no output under this reference: it was never stored there, or made room for newer ones."""
 
 
 def output_ref(result: ToolResult) -> OutputRef | None:
     """Where the whole output is."""
     held = note(result.metadata, FAMILY, _REFERENCE)
     held = note(result.metadata, FAMILY, "output_ref") if held is UNSET else held
-    if not isinstance(held, dict):
+    if not isinstance(held, dict) or not isinstance(held.get("id"), str):
         return None
-    return OutputRef(held["id"], held.get("byte_size", 0), held.get("line_count", 0))
+    return OutputRef(held["id"], held.get("byte_size"), held.get("line_count"))
 
 
 def is_trimmed(result: ToolResult) -> bool:
     """Whether the context has less than the whole output."""
     return True in (note(result.metadata, FAMILY, _TRIMMED), note(result.metadata, FAMILY, "trimmed"))
+
+
+def expand_output(result: ToolResult, store: OutputStore) -> ToolResult:
+    """The result with its whole output, through its `output_ref`; one that was not trimmed is returned as it is.
+
+    Raises `UnknownOutput` where there is no reference, or nothing under it.
+    """
+    if not is_trimmed(result):
+        return result
+    reference = output_ref(result)
+    text = None if reference is None else store.load(reference.id)
+    if text is None:
+        named = "no reference" if reference is None else f"reference {reference.id!r}"
+        raise UnknownOutput(f"the output of call {result.tool_call_id!r} is trimmed, and {named} has the rest")
+    own = {key: held for key, held in (result.metadata or {})[FAMILY].items() if key not in {_TRIMMED, "trimmed"}}
+    whole = structs.replace(result, metadata={**(result.metadata or {}), FAMILY: own})
+    if result.parts:
+        others = tuple(part for part in result.parts if not isinstance(part, Text))
+        return structs.replace(whole, parts=(Text(text), *others))
+    return structs.replace(whole, kind="error" if result.is_error else "text", value=text)
 
 
 class OutputCache:
@@ -71,6 +97,10 @@ class OutputCache:
     def tools(self) -> tuple[Tool, ...]:
         """The reading tools, as soon as there is something to read; from then on always."""
         return self._tools if self._offers else ()
+
+    def expand(self, result: ToolResult) -> ToolResult:
+        """The result with its whole output from the store (see `expand_output`)."""
+        return expand_output(result, self._store)
 
     async def kept(self, result: ToolResult) -> ToolResult:
         """The result as it enters the context. A store that fails costs the rest of the output, never the run."""
@@ -180,10 +210,8 @@ def _placeholder(result: ToolResult) -> ToolResult:
     reference = output_ref(result)
     if reference is None:
         return result
-    text = (
-        f"[output of {reference.line_count} lines removed to save room; "
-        f'read it again with tool_output_read, reference "{reference.id}"]'
-    )
+    lines = "" if reference.line_count is None else f" of {reference.line_count} lines"
+    text = f'[output{lines} removed to save room; read it again with tool_output_read, reference "{reference.id}"]'
     if len(text) >= _size(result) and not result.parts:
         return result
     kind: Any = "error" if result.is_error else "text"

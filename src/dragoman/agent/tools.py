@@ -76,7 +76,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Arguments as the model gave them -> as the function takes them; raises `BadArguments`."""
     function: Callable[..., Any] | None = None
     title: str | None = None
-    """For people, where the name is not enough."""
+    """For people, where the name is not enough: the title of its steps."""
+    display_name: str | None = None
+    """What events show of it beside its name; the title where there is none."""
     read_only: bool = False
     """Changes nothing: permission rules may allow it beforehand."""
     ends_run: bool = False
@@ -104,6 +106,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None = None
     strict: bool | None = None
     title: str | None = None
+    display_name: str | None = None
     read_only: bool = False
     ends_run: bool = False
     keeps_output: bool = True
@@ -117,7 +120,7 @@ def tool(**options: Any) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, sync or async; the schema comes from its type hints and docstring.
 
-    Options: name, description, strict, title, read_only, ends_run, keeps_output, timeout.
+    Options: name, description, strict, title, display_name, read_only, ends_run, keeps_output, timeout.
 
     >>> @tool
     ... def add(a: int, b: int = 1) -> int:
@@ -186,6 +189,7 @@ def _made(options: Options, name: str, schema: dict[str, Any], **rest: Any) -> T
     return Tool(
         definition=ToolDefinition(name, options.description or "", schema, options.strict),
         title=options.title,
+        display_name=options.display_name,
         read_only=options.read_only,
         ends_run=options.ends_run,
         keeps_output=options.keeps_output,
@@ -247,14 +251,20 @@ async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
 
 def result_of(call: ToolCall, value: Any) -> ToolResult:
-    """Text is text, parts are multimodal, anything else is data. Raises `TypeError` when it cannot be said in JSON."""
+    """Text is text, parts are multimodal (also with text beside them), a result is itself, anything else is data.
+
+    Raises `TypeError` when it cannot be said in JSON.
+    """
+    if isinstance(value, ToolResult):  # of whatever kind the tool says, for the call that it answers
+        return structs.replace(value, tool_call_id=call.id, name=call.name)
     if isinstance(value, Output):
         spoken = tuple(map(_speakable_part, value.parts))
         return ToolResult(call.id, call.name, value.kind, _json(value.value), spoken)
     if isinstance(value, str):
         return ToolResult(call.id, call.name, "text", speakable(value))
-    parts = value if isinstance(value, list | tuple) else (value,)
-    if parts and all(isinstance(one, Content) for one in parts):
+    given = value if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(one, Content) for one in given) and all(isinstance(one, str | Content) for one in given):
+        parts = tuple(Text(one) if isinstance(one, str) else one for one in given)
         return ToolResult(call.id, call.name, "multimodal", parts=tuple(map(_speakable_part, parts)))
     return ToolResult(call.id, call.name, "data", _json(value))
 

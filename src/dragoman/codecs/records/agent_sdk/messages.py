@@ -135,8 +135,10 @@ def _marked(message: Message) -> Message:
 
 
 class MessageEncoder(RoleEncoder):
-    def __init__(self, log: LossLog, native: bool = False) -> None:  # noqa: FBT001, FBT002
+    def __init__(self, log: LossLog, native: bool = False, *, answers: bool = False) -> None:  # noqa: FBT001, FBT002
+        """`answers`: the messages are those of one answer, which keeps its order; in a history results follow calls."""
         super().__init__(STYLE, log, native=native)
+        self._answers = answers
 
     def encode_message(self, message: Message) -> list[Raw]:
         if message.role == "system":
@@ -154,8 +156,13 @@ class MessageEncoder(RoleEncoder):
                     records.append(self._assistant(message, run, first=not records))
                     run = []
                 records.append(self._reasoning(part))
-            else:
-                run.append(part)
+                continue
+            called = self._answers and any(isinstance(said, ToolCall) for said in run)
+            if called and not isinstance(part, ToolCall | Refusal):
+                # A record keeps its content before its calls: what follows a call is a further message.
+                records.append(self._assistant(message, run, first=False))
+                run = []
+            run.append(part)
         followed = self.native and note(message.metadata, FAMILY, OPEN) is UNSET
         if run or followed or not records:
             records.append(self._assistant(message, run, first=True))

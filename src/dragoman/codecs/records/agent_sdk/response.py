@@ -164,7 +164,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     given = (message.metadata or {}).get(FAMILY, {}).get(RECORDS)
     records: Any = given
     if given is None:
-        records = MessageEncoder(log, native).encode_message(message) if completion.messages else []
+        records = MessageEncoder(log, native, answers=True).encode_message(message) if completion.messages else []
     fields: dict[str, Any] = {"messages": records}
     if completion.usage is not None:
         fields["usage"] = encode_usage(completion.usage, completion, log, native=native)
