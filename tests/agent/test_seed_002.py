@@ -93,7 +93,7 @@ def test_a_tool_may_return_an_error_and_text_beside_a_picture() -> None:
     @tool
     def fails() -> ir.ToolResult:
         """Fail."""
-        return dragoman.ToolResult.error("another_call", "timeout", name="another_tool")
+        return dragoman.ToolResult.error("another_call", "another_tool", "timeout")
 
     @tool
     def shows() -> Any:
