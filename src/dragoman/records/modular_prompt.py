@@ -51,7 +51,7 @@ class StandardChatMessage(TypedDict):
 class AssistantToolCallMessage(TypedDict):
     role: Literal["assistant"]
     content: str | list[ContentPart] | None
-    toolCalls: list[ToolCall] | list[NestedToolCall]
+    toolCalls: list[ToolCall | NestedToolCall]
     name: NotRequired[str]
     metadata: NotRequired[dict[str, Any]]
 
@@ -98,7 +98,7 @@ class Prompt(TypedDict):
     """A request of this format."""
 
     messages: list[ChatMessage | ToolResult]
-    tools: NotRequired[list[ToolFunction] | list[ToolDefinition]]
+    tools: NotRequired[list[ToolFunction | ToolDefinition]]
     toolChoice: NotRequired[ToolChoice]
     model: NotRequired[str]
 
