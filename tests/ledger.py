@@ -1,8 +1,8 @@
 """What dragoman promises. Each promise has an id, and tests name the ids they hold it to (tests/support/promises.py);
 tests/test_ledger.py is red when a promise that is due has no test, or a test names a promise nobody made.
 
-`law:*` are the ten laws of the design, `core:*` is how the one path keeps them. `report:*` are failures that users of
-other libraries reported, turned into what dragoman does instead. `agent:*` is what an agent does with model and tools,
+`law:*` are the eleven laws of the design, `core:*` is how the one path keeps them. `report:*` are failures that users
+of other libraries reported, turned into what dragoman does instead. `agent:*` is what an agent does with tools,
 `gateway:*` what `dragoman serve` does between any client and any provider. `chat:*` is what `dragoman chat` does with
 several models in one conversation. `web:*` is what the page has in all its places. `core:*` is also what holds for the
 source of the core itself.
@@ -35,6 +35,11 @@ LAWS: tuple[tuple[str, Stage, str], ...] = (
     ("8-pairs-hold", "core", "Results follow calls, in order, in the right turn; healing is told and idempotent."),
     ("9-usage-adds-up", "core", "Token counts keep their sums from every format to every other."),
     ("10-bad-input-good-words", "core", "Bad input meets a typed error with path, expectation and finding; no crash."),
+    (
+        "11-linear-cost",
+        "core",
+        "The cost of every public entry point grows linearly with each dimension of its input.",
+    ),
 )
 
 CORE: tuple[tuple[str, str], ...] = (

@@ -12,6 +12,7 @@ from msgspec import structs
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.event_templates import Ring, Templates
 from dragoman.codecs.framing import Framing, Limits
+from dragoman.codecs.reading import MALFORMED, check_text, misread
 from dragoman.codecs.registry import codec, folder_of, variation
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import (
@@ -32,6 +33,7 @@ from dragoman.passes.answers import RestoredEvents
 if TYPE_CHECKING:
     from dragoman.ir import Request
 
+_BROKEN = (DecodeError, *MALFORMED)
 _LONG = 1 << 10
 _MOST_PARTS = 8
 
@@ -80,6 +82,7 @@ class StreamDecoder:
         decoder = _stream_module(source).PayloadDecoder()
         if joins_calls and hasattr(decoder, "joins_calls"):
             decoder.joins_calls = True
+        self._source = source
         _lend(account, decoder)
         self._decoder: PayloadDecoder = decoder
         self._framing = self._decoder.framing(limits or Limits())
@@ -132,11 +135,11 @@ class StreamDecoder:
         try:
             payloads = self._frame(data)
             if len(payloads) == 1:
-                events = self._decode(payloads[0])
+                events = self._read(payloads[0])
                 return self.heard(events) if self._is_heard else events
             for payload in payloads:
-                events += self.heard(self._decode(payload))
-        except DecodeError as error:
+                events += self.heard(self._read(payload))
+        except _BROKEN as error:
             events += self._broken_off(error)
         return events
 
@@ -152,7 +155,7 @@ class StreamDecoder:
                 frame = data if clean and len(payloads) == 1 else self._last_frame(data, payloads)
                 if frame:
                     templates.learn_frame(frame, payloads[-1])
-        except DecodeError as error:
+        except _BROKEN as error:
             events += self._broken_off(error)
         # Only what begins where an event begins can be known, and only within the limits.
         known.passed = 0
@@ -181,7 +184,7 @@ class StreamDecoder:
             if text is None:
                 events += self.heard(more)
                 more = []
-                events += self.heard(self._decode(payload))
+                events += self.heard(self._read(payload))
             elif text:
                 more.append(PartDelta(known.last.index, text))
         events += self.heard(more)
@@ -199,21 +202,28 @@ class StreamDecoder:
         events: list[AnyEvent] = []
         try:
             payloads = self._framing.close()
-        except DecodeError as error:
+        except _BROKEN as error:
             return self._broken_off(error)
         try:
             if self._templates is not None:
                 self._tell(payloads, self._templates, events)
             else:
                 for payload in payloads:
-                    events += self.heard(self._decode(payload))
-        except DecodeError as error:
+                    events += self.heard(self._read(payload))
+        except _BROKEN as error:
             # What no end of an event followed, and does not read, was cut.
             return events + self._broken_off(error, "truncated")
         try:
             events += self.heard(self._decoder.close())
-        except DecodeError as error:
+        except _BROKEN as error:
             events += self._broken_off(error)
+        return events
+
+    def _read(self, payload: bytes) -> list[AnyEvent]:
+        """The events of one payload. Pieces that are carried unparsed are text too."""
+        if not payload.isascii():
+            check_text(payload, self._source)
+        events: list[AnyEvent] = self._decode(payload)
         return events
 
     def heard(self, events: list[AnyEvent]) -> list[AnyEvent]:
@@ -223,10 +233,12 @@ class StreamDecoder:
             self._account.add(events)
         return events
 
-    def _broken_off(self, error: DecodeError, kind: FailureKind = "server") -> list[AnyEvent]:
+    def _broken_off(self, error: Exception, kind: FailureKind = "server") -> list[AnyEvent]:
         """The parts that were open or waiting come to an end, then our own word on what went wrong."""
         self._failed = True
         self.known.clear()
+        if not isinstance(error, DecodeError):
+            error = misread(error, self._source)
         kind = "too_large" if isinstance(error, LimitExceeded) else kind
         ends = [
             structs.replace(event, signature=None, incomplete=True) if isinstance(event, PartEnd) else event

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from msgspec import structs
 
 from dragoman.codecs.encoded import UNTOLD, Encoded, losses_held
-from dragoman.codecs.reading import MAX_BODY_BYTES, body_bytes
+from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
@@ -23,12 +23,18 @@ Body: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any] | lis
 
 def decode_request(body: Body, source: str) -> Request:
     """A request body of format `source` as the intermediate format."""
-    return codec(source).decode_request(body_bytes(body, source))
+    try:
+        return codec(source).decode_request(body_bytes(body, source))
+    except MALFORMED as error:
+        raise misread(error, source) from error
 
 
 def decode_response(body: Body, source: str) -> Completion:
     """A (non-streamed) response body of format `source` as the intermediate format."""
-    return codec(source).decode_response(body_bytes(body, source))
+    try:
+        return codec(source).decode_response(body_bytes(body, source))
+    except MALFORMED as error:
+        raise misread(error, source) from error
 
 
 def decode_error(
@@ -36,7 +42,10 @@ def decode_error(
 ) -> Failure:
     """An error body of format `source`, with what its HTTP status and headers say."""
     lowered = {name.lower(): value for name, value in (headers or {}).items()}
-    return codec(source).decode_error(body_bytes(body, source), status, lowered)
+    try:
+        return codec(source).decode_error(body_bytes(body, source), status, lowered)
+    except MALFORMED as error:
+        raise misread(error, source) from error
 
 
 def encode_request(request: Request, target: str, *, strict: bool = False) -> Encoded:
@@ -81,9 +90,12 @@ def translate_request(
 ) -> Encoded:
     """A request body of one format as a body of another. `model` replaces the model the body names."""
     incoming = codec(source)
-    request = incoming.decode_plain_request(body) if type(body) is bytes and len(body) <= MAX_BODY_BYTES else None
-    if request is None:
-        request = incoming.decode_any_request(body_bytes(body, source))
+    if type(body) is not bytes or not body.isascii() or len(body) > MAX_BODY_BYTES:
+        body = body_bytes(body, source)
+    try:
+        request = incoming.decode_plain_request(body) or incoming.decode_any_request(body)
+    except MALFORMED as error:
+        raise misread(error, source) from error
     if model is not None:
         request = with_model(request, model)
     return _encode_request(request, codec(target), incoming.request_paths, strict)
@@ -104,9 +116,12 @@ def translate_response(
     `speaker` names the model that answered, for stores of conversations with several models (multi-llm-chat).
     """
     incoming = codec(source)
-    completion = incoming.decode_plain_response(body) if type(body) is bytes and len(body) <= MAX_BODY_BYTES else None
-    if completion is None:
-        completion = incoming.decode_any_response(body_bytes(body, source))
+    if type(body) is not bytes or not body.isascii() or len(body) > MAX_BODY_BYTES:
+        body = body_bytes(body, source)
+    try:
+        completion = incoming.decode_plain_response(body) or incoming.decode_any_response(body)
+    except MALFORMED as error:
+        raise misread(error, source) from error
     if speaker is not None:
         completion = _spoken_by(completion, speaker, codec(target))
     return _encode_response(completion, codec(target), incoming.response_paths, request, strict)
@@ -136,8 +151,8 @@ def _encode_request(request: Request, outgoing: Codec, paths: JsonPaths, strict:
     if request.origin != outgoing.profile.family:
         try:
             plain = outgoing.encode_plain_request(request)
-        except UnicodeEncodeError as error:
-            raise _not_text(error, outgoing) from error
+        except _UNWRITABLE as error:
+            raise _unwritable(error, outgoing) from error
         if plain is not None and losses_held(plain) is not UNTOLD:
             return plain
         if plain is not None and not strict:
@@ -154,8 +169,8 @@ def _encode_any_request(request: Request, outgoing: Codec, paths: JsonPaths, str
     log = LossLog()
     try:
         encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
-    except UnicodeEncodeError as error:
-        raise _not_text(error, outgoing) from error
+    except _UNWRITABLE as error:
+        raise _unwritable(error, outgoing) from error
     return _with_losses(encoded, log, request, outgoing, paths, strict=strict) if log.entries else encoded
 
 
@@ -169,8 +184,8 @@ def _encode_response(
     if request is None and not strict:
         try:
             content = outgoing.encode_plain_response(completion)
-        except UnicodeEncodeError as error:
-            raise _not_text(error, outgoing) from error
+        except _UNWRITABLE as error:
+            raise _unwritable(error, outgoing) from error
         if content is not None:
             return Encoded(content, _response_losses(completion, outgoing, paths))
     return _encode_any_response(completion, outgoing, paths, request, strict)
@@ -188,16 +203,20 @@ def _encode_any_response(
     strict: bool,  # noqa: FBT001
 ) -> Encoded:
     log = LossLog()
-    legal = legalise_answer(completion, outgoing.profile, request, log)
     try:
-        encoded = outgoing.encode_response(legal, log)
-    except UnicodeEncodeError as error:
-        raise _not_text(error, outgoing) from error
+        encoded = outgoing.encode_response(legalise_answer(completion, outgoing.profile, request, log), log)
+    except _UNWRITABLE as error:
+        raise _unwritable(error, outgoing) from error
     return _with_losses(encoded, log, completion, outgoing, paths, strict=strict) if log.entries else encoded
 
 
-def _not_text(error: UnicodeEncodeError, outgoing: Codec) -> EncodeError:
-    """Half a surrogate pair in a Python string is no character, so no bytes can say it."""
+_UNWRITABLE = (UnicodeEncodeError, RecursionError)
+
+
+def _unwritable(error: UnicodeEncodeError | RecursionError, outgoing: Codec) -> EncodeError:
+    """Half a surrogate pair in a Python string is no character, so it has no bytes; nor has endless nesting."""
+    if isinstance(error, RecursionError):
+        return EncodeError(path="$", reason="a value is nested too deeply, or in itself", target=outgoing.name)
     around = ascii(error.object[max(0, error.start - 10) : error.end + 10])
     return EncodeError(path="$", reason=f"half a surrogate pair in {around} has no UTF-8", target=outgoing.name)
 

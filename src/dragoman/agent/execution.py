@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.agent.tools import BadArguments, Done, Tool, ToolContext, error_of, result_of
-from dragoman.errors import EncodeError
 from dragoman.ir import ToolCall, ToolResult
 
 
@@ -42,6 +41,8 @@ def prepare(call: ToolCall, tool: Tool | None, known: Callable[[], Iterable[str]
         return Ready(call, tool, tool.decode(call.arguments))
     except BadArguments as error:
         return error_of(call, f"invalid arguments for {call.name}: {error}; it did not run")
+    except RecursionError:
+        return error_of(call, f"invalid arguments for {call.name}: they are nested too deeply; it did not run")
 
 
 async def execute(ready: Ready, context: ToolContext, timeout: float | None) -> Outcome:  # noqa: ASYNC109 - per tool
@@ -62,7 +63,7 @@ async def execute(ready: Ready, context: ToolContext, timeout: float | None) -> 
         if task is not None and task.cancelling():
             raise
         return Outcome(error_of(call, _told(error)))  # the tool's own doing
-    except Exception as error:  # noqa: BLE001 - a tool may fail in any way; the model is told type and message
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool may fail in any way; it never ends the program
         return Outcome(error_of(call, _told(error)))
     return _returned(ready, value)
 
@@ -71,13 +72,21 @@ def _returned(ready: Ready, value: Any) -> Outcome:
     call = ready.call
     try:
         result = result_of(call, value)
-    except (TypeError, ValueError, NotImplementedError, EncodeError) as error:
-        return Outcome(error_of(call, f"{call.name} returned what cannot be said in JSON: {error}"))
-    # A done tool that simply returns is finished, too; what it returns is the answer.
-    done = value if ready.tool.ends_run and isinstance(value, str) else "" if ready.tool.ends_run else None
-    return Outcome(result, done)
+    except RecursionError:
+        problem = "it is nested too deeply, or contains itself"
+    except Exception as error:  # noqa: BLE001 - the value is the tool's own: reading it may fail in any way, too
+        problem = str(error)
+    else:
+        # A done tool that simply returns is finished, too; what it returns is the answer.
+        done = value if ready.tool.ends_run and isinstance(value, str) else "" if ready.tool.ends_run else None
+        return Outcome(result, done)
+    return Outcome(error_of(call, f"{call.name} returned what cannot be said in JSON: {problem}"))
 
 
 def _told(error: BaseException) -> str:
     """Type and message; no traceback reaches the model."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001 - a message of the tool's own making may fail, too
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -127,8 +127,14 @@ async def search_lines(text: str, pattern: str, *, regex: bool, context: int, li
 
 
 def _around(found: Sequence[int], context: int, count: int) -> list[int]:
-    near = {line for index in found for line in range(index - context, index + context + 1)}
-    return sorted(line for line in near if 0 <= line < count)
+    """The matching lines and those near them, each once, in order."""
+    lines: list[int] = []
+    following = 0
+    for index in found:
+        end = min(index + context + 1, count)
+        lines += range(max(index - context, following), end)
+        following = max(following, end)
+    return lines
 
 
 # A search in this process could not be stopped: `re` holds the interpreter until it is done.

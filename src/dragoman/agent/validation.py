@@ -1,30 +1,48 @@
 """Whether arguments are what a JSON Schema says, in words that a model can correct itself by.
 
 The keywords that describe arguments are checked (2020-12, and what drafts 4 to 7 said otherwise); annotations and
-`format` are not. A reference that leads out of the schema accepts everything.
+`format` are not. A reference that leads out of the schema accepts everything, and so does a keyword whose own value is
+not what JSON Schema wants there. Both sides may come from outside (an MCP server, a model), so depth and work are
+bounded: see `_DEEPEST` and `_Check.spend`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sized
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from decimal import Decimal
 from typing import Any, TypeAlias
 
+from dragoman.agent.linear_patterns import matches
+from dragoman.errors import EncodeError
 from dragoman.ir.values import compact_text
 
 Problems: TypeAlias = Iterator[str]
 _SHOWN = 60
 _MANY = 5
+_DEEPEST = 128
+"""Levels of a schema within a schema. Each takes two Python frames, of which there are a thousand by default."""
+_MOST_DIGITS = 20_000
+"""Of a number that is divided: the time for it grows with their square."""
+_WORK = 100_000
+"""Schemas applied to values, beyond those that a value of its size needs."""
+
+
+class _Beyond(Exception):
+    """The check would take more depth or work than it may."""
 
 
 def problems_of(schema: Any, value: Any) -> list[str]:
     """What is wrong with the value, the first few of it; nothing when it is valid."""
     found: list[str] = []
-    for problem in _Check(schema).problems(schema, value, "$"):
-        found.append(problem)
-        if len(found) == _MANY:
-            break
+    try:
+        for problem in _Check(schema, value).problems(schema, value, "$"):
+            found.append(problem)
+            if len(found) == _MANY:
+                break
+    except _Beyond as error:
+        found.append(str(error))
+    except RecursionError:  # the caller has used up the stack before
+        found.append("$: nested too deeply to be checked")
     return found
 
 
@@ -32,14 +50,20 @@ def problems_of(schema: Any, value: Any) -> list[str]:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _integer(value: Any) -> bool:
+    # 2.0 is an integer (JSON Schema validation, 6.1.1)
+    if isinstance(value, Decimal):
+        return value.is_finite() and value == value.to_integral_value()
+    return _number(value) and (isinstance(value, int) or value.is_integer())
 
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
-    # 2.0 is an integer (JSON Schema validation, 6.1.1)
-    "integer": lambda value: _number(value) and value == int(value) if _finite(value) else False,
+    "integer": _integer,
     "number": _number,
     "string": lambda value: isinstance(value, str),
     "array": lambda value: isinstance(value, list),
@@ -47,33 +71,63 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _finite(value: Any) -> bool:
-    return _number(value) and abs(value) != float("inf")
-
-
 def _kind(value: Any) -> str:
     return next((name for name, is_one in _TYPES.items() if is_one(value)), type(value).__name__)
 
 
 def _shown(value: Any) -> str:
-    text = compact_text(value)
+    """The beginning of the value as JSON. However large it is, only its beginning is looked at."""
+    try:
+        text = compact_text(_beginning(value, 4))
+    except (EncodeError, UnicodeEncodeError, TypeError, ValueError, OverflowError):
+        text = type(value).__name__
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _beginning(value: Any, levels: int) -> Any:
+    if isinstance(value, str):
+        return value[:_SHOWN]
+    if isinstance(value, int) and value.bit_length() > 64:  # noqa: PLR2004 - what the encoder takes
+        return Decimal(value)
+    if not isinstance(value, list | dict) or not value:
+        return value
+    if not levels:
+        return "…"
+    if isinstance(value, list):
+        return [_beginning(item, levels - 1) for item in value[:_SHOWN]]
+    first = (entry for entry, _ in zip(value.items(), range(_SHOWN), strict=False))
+    return {str(name)[:_SHOWN]: _beginning(held, levels - 1) for name, held in first}
 
 
 def _same(one: Any, other: Any) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
+def _within(path: str, name: Any) -> str:
+    return f"{path}.{str(name)[:_SHOWN]}"
+
+
 # ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Check:
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, value: Any) -> None:
         self._root = root
         self._open: set[tuple[int, int]] = set()
         """Schemas at work, with the value: a reference that leads in a circle says nothing more."""
+        self._left = _WORK + 50 * _size(value)
+        self._options: dict[int, frozenset[Any]] = {}
+        self._first: dict[tuple[int, int], str | None] = {}
+        """What alternatives said of values: alternatives within alternatives would ask again and again."""
+
+    def spend(self, work: int, path: str) -> None:
+        """Bound the work by the size of the value: references to schemas that refer to others multiply."""
+        self._left -= work
+        if self._left < 0:
+            raise _Beyond(f"{path}: the schema is too complex to check the arguments against it")
 
     def problems(self, schema: Any, value: Any, path: str) -> Problems:
+        self.spend(1, path)
         if schema is False:
             yield f"{path}: nothing is allowed here, got {_shown(value)}"
         if not isinstance(schema, Mapping):
@@ -81,17 +135,34 @@ class _Check:
         visit = (id(schema), id(value))
         if visit in self._open:
             return
+        if len(self._open) >= _DEEPEST:
+            raise _Beyond(f"{path}: nested more than {_DEEPEST} levels deep")
         self._open.add(visit)
         try:
             for keyword, said in schema.items():
                 check = _KEYWORDS.get(keyword)
-                if check is not None:
+                if check is not None and isinstance(said, _SHAPES.get(keyword, object)):
                     yield from check(self, said, value, path, schema)
         finally:
             self._open.discard(visit)
 
+    def first(self, schema: Any, value: Any, path: str) -> str | None:
+        """The first problem; None when the schema accepts the value."""
+        key = (id(schema), id(value))
+        if key not in self._first:
+            self._first[key] = next(self.problems(schema, value, path), None)
+        return self._first[key]
+
     def accepts(self, schema: Any, value: Any) -> bool:
-        return next(self.problems(schema, value, "$"), None) is None
+        return self.first(schema, value, "$") is None
+
+    def options(self, said: Sequence[Any]) -> frozenset[Any]:
+        """The plain options of an enum, to be found at once."""
+        known = self._options.get(id(said))
+        if known is None:
+            known = frozenset((isinstance(one, bool), one) for one in said if not isinstance(one, list | dict))
+            self._options[id(said)] = known
+        return known
 
     def found(self, reference: str) -> Any:
         if reference != "#" and not reference.startswith("#/"):
@@ -99,7 +170,7 @@ class _Check:
         node = self._root
         for token in reference.split("/")[1:]:
             key = token.replace("~1", "/").replace("~0", "~")
-            if isinstance(node, list) and key.isdecimal() and int(key) < len(node):
+            if isinstance(node, list) and key.isdecimal() and len(key) < _SHOWN and int(key) < len(node):
                 node = node[int(key)]
             elif isinstance(node, Mapping) and key in node:
                 node = node[key]
@@ -108,23 +179,44 @@ class _Check:
         return node
 
 
+def _size(value: Any) -> int:
+    """How many values there are within the value, itself included."""
+    count = 0
+    waiting = [value]
+    while waiting:
+        held = waiting.pop()
+        count += 1
+        if isinstance(held, dict):
+            waiting += held.values()
+        elif isinstance(held, list):
+            waiting += held
+    return count
+
+
 Keyword: TypeAlias = Callable[[_Check, Any, Any, str, Mapping[str, Any]], Problems]
 
 
-def _reference(check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    yield from check.problems(check.found(str(said)), value, path)
+def _reference(check: _Check, said: str, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    check.spend(said.count("/"), path)
+    yield from check.problems(check.found(said), value, path)
 
 
 def _type(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    names = [said] if isinstance(said, str) else said
+    names = [name for name in ([said] if isinstance(said, str) else said[:_SHOWN]) if isinstance(name, str)]
     known = [_TYPES[name] for name in names if name in _TYPES]
     if known and not any(is_one(value) for is_one in known):
         yield f"{path}: expected {' or '.join(names)}, got {_kind(value)}"
 
 
-def _enum(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    if not any(_same(option, value) for option in said):
-        yield f"{path}: expected one of {', '.join(map(_shown, said))}, got {_shown(value)}"
+def _enum(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    if isinstance(value, list | dict):
+        check.spend(len(said), path)
+        accepted = any(_same(option, value) for option in said)
+    else:
+        accepted = (isinstance(value, bool), value) in check.options(said)
+    if not accepted:
+        more = ", …" if len(said) > _SHOWN else ""
+        yield f"{path}: expected one of {', '.join(map(_shown, said[:_SHOWN]))}{more}, got {_shown(value)}"
 
 
 def _const(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
@@ -132,23 +224,33 @@ def _const(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any
         yield f"{path}: expected {_shown(said)}, got {_shown(value)}"
 
 
-def _all_of(check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _all_of(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     for part in said:
         yield from check.problems(part, value, path)
 
 
-def _any_of(check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    if not any(check.accepts(part, value) for part in said):
-        reasons = [next(check.problems(part, value, path), "") for part in said]
-        yield f"{path}: none of the alternatives fits ({'; '.join(reasons)})"
+def _any_of(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    reasons = []
+    for part in said:
+        reason = check.first(part, value, path)
+        if reason is None:
+            return
+        reasons.append(reason)
+    yield _none_fits(reasons, path)
 
 
-def _one_of(check: _Check, said: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
-    fitting = sum(check.accepts(part, value) for part in said)
+def _one_of(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    reasons = [reason for reason in (check.first(part, value, path) for part in said) if reason is not None]
+    fitting = len(said) - len(reasons)
     if fitting == 0:
-        yield from _any_of(check, said, value, path, schema)
+        yield _none_fits(reasons, path)
     elif fitting > 1:
         yield f"{path}: {fitting} alternatives fit where exactly one may"
+
+
+def _none_fits(reasons: Sequence[str], path: str) -> str:
+    shown = [reason if len(reason) <= 3 * _SHOWN else f"{reason[: 3 * _SHOWN]}…" for reason in reasons[:_SHOWN]]
+    return f"{path}: none of the alternatives fits ({'; '.join(shown)})"
 
 
 def _not(check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
@@ -161,54 +263,64 @@ def _if(check: _Check, said: Any, value: Any, path: str, schema: Mapping[str, An
     yield from check.problems(schema.get(branch, True), value, path)
 
 
-def _properties(check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _properties(check: _Check, said: Mapping[str, Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if isinstance(value, dict):
+        check.spend(len(said) // 10, path)
         for name, inner in said.items():
             if name in value:
-                yield from check.problems(inner, value[name], f"{path}.{name}")
+                yield from check.problems(inner, value[name], _within(path, name))
 
 
-def _required(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    if isinstance(value, dict) and isinstance(said, list):
-        yield from (f"{path}: {name!r} is missing" for name in said if name not in value)
+def _required(_check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    if isinstance(value, dict):
+        yield from (f"{path}: {name!r} is missing" for name in said if isinstance(name, str) and name not in value)
 
 
-def _pattern_properties(check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _pattern_properties(
+    check: _Check, said: Mapping[str, Any], value: Any, path: str, _: Mapping[str, Any]
+) -> Problems:
     if isinstance(value, dict):
         for pattern, inner in said.items():
+            check.spend(len(value), path)
             for name in value:
-                if _matches(pattern, name):
-                    yield from check.problems(inner, value[name], f"{path}.{name}")
+                if matches(pattern, name):
+                    yield from check.problems(inner, value[name], _within(path, name))
 
 
 def _additional(check: _Check, said: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
     if not isinstance(value, dict):
         return
-    known = schema.get("properties", {})
-    patterns = schema.get("patternProperties", {})
+    known, patterns = schema.get("properties"), schema.get("patternProperties")
+    known = known if isinstance(known, Mapping) else {}
+    patterns = patterns if isinstance(patterns, Mapping) else {}
     for name in value:
-        if name in known or any(_matches(pattern, name) for pattern in patterns):
+        check.spend(len(patterns), path)
+        if name in known or any(matches(pattern, name) for pattern in patterns):
             continue
         if said is False:
-            yield f"{path}: unknown name {name!r}; known: {', '.join(known) or 'none'}"
+            some = ", ".join(list(known)[:_SHOWN])
+            yield f"{path}: unknown name {name[:_SHOWN]!r}; known: {some or 'none'}"
         else:
-            yield from check.problems(said, value[name], f"{path}.{name}")
+            yield from check.problems(said, value[name], _within(path, name))
 
 
 def _property_names(check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if isinstance(value, dict):
         for name in value:
-            yield from check.problems(said, name, f"{path} (name {name!r})")
+            yield from check.problems(said, name, f"{path} (name {name[:_SHOWN]!r})")
 
 
-def _dependent_required(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _dependent_required(
+    _check: _Check, said: Mapping[str, Any], value: Any, path: str, _: Mapping[str, Any]
+) -> Problems:
     if isinstance(value, dict):
         for name, others in said.items():
-            if name in value:
-                yield from (f"{path}: {name!r} needs {other!r}" for other in others if other not in value)
+            if name in value and isinstance(others, list):
+                missing = (other for other in others if isinstance(other, str) and other not in value)
+                yield from (f"{path}: {name!r} needs {other!r}" for other in missing)
 
 
-def _prefix_items(check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+def _prefix_items(check: _Check, said: list[Any], value: Any, path: str, _: Mapping[str, Any]) -> Problems:
     if isinstance(value, list):
         for index, (inner, item) in enumerate(zip(said, value, strict=False)):
             yield from check.problems(inner, item, f"{path}[{index}]")
@@ -218,7 +330,8 @@ def _items(check: _Check, said: Any, value: Any, path: str, schema: Mapping[str,
     if isinstance(said, list):  # drafts up to 2019-09
         yield from _prefix_items(check, said, value, path, schema)
     elif isinstance(value, list):
-        start = len(schema.get("prefixItems", ()))
+        prefix = schema.get("prefixItems")
+        start = len(prefix) if isinstance(prefix, list) else 0
         for index, item in enumerate(value[start:], start):
             yield from check.problems(said, item, f"{path}[{index}]")
 
@@ -226,33 +339,28 @@ def _items(check: _Check, said: Any, value: Any, path: str, schema: Mapping[str,
 def _contains(check: _Check, said: Any, value: Any, path: str, schema: Mapping[str, Any]) -> Problems:
     if isinstance(value, list):
         count = sum(check.accepts(said, item) for item in value)
-        if not schema.get("minContains", 1) <= count <= schema.get("maxContains", len(value)):
+        least, most = schema.get("minContains", 1), schema.get("maxContains", len(value))
+        if (_number(least) and count < least) or (_number(most) and count > most):
             yield f"{path}: {count} elements are what must be contained"
 
 
-def _unique(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    if said is True and isinstance(value, list):
-        texts = [compact_text(item) for item in value]
+def _unique(_check: _Check, said: bool, value: Any, path: str, _: Mapping[str, Any]) -> Problems:  # noqa: FBT001
+    if said and isinstance(value, list):
+        texts = [_identity(item) for item in value]
         if len(set(texts)) < len(texts):
             yield f"{path}: elements must differ from each other"
 
 
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str] | None:
+def _identity(value: Any) -> str:
     try:
-        return re.compile(pattern)
-    except re.error:  # ECMA 262 knows what Python does not
-        return None
+        return compact_text(value)
+    except (EncodeError, UnicodeEncodeError, OverflowError):  # what JSON cannot spell: repr can
+        return repr(value)
 
 
-def _matches(pattern: str, text: str) -> bool:
-    compiled = _compiled(pattern)
-    return compiled is None or compiled.search(text) is not None
-
-
-def _pattern(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
-    if isinstance(value, str) and not _matches(said, value):
-        yield f"{path}: expected text that matches {said}, got {_shown(value)}"
+def _pattern(_check: _Check, said: str, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
+    if isinstance(value, str) and not matches(said, value):
+        yield f"{path}: expected text that matches {said[: 4 * _SHOWN]}, got {_shown(value)}"
 
 
 def _bound(words: str, measured: Callable[[Any], Any], holds: Callable[[Any, Any], bool]) -> Keyword:
@@ -261,7 +369,7 @@ def _bound(words: str, measured: Callable[[Any], Any], holds: Callable[[Any, Any
     def check(_check: _Check, said: Any, value: Any, path: str, _: Mapping[str, Any]) -> Problems:
         measure = measured(value)
         if measure is not None and _number(said) and not holds(measure, said):
-            yield f"{path}: expected {words.format(said)}, got {_shown(value)}"
+            yield f"{path}: expected {words.format(_shown(said))}, got {_shown(value)}"
 
     return check
 
@@ -275,10 +383,29 @@ def _length(kind: type[Sized]) -> Callable[[Any], Any]:
 
 
 def _is_multiple(value: Any, step: Any) -> bool:
-    # Through decimals, because 0.3 % 0.1 is not 0 in binary.
-    from decimal import Decimal  # noqa: PLC0415 - rarely needed
+    # Through decimals, because 0.3 % 0.1 is not 0 in binary; through their digits, because 1e300 / 0.01 has more of
+    # them than a division of decimals keeps.
+    held, wanted = _decimal(value), _decimal(step)
+    if not held.is_finite() or not wanted.is_finite():
+        return False
+    if not held or not wanted:
+        return True
+    (_, digits, exponent), (_, step_digits, step_exponent) = held.as_tuple(), wanted.as_tuple()
+    if max(len(digits), len(step_digits)) > _MOST_DIGITS:
+        return False
+    number, divisor = _whole(digits), _whole(step_digits)
+    shift = int(exponent) - int(step_exponent)
+    if shift >= 0:
+        return number * pow(10, shift, divisor) % divisor == 0
+    return -shift <= len(digits) and number % (divisor * 10**-shift) == 0
 
-    return step == 0 or Decimal(str(value)) % Decimal(str(step)) == 0
+
+def _decimal(value: Any) -> Decimal:
+    return Decimal(str(value)) if isinstance(value, float) else Decimal(value)
+
+
+def _whole(digits: Sequence[int]) -> int:
+    return int(Decimal((0, tuple(digits), 0)))
 
 
 _KEYWORDS: Mapping[str, Keyword] = {
@@ -314,3 +441,12 @@ _KEYWORDS: Mapping[str, Keyword] = {
     "minProperties": _bound("at least {} entries", _length(dict), lambda one, other: one >= other),
     "maxProperties": _bound("at most {} entries", _length(dict), lambda one, other: one <= other),
 }
+_SHAPES: Mapping[str, Any] = {
+    "$ref": str,
+    "type": (str, list),
+    "pattern": str,
+    "uniqueItems": bool,
+    **dict.fromkeys(("enum", "required", "allOf", "anyOf", "oneOf", "prefixItems"), list),
+    **dict.fromkeys(("properties", "patternProperties", "dependentRequired"), Mapping),
+}
+"""What a keyword's own value must be; one of another shape says nothing."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import Struct
 
-from dragoman.ir.values import parse_json
+from dragoman.ir.values import parse_plain_json
 from dragoman.losses import Loss
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class Encoded(Struct, frozen=True):
 
     @property
     def body(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", parse_json(self.content))
+        """Raises `EncodeError` for a number that no Python int or float holds (1e9999)."""
+        return cast("dict[str, Any]", parse_plain_json(self.content))
 
 
 losses_held = Encoded.__dict__["losses"].__get__

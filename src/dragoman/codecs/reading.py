@@ -69,11 +69,9 @@ _MOST_SINGLE_LIFTS = 3
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
-_FAULT = re.compile(r"^(?P<what>.*?)(?: - at `(?P<path>.*)`)?$", re.DOTALL)
-_HIGH, _LOW, _HEX = rb"\\u[dD][89abAB]", rb"\\u[dD][c-fC-F]", rb"[0-9a-fA-F]{2}"
-_LONE_SURROGATE = re.compile(
-    rb"(?<!\\)(?:\\\\)*(?:" + _HIGH + _HEX + rb"(?!" + _LOW + rb")|(?<!" + _HIGH + rb"..)" + _LOW + _HEX + rb")"
-)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_ESCAPE = 6
+"""Bytes of an escape such as \\ud83e."""
 _EXPECTED = re.compile(r"^Expected (?P<expected>.*), got (?P<got>.*)$", re.DOTALL)
 
 
@@ -129,24 +127,15 @@ class WireReader(Generic[W]):
         try:
             return self._strict.decode(self._lift.value(body, self._kind))
         except msgspec.ValidationError as error:
-            raise self._misfit(str(error), path) from error
+            raise _misfit(str(error), path, self._source) from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise self._unreadable(error, body) from error
-
-    def _misfit(self, message: str, path: str) -> DecodeError:
-        fault = _FAULT.match(message)
-        what, within = (fault["what"], fault["path"] or "$") if fault else (message, "$")
-        path += within.removeprefix("$")
-        said = _EXPECTED.match(what)
-        if said:
-            return DecodeError(path=path, expected=said["expected"], got=said["got"], source=self._source)
-        return DecodeError(path=path, expected="a valid body", got=what, source=self._source)
 
     def _unreadable(self, error: Exception, body: bytes | Raw) -> DecodeError:
         if isinstance(error, RecursionError):
             return LimitExceeded(path=self._path, expected="JSON", got="nesting too deep to read", source=self._source)
-        lone = _LONE_SURROGATE.search(bytes(body))
-        if lone is not None and not isinstance(error, msgspec.ValidationError):
+        lone = None if isinstance(error, msgspec.ValidationError) else _lone_surrogate(bytes(body))
+        if lone is not None:
             found = f"half of a surrogate pair, {lone[0].decode()}, at byte {lone.start()}"
             return DecodeError(path=self._path, expected="Unicode text", got=found, source=self._source)
         return DecodeError(path=self._path, expected="JSON", got=str(error), source=self._source)
@@ -155,10 +144,15 @@ class WireReader(Generic[W]):
 _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 
+def _split_fault(message: str) -> tuple[str, str]:
+    """What a decoder's message says, and the path that it names."""
+    what, found, path = message.rpartition(" - at `")
+    return (what, path.removesuffix("`")) if found else (message, "$")
+
+
 def _steps_to(fault: str) -> list[str | int]:
     """The path in a decoder's message, as keys and indices; it ends early where a step has no name."""
-    found = _FAULT.match(fault)
-    path = found["path"] if found is not None and found["path"] else "$"
+    _, path = _split_fault(fault)
     steps: list[str | int] = []
     position = 1
     while (step := _STEP.match(path, position)) is not None:
@@ -166,6 +160,28 @@ def _steps_to(fault: str) -> list[str | int]:
         position = step.end()
     return steps
 
+
+def _lone_surrogate(data: bytes) -> re.Match[bytes] | None:
+    """The first escape that is half of a surrogate pair. Only escapes are looked at, not every byte."""
+    waiting: re.Match[bytes] | None = None
+    for found in _SURROGATE.finditer(data):
+        before = found.start()
+        while before and data[before - 1] == _BACKSLASH:
+            before -= 1
+        if (found.start() - before) % 2:  # an escaped backslash, then plain letters
+            continue
+        if waiting is not None and found.start() != waiting.start() + _ESCAPE:
+            return waiting
+        is_high = data[found.start() + 3] in b"89abAB"
+        if is_high and waiting is not None:
+            return waiting
+        if not is_high and waiting is None:
+            return found
+        waiting = found if is_high else None
+    return waiting
+
+
+_BACKSLASH = ord("\\")
 
 D = TypeVar("D")
 
@@ -207,9 +223,29 @@ def check_text(data: bytes, source: str) -> None:
             raise DecodeError(path="$", expected="UTF-8 text", got=str(error), source=source) from error
 
 
+MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a piece of a body raises that is read on its own and is not what its format says."""
+
+
+def misread(error: Exception, source: str) -> DecodeError:
+    """The typed error for a piece of a body that could not be read. Its path is within that piece."""
+    if isinstance(error, RecursionError):
+        return LimitExceeded(path="$", expected="JSON", got="nesting too deep to read", source=source)
+    return _misfit(str(error), "$", source)
+
+
+def _misfit(message: str, path: str, source: str) -> DecodeError:
+    what, within = _split_fault(message)
+    path += within.removeprefix("$")
+    said = _EXPECTED.match(what)
+    if said:
+        return DecodeError(path=path, expected=said["expected"], got=said["got"], source=source)
+    return DecodeError(path=path, expected="a valid body", got=what, source=source)
+
+
 def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any], source: str) -> bytes:
     """Any way a caller may hand us a body, as UTF-8 bytes."""
-    if type(body) is bytes and body[:1] == b"{" and len(body) <= MAX_BODY_BYTES:
+    if type(body) is bytes and body[:1] == b"{" and body.isascii() and len(body) <= MAX_BODY_BYTES:
         return body
     try:
         if isinstance(body, bytes):
@@ -224,6 +260,8 @@ def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | 
             raise LimitExceeded(
                 path="$", expected=f"at most {MAX_BODY_BYTES} bytes", got=f"{len(data)} bytes", source=source
             )
+        if not data.isascii():
+            data.decode()  # pieces that are carried unparsed are text too
         return data.removeprefix(b"\xef\xbb\xbf")
     except UnicodeError as error:
         raise DecodeError(path="$", expected="UTF-8 text", got=str(error), source=source) from error

@@ -372,34 +372,55 @@ def may_have_keys(body: bytes, format: str) -> bool:
     return any(place in body for place in _PLACES.get(format, ()))
 
 
-_STRING = rb'"(?:[^"\\]|\\.)*"'
 _KEYED = re.compile(
     rb'"(?:(?:proxy-)?authorization(?:_?token)?|(?:x-)?(?:goog-)?api[_-]?key(?:_?string)?|access_?token'
-    rb'|client_?secret|password)"\s*:\s*(?=")|"headers"\s*:\s*(?=\{)',
+    rb'|client_?secret|password)"\s*+:\s*+(?=")|"headers"\s*+:\s*+(?=\{)',
     re.IGNORECASE,
 )
-_VALUE = re.compile(_STRING + rb'|\{(?:[^{}"]|' + _STRING + rb")*\}")
-_HEADER = re.compile(rb'("(?:[^"\\]|\\.)*(?:auth|key|token|secret|cookie)[^"]*"\s*:\s*)' + _STRING, re.IGNORECASE)
+# Possessive throughout: bodies are an outsider's, and nothing here may try a second way to match.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_HEADER = re.compile(rb"[\s,]*+(" + _STRING.pattern + rb')\s*+:\s*+(?:[^\s,"{}\[\]]++)?', re.DOTALL)
+_SECRET_HEADER = re.compile(rb"auth|key|token|secret|cookie", re.IGNORECASE)
 _HIDDEN_TEXT = f'"{HIDDEN}"'.encode()
 
 
 def without_keys(body: bytes) -> bytes:
     """The same body, with the keys in it hidden: the very same object where there are none."""
+    spans: list[tuple[int, int]] = []
     found = _KEYED.search(body)
-    out, copied = [], 0
     while found is not None:
         start = found.end()
-        value = _VALUE.match(body, start)
         is_object = body[start : start + 1] == b"{"
-        if value is not None:
-            hidden = _HEADER.sub(rb"\1" + _HIDDEN_TEXT, value[0]) if is_object else _HIDDEN_TEXT
-            out += [body[copied:start], hidden]
-            copied = value.end()
-        elif not is_object:  # the body was cut within it
-            out += [body[copied:start], _HIDDEN_TEXT]
-            copied = len(body)
-        found = _KEYED.search(body, max(start, copied))
-    return b"".join([*out, body[copied:]]) if out else body
+        after = _find_secret_headers(body, start + 1, spans) if is_object else _string_end(body, start)
+        if not is_object:
+            spans.append((start, after))
+        found = _KEYED.search(body, after)
+    if not spans:
+        return body
+    out, copied = [], 0
+    for start, end in spans:
+        out += [body[copied:start], _HIDDEN_TEXT]
+        copied = end
+    return b"".join([*out, body[copied:]])
+
+
+def _find_secret_headers(body: bytes, start: int, spans: list[tuple[int, int]]) -> int:
+    """Note where the values of secret headers stand; the end of what was read."""
+    while entry := _HEADER.match(body, start):
+        start = entry.end()
+        if body[start : start + 1] != b'"':
+            continue
+        end = _string_end(body, start)
+        if _SECRET_HEADER.search(entry[1]) is not None:
+            spans.append((start, end))
+        start = end
+    return start
+
+
+def _string_end(body: bytes, start: int) -> int:
+    """Where the string ends that begins here; the end of the body when it was cut within the string."""
+    string = _STRING.match(body, start)
+    return len(body) if string is None else string.end()
 
 
 def _without_keys_of(channel: Channel, body: bytes) -> bytes:

@@ -48,4 +48,9 @@ _entries = msgspec.json.Decoder(Extra).decode
 def inner_extra(extra: Mapping[str, Any], name: str) -> Extra | None:
     """The extras of an inner object, as `keep` stored them."""
     held = extra.get(WITHIN + name)
-    return None if held is None else _entries(held)
+    if held is None:
+        return None
+    try:
+        return _entries(held)
+    except msgspec.ValidationError:  # a wire key that happens to look like a note
+        return None

@@ -73,14 +73,62 @@ def _number(text: str) -> float | Decimal:
 
 _decode_big_numbers = msgspec.json.Decoder(float_hook=_number).decode
 _decode_raw = msgspec.json.Decoder(Raw).decode
+_MOST_DIGITS = 4_300
+"""Of an integer: beyond them Python converts text no longer (sys.get_int_max_str_digits), and msgspec refuses it."""
 
 
 def parse_json(text: bytes | str | Raw) -> Any:
-    """Parse JSON; a number beyond the range of a double (1e400) becomes an exact `Decimal` instead of infinity."""
+    """Parse JSON; a number that no float or int holds (1e400, 5,000 digits) becomes an exact `Decimal`."""
     try:
         return _decode_json(text)
     except msgspec.ValidationError:
+        return _parse_wide(text)
+
+
+def _parse_wide(text: bytes | str | Raw) -> Any:
+    try:
         return _decode_big_numbers(text)
+    except msgspec.ValidationError:
+        _decode_raw(text)  # refuses half a surrogate pair, which the standard library takes
+    import json  # noqa: PLC0415 - rarely needed
+
+    data = text if isinstance(text, str) else bytes(text)
+    try:
+        return json.loads(data, parse_int=_integer, parse_float=_number, parse_constant=_refuse_constant)
+    except ValueError as error:
+        raise msgspec.DecodeError(str(error)) from error
+
+
+def _integer(text: str) -> int | Decimal:
+    return int(text) if len(text) <= _MOST_DIGITS else Decimal(text)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def parse_plain_json(text: bytes) -> Any:
+    """Parse JSON into what the standard library's `json` can write: 1e999 becomes the integer of the same value.
+
+    A number that is no such integer has no plain Python value; the error names its path.
+    """
+    try:
+        return _decode_json(text)
+    except msgspec.ValidationError:
+        return _without_decimals(parse_json(text), "$")
+
+
+def _without_decimals(value: Any, path: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_decimals(held, f"{path}.{key}") for key, held in value.items()}
+    if isinstance(value, list):
+        return [_without_decimals(held, f"{path}[{index}]") for index, held in enumerate(value)]
+    if not isinstance(value, Decimal):
+        return value
+    if value.adjusted() < _MOST_DIGITS and value == value.to_integral_value():
+        return int(value)
+    reason = "a number too large for a Python float or int; json() has it in its own spelling"
+    raise EncodeError(path=path, reason=reason, target="Encoded.body")
 
 
 def exact_json(text: str | bytes) -> Raw | None:

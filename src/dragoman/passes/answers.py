@@ -33,7 +33,8 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
         completion = _without_speakers(completion, log)
     if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
         return completion
-    messages = tuple(_restored(message, request, log) for message in completion.messages)
+    declared = _Declared(request)
+    messages = tuple(_restored(message, declared, log) for message in completion.messages)
     return structs.replace(completion, messages=messages)
 
 
@@ -49,14 +50,30 @@ def _without_speakers(completion: Completion, log: LossLog) -> Completion:
     return structs.replace(completion, messages=tuple(messages))
 
 
-def _restored(message: Message, request: Request, log: LossLog) -> Message:
-    names = {tool.name for tool in request.tools}
-    custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
+class _Declared:
+    """The tools of a request by name."""
+
+    def __init__(self, request: Request) -> None:
+        self.names = {tool.name for tool in request.tools}
+        self.custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
+        self._originals: dict[str, str] | None = None
+
+    def original(self, name: str) -> str:
+        """The name that the client declared, of a tool that may have been sent under an alias."""
+        if name in self.names:
+            return name
+        if self._originals is None:  # of two names with one alias the first counts
+            known = sorted(self.names, reverse=True)
+            self._originals = {name_alias(one, STRICTEST_NAMES): one for one in known}
+        return self._originals.get(name, name)
+
+
+def _restored(message: Message, declared: _Declared, log: LossLog) -> Message:
     parts: list[AnyPart] = []
     for part in message.parts:
         if isinstance(part, ToolCall):
-            name = part.name if part.name in names else _original_name(part.name, names)
-            kept = _as_declared(part, name, custom=name in custom)
+            name = declared.original(part.name)
+            kept = _as_declared(part, name, custom=name in declared.custom)
             if kept is not part:
                 log.replaced(kept, part)
             parts.append(kept)
@@ -65,10 +82,6 @@ def _restored(message: Message, request: Request, log: LossLog) -> Message:
     restored = structs.replace(message, parts=tuple(parts))
     log.replaced(restored, message)
     return restored
-
-
-def _original_name(name: str, names: set[str]) -> str:
-    return next((known for known in sorted(names) if name_alias(known, STRICTEST_NAMES) == name), name)
 
 
 def _as_declared(call: ToolCall, name: str, *, custom: bool) -> ToolCall:
@@ -87,8 +100,7 @@ class RestoredEvents:
     """
 
     def __init__(self, request: Request) -> None:
-        self._names = {tool.name for tool in request.tools}
-        self._custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
+        self._declared = _Declared(request)
         self._waiting: dict[int, tuple[PartStart, list[str]]] = {}
 
     def __call__(self, events: list[AnyEvent]) -> list[AnyEvent]:
@@ -111,10 +123,11 @@ class RestoredEvents:
         call = event.part
         if not isinstance(call, ToolCall):
             return [event]
-        if call.name not in self._names:
-            call = structs.replace(call, name=_original_name(call.name, self._names))
+        name = self._declared.original(call.name)
+        if name != call.name:
+            call = structs.replace(call, name=name)
             event = structs.replace(event, part=call)
-        if call.name not in self._custom or call.custom:
+        if name not in self._declared.custom or call.custom:
             return [event]
         self._waiting[event.index] = (event, [])
         return []

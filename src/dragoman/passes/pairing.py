@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
+from collections import Counter, deque
 from functools import partial
 from operator import itemgetter
 
@@ -24,7 +25,7 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
     messages = _merge_call_turns(request.messages, log)
     places = _Places(messages)
     taken: set[int] = set()
-    seen: set[str] = set()
+    seen = _Ids(profile)
     paired: list[Message] = []
     for index, message in enumerate(messages):
         if message.role == "tool":
@@ -35,9 +36,9 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
             paired.append(message)
             continue
         answers = places.answers(index, {call.id for call in calls}, taken)
-        ids = [_unique_id(call.id, seen, profile) for call in calls]
+        ids = [seen.unique(call.id) for call in calls]
         paired.append(_renamed_calls(message, ids, log))
-        chosen = [_chosen(calls, place, answers, log) for place in range(len(calls))]
+        chosen = _chosen(calls, answers, log)
         results = tuple(_answer(*row, log) for row in zip(calls, chosen, ids, strict=True))
         paired.append(Message("tool", results))
     return structs.replace(request, messages=tuple(paired))
@@ -46,15 +47,29 @@ def pair_results(request: Request, profile: Profile, log: LossLog) -> Request:
 def _merge_call_turns(messages: tuple[Message, ...], log: LossLog) -> list[Message]:
     """A step whose calls are spread over adjacent assistant messages is one turn for every API."""
     merged: list[Message] = []
+    turn: list[Message] = []
+    calling = False
     for message in messages:
-        previous = merged[-1] if merged else None
-        if previous is not None and message.role == previous.role == "assistant" and previous.tool_calls:
-            joined = structs.replace(previous, parts=previous.parts + message.parts)
-            log.replaced(joined, previous)
-            merged[-1] = joined
+        if turn and not (calling and message.role == "assistant"):
+            merged.append(joined_turn(turn, log))
+            turn = []
+        if message.role == "assistant":
+            calling = bool(message.tool_calls) or (calling and bool(turn))
+            turn.append(message)
         else:
             merged.append(message)
+    if turn:
+        merged.append(joined_turn(turn, log))
     return merged
+
+
+def joined_turn(turn: list[Message], log: LossLog) -> Message:
+    """The messages as one, with the parts of all; losses of the whole are told at the first."""
+    if len(turn) == 1:
+        return turn[0]
+    joined = structs.replace(turn[0], parts=tuple(part for message in turn for part in message.parts))
+    log.replaced(joined, turn[0])
+    return joined
 
 
 class _Places:
@@ -76,7 +91,8 @@ class _Places:
         found: dict[str, list[ToolResult]] = {}
         for call_id in wanted:
             results = self._results.get(call_id, [])
-            for index, result in results[bisect_right(results, start, key=itemgetter(0)) :]:
+            for place in range(bisect_right(results, start, key=itemgetter(0)), len(results)):
+                index, result = results[place]
                 if end is not None and index >= end:
                     break
                 if id(result) not in taken:
@@ -89,18 +105,20 @@ class _Places:
         return places, bisect_right(places, start)
 
 
-def _chosen(
-    calls: tuple[ToolCall, ...], place: int, answers: dict[str, list[ToolResult]], log: LossLog
-) -> ToolResult | None:
-    """Of several results with this call's id, its own: by order where calls share the id, else the last one."""
-    queue = answers.get(calls[place].id)
-    if not queue:
-        return None
-    if any(later.id == calls[place].id for later in calls[place + 1 :]):
-        return queue.pop(0)
-    for earlier in queue[:-1]:
-        log.drop(earlier, "", "earlier result of the same call", "a call has one result; the last one counts")
-    return queue[-1]
+def _chosen(calls: tuple[ToolCall, ...], answers: dict[str, list[ToolResult]], log: LossLog) -> list[ToolResult | None]:
+    """For each call its own result: by order where calls share an id, else the last one with its id."""
+    calls_left = Counter(call.id for call in calls)
+    queues = {call_id: deque(results) for call_id, results in answers.items()}
+    chosen: list[ToolResult | None] = []
+    for call in calls:
+        calls_left[call.id] -= 1
+        queue = queues.get(call.id)
+        if queue and not calls_left[call.id]:
+            while len(queue) > 1:
+                earlier = queue.popleft()
+                log.drop(earlier, "", "earlier result of the same call", "a call has one result; the last one counts")
+        chosen.append(queue.popleft() if queue else None)
+    return chosen
 
 
 def _answer(call: ToolCall, result: ToolResult | None, call_id: str, log: LossLog) -> ToolResult:
@@ -121,18 +139,28 @@ def _report_orphans(message: Message, taken: set[int], log: LossLog) -> None:
             log.drop(result, "", f"result for {result.tool_call_id!r}", "no call with this id comes before it")
 
 
-def _unique_id(call_id: str, seen: set[str], profile: Profile) -> str:
-    """The id itself where the target takes it; else an alias that depends on the id (and its repetition) alone."""
-    chosen = call_id
-    if profile.call_id is not None and profile.call_id.fullmatch(call_id) is None:
-        chosen = _alias(call_id, profile)
-    repetition = 1
-    base = chosen
-    while chosen in seen:
-        repetition += 1
-        chosen = _alias(f"{base} {repetition}", profile)
-    seen.add(chosen)
-    return chosen
+class _Ids:
+    """The ids of a conversation as the target takes them, each once."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._seen: set[str] = set()
+        self._repetitions: dict[str, int] = {}
+
+    def unique(self, call_id: str) -> str:
+        """The id itself where the target takes it; else an alias that depends on the id (and its repetition) alone."""
+        profile = self._profile
+        base = call_id
+        if profile.call_id is not None and profile.call_id.fullmatch(call_id) is None:
+            base = _alias(call_id, profile)
+        chosen = base
+        repetition = self._repetitions.get(base, 1)
+        while chosen in self._seen:
+            repetition += 1
+            chosen = _alias(f"{base} {repetition}", profile)
+        self._repetitions[base] = repetition
+        self._seen.add(chosen)
+        return chosen
 
 
 def _alias(call_id: str, profile: Profile) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
+
 from msgspec import structs
 
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, Message, ProviderTool, Request, Text, ToolChoice, ToolDefinition
 from dragoman.losses import LossLog
+from dragoman.passes.pairing import joined_turn
 from dragoman.profile import Profile
 
 CONTINUE = "Continue."
@@ -75,13 +79,11 @@ def merge_model_turns(request: Request, profile: Profile, log: LossLog) -> Reque
     if not profile.merge_model_turns:
         return request
     messages: list[Message] = []
-    for message in request.messages:
-        if messages and message.role == messages[-1].role == "assistant":
-            joined = structs.replace(messages[-1], parts=messages[-1].parts + message.parts)
-            log.replaced(joined, messages[-1])
-            messages[-1] = joined
+    for role, turn in groupby(request.messages, key=attrgetter("role")):
+        if role == "assistant":
+            messages.append(joined_turn(list(turn), log))
         else:
-            messages.append(message)
+            messages += turn
     return structs.replace(request, messages=tuple(messages))
 
 

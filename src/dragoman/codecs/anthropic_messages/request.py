@@ -243,8 +243,12 @@ def _encode_system(messages: list[Message], encoder: MessageEncoder) -> str | li
 
 def _output_config(effort: str | UnsetType, output: WireValue, extra: Extra) -> WireValue:
     config = OutputConfig(effort, UNSET if "~output_format" in extra else output)
-    if "output_config" in extra:
-        return spliced(config, parse_entries(extra["output_config"]))
+    held = extra.get("output_config")
+    is_null = held is not None and bytes(held) == b"null"
+    if held is not None and not is_null:
+        return spliced(config, parse_entries(held))
+    if is_null and config.effort is config.format is UNSET:
+        return held
     return UNSET if config.effort is config.format is UNSET else config
 
 

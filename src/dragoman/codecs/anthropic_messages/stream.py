@@ -69,7 +69,7 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.notes import Extra
-from dragoman.ir.values import encode_json, exact_json
+from dragoman.ir.values import encode_json, exact_json, parse_json
 
 __all__ = ["EventEncoder", "PayloadDecoder"]
 
@@ -331,7 +331,9 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     def _on_other_delta(self, index: int, delta: dict[str, Raw], fault: DecodeError) -> None:
         """A delta of a kind we do not know, or one whose text is null."""
         block = self._open_block(index)
-        kind = msgspec.json.decode(delta.get("type", NULL))
+        kind = parse_json(delta.get("type", NULL))
+        if kind is not None and not isinstance(kind, str):
+            raise fault
         if kind in _DELTA_KEYS and bytes(delta.get(_DELTA_KEYS[kind], NULL)) != b"null":
             raise fault
         if block.kind not in _FLOWING:
@@ -473,15 +475,15 @@ def _not_an_event(error: Exception) -> DecodeError:
 
 def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:
     """What a delta does to a block that is told whole: its text joins the text there, anything else replaces."""
-    kind = msgspec.json.decode(delta.pop("type", NULL))
+    kind = parse_json(delta.pop("type", NULL))
     for key, held in delta.items():
-        value = msgspec.json.decode(held)
+        value = parse_json(held)
         if not isinstance(value, str) or kind in _OVERWRITING:
             block.changes[key] = held
             continue
         pieces = block.changes.get(key)
         if not isinstance(pieces, list):
-            before = msgspec.json.decode(_entries(block.raw).get(key, NULL) if pieces is None else pieces)
+            before = parse_json(_entries(block.raw).get(key, NULL) if pieces is None else pieces)
             pieces = block.changes[key] = [before] if isinstance(before, str) else []
         pieces.append(value)
 

@@ -52,7 +52,7 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.values import encode_json, exact_json
+from dragoman.ir.values import encode_json, exact_json, parse_json
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
 
@@ -229,7 +229,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             block.entries = dict(start)
             return
         block = self._blocks[index] = _Incoming(CALL)
-        call_id, name = msgspec.json.decode(head.pop("toolUseId")), msgspec.json.decode(head.pop("name"))
+        call_id, name = _text_of(head, "toolUseId"), _text_of(head, "name")
         metadata = None
         if head:
             typed = bytes(head.get("type", b"")) == b'"tool_use"'
@@ -272,7 +272,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         """A block that is told whole: its text joins, lists join, anything else replaces."""
         loose = _decode_loose(payload).content_block_delta
         for key, held in (loose.delta if loose is not None else {}).items():
-            value = msgspec.json.decode(held)
+            value = parse_json(held)
             if key == "toolUse" and isinstance(value, dict) and isinstance(value.get("input"), str):
                 block.pieces.append(value["input"])
             elif isinstance(value, list):
@@ -405,6 +405,16 @@ _ENDS: dict[str, Any] = {
     CALL: PayloadDecoder._end_call,  # noqa: SLF001
     _WHOLE: PayloadDecoder._end_whole,  # noqa: SLF001
 }
+
+
+def _text_of(head: dict[str, Raw], key: str) -> str:
+    """A member that a call cannot do without, taken out of what its start says."""
+    held = head.pop(key, None)
+    value = None if held is None else parse_json(held)
+    if isinstance(value, str):
+        return value
+    got = "nothing" if held is None else type(value).__name__
+    raise DecodeError(path=f"$.start.toolUse.{key}", expected="str", got=got, source=SOURCE)
 
 
 def _kind_of(delta: Delta) -> str:

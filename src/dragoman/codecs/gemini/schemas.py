@@ -126,7 +126,7 @@ def _order_properties(schema: dict[str, Any], typed: dict[str, Any]) -> None:
     order = typed.get("propertyOrdering", typed.get("property_ordering"))
     properties = schema.get("properties")
     if isinstance(order, list) and isinstance(properties, dict):
-        first = [name for name in order if name in properties]
+        first = [name for name in order if isinstance(name, str) and name in properties]
         schema["properties"] = {name: properties[name] for name in (*first, *properties)}
 
 

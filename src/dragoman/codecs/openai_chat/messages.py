@@ -40,7 +40,7 @@ from dragoman.codecs.openai_chat.wire import (
     UnknownMessage,
     UserMessage,
 )
-from dragoman.codecs.reading import Wire, WireValue, keep, spliced
+from dragoman.codecs.reading import Wire, WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
 from dragoman.codecs.settings import collect_keys
@@ -63,7 +63,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import Role, content_held
-from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
 from dragoman.ir.parts import value_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
@@ -81,7 +81,7 @@ REFUSAL_KEY = MODELLED + "refusal"
 NULL = Raw(b"null")
 NO_ANNOTATIONS = Raw(b"[]")
 
-_FUNCTION = msgspec.json.Decoder(Function)
+_LEGACY = WireReader(Function, "openai-chat", path="$..function_call")
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -331,14 +331,20 @@ def _decode_legacy_call(seed: object, parts: list[AnyPart], extra: Extra) -> Non
     held = extra.get("function_call")
     if held is None or bytes(held) == b"null":
         return
-    legacy = _FUNCTION.decode(held)
+    legacy = _LEGACY.read(held)
     name = legacy.name
     if name is UNSET or not name:
         return  # Snowflake fills every optional member
     del extra["function_call"]
-    text = legacy.arguments if isinstance(legacy.arguments, str) else ""
-    notes = {FAMILY: {"~legacy": Raw(b"true")}}
-    parts.append(ToolCall(invent_id(seed, 0), name, read_arguments(text), text, invented_id=True, metadata=notes))
+    given = legacy.arguments
+    text = given if isinstance(given, str) else encode_json(given).decode() if isinstance(given, dict) else ""
+    notes: Extra = {"~legacy": Raw(b"true")}
+    if isinstance(given, dict):
+        notes["~arguments"] = Raw(b'"object"')
+    if legacy.extra is not UNSET:
+        notes[WITHIN + "function"] = Raw(encode_json(legacy.extra))
+    call = ToolCall(invent_id(seed, 0), name, read_arguments(text), text, invented_id=True, metadata={FAMILY: notes})
+    parts.append(call)
 
 
 _call_keys = collect_keys(Call, ("index", "cache_control", "extra_content"))
@@ -774,6 +780,10 @@ def _function(call: ToolCall, extra: Extra) -> WireValue:
 
 def _legacy_call(parts: tuple[AnyPart, ...]) -> WireValue:
     for part in parts:
-        if type(part) is ToolCall and "~legacy" in (part.metadata or {}).get(FAMILY, {}):
-            return Raw(encode_json(Function(part.name, part.arguments_text or "")))
+        notes = (part.metadata or {}).get(FAMILY, {}) if type(part) is ToolCall else {}
+        if type(part) is ToolCall and "~legacy" in notes:
+            arguments: Any = part.arguments if "~arguments" in notes else part.arguments_text or ""
+            function: Any = Function(part.name, arguments)
+            inner = inner_extra(notes, "function")
+            return Raw(encode_json(function)) if inner is None else spliced(function, inner)
     return None

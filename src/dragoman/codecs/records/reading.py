@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.records.pairing import NO_ID
-from dragoman.errors import DecodeError
+from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.notes import SINGLE, Extra
 from dragoman.ir.values import encode_json, parse_json
 
@@ -70,8 +70,12 @@ class Peeker:
         except msgspec.ValidationError as error:
             got = str(error).partition("got ")[2] or str(error)
             raise DecodeError(path=place, expected="a record (an object)", got=got, source=self._source) from error
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DecodeError(path=place, expected="JSON", got=str(error), source=self._source) from error
+        except RecursionError as error:
+            raise LimitExceeded(
+                path=place, expected="JSON", got="nesting too deep to read", source=self._source
+            ) from error
 
 
 def role_of(keys: dict[str, Raw], place: str, source: str) -> str | None:

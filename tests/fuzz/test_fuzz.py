@@ -1,0 +1,238 @@
+"""The short run of the fuzzer, and inputs that once did what no input may do."""
+
+import json
+import random
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dragoman
+import dragoman.ir
+from dragoman.errors import DecodeError, EncodeError
+from dragoman.ir import StreamFailed
+from tests.fuzz.mutation import VALUES, mutate_bytes, mutate_events, mutate_json
+from tests.fuzz.run import Findings, fuzz_plainly, shrink
+from tests.fuzz.targets import TARGETS, VALUE_READERS, Target
+from tests.support.converse_streams import frame
+from tests.support.promises import promise
+
+EXECUTIONS = 150
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("name", TARGETS)
+def test_mutants_are_read_or_refused_with_a_typed_error(name: str, tmp_path: Path) -> None:
+    findings = Findings(TARGETS[name], tmp_path)
+    fuzz_plainly(TARGETS[name], findings, tmp_path / "corpus", EXECUTIONS, seed=len(name))
+    assert findings.kinds == set()
+
+
+def test_every_decoder_of_every_format_is_a_target() -> None:
+    wire = {f"{kind}:{name}" for name in dragoman.formats() for kind in ("request", "response", "error", "stream")}
+    records = {f"{kind}:{name}" for name in dragoman.formats("record") for kind in ("request", "response")}
+    values = {name for name in dragoman.__all__ if name.startswith(("decode_tool", "decode_message"))}
+    assert wire | records | {f"value:{name}" for name in dragoman.formats(None)} <= set(TARGETS)
+    assert values <= {reader.__name__ for reader in VALUE_READERS}
+
+
+# ── the fuzzer itself ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_finding_is_noticed_made_small_and_kept(tmp_path: Path) -> None:
+    def run(data: bytes) -> None:
+        if b'"bad"' in data:
+            raise KeyError(data)
+
+    target = Target("toy", run, lambda: [b'{"a":[1,2,{"good":5}],"b":"text","c":{"bad":1,"d":[1,2,3]}}'])
+    findings = Findings(target, tmp_path)
+    fuzz_plainly(target, findings, tmp_path / "corpus", 5, seed=1)
+    assert findings.kinds == {"KeyError in fuzz target"}
+    (kept,) = (tmp_path / "findings" / "toy").iterdir()
+    assert kept.read_bytes() == b'{"c":{"bad":1}}' or len(kept.read_bytes()) < 20
+
+
+def chance(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311
+
+
+def test_mutants_depend_on_the_seed_alone_and_leave_the_table_of_values_as_it_is() -> None:
+    before = json.dumps(VALUES)
+    body = json.dumps({"a": [1, {"b": "c"}], "d": {"e": None}}).encode()
+    made = [[mutate_json(body, chance(seed), [{"x": {"y": []}}]) for seed in range(500)] for _ in range(2)]
+    assert made[0] == made[1]
+    assert len(set(made[0])) > 200
+    assert json.dumps(VALUES) == before
+
+
+def test_streams_are_mutated_event_by_event() -> None:
+    body = b'data: {"a":1}\n\ndata: {"b":2}\n\ndata: [DONE]\n\n'
+    made = {mutate_events(body, chance(seed), separator=b"\n\n") for seed in range(300)}
+    assert any(one.count(b"data: ") > 3 for one in made)
+    assert any(one.count(b"data: ") == 2 for one in made)
+    assert {mutate_bytes(b"", chance(1))}
+
+
+def test_shrinking_keeps_what_fails() -> None:
+    small = shrink(json.dumps({"a": list(range(50)), "b": {"c": "needle"}}).encode(), lambda data: b"needle" in data)
+    assert b"needle" in small
+    assert len(small) < 20
+
+
+# ── found once ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def chunk(**said: Any) -> dict[str, Any]:
+    return {"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hi"}}], **said}
+
+
+HUGE = b"9" * 5_000
+FIRST_CHUNKS = {
+    "created is a float with a fraction of zero": json.dumps(chunk(created=1.0)).encode(),
+    "created is text": json.dumps(chunk(created="1")).encode(),
+    "created is huge": json.dumps(chunk(created=7)).encode().replace(b"7", HUGE),
+    "id is a number": json.dumps(chunk(id=5)).encode(),
+    "id is not UTF-8": json.dumps(chunk(id="~")).encode().replace(b"~", b"\xff"),
+}
+
+
+def failure_of(data: bytes, name: str) -> str:
+    decoder = dragoman.StreamDecoder(name)
+    events = decoder.feed(data) + decoder.close()
+    (failed,) = (event for event in events if isinstance(event, StreamFailed))
+    assert failed.failure.raw_type in {"DecodeError", "LimitExceeded", "IllegalEvent"}
+    return failed.failure.message
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("case", FIRST_CHUNKS)
+def test_a_first_chunk_with_a_wrong_member_fails_the_stream(case: str) -> None:
+    message = failure_of(b"data: " + FIRST_CHUNKS[case] + b"\n\n", "openai-chat")
+    wanted = "UTF-8" if "UTF-8" in case else "$.created" if "created" in case else "$.id"
+    assert wanted in message
+
+
+@pytest.mark.parametrize("kind", [{}, [], 5, True])
+def test_a_delta_whose_type_is_no_text_fails_the_stream(kind: Any) -> None:
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": [], "usage": {}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": kind, "text": "x"}},
+    ]
+    data = b"".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n".encode() for e in events)
+    assert "$.delta" in failure_of(data, "anthropic-messages")
+
+
+@pytest.mark.parametrize("head", [{}, {"name": "f"}, {"toolUseId": "t"}, {"toolUseId": [], "name": "f"}])
+def test_a_converse_call_without_id_or_name_fails_the_stream(head: dict[str, Any]) -> None:
+    start = json.dumps({"contentBlockIndex": 0, "start": {"toolUse": head}}).encode()
+    data = frame("messageStart", b'{"role":"assistant"}') + frame("contentBlockStart", start)
+    assert "$.start.toolUse." in failure_of(data, "bedrock-converse")
+
+
+@pytest.mark.parametrize("name", dragoman.formats())
+@pytest.mark.parametrize("read", [dragoman.decode_request, dragoman.decode_response, dragoman.decode_error])
+def test_bad_utf8_anywhere_is_refused(name: str, read: Any) -> None:
+    body = json.dumps({"messages": [], "contents": [], "input": [], "~": "~"}).encode().replace(b"~", b"\xff")
+    with pytest.raises(DecodeError, match="UTF-8"):
+        read(body, name)
+    for translate in (dragoman.translate_request, dragoman.translate_response, dragoman.translate_error):
+        with pytest.raises(DecodeError, match="UTF-8"):
+            translate(body, source=name, target="openai-chat")
+
+
+USAGE = (
+    ("gemini", {"candidates": [{"content": {"parts": [{"text": "x"}], "role": "model"}}], "usageMetadata": {"~": 1}}),
+    ("anthropic-messages", {"type": "message", "content": [{"type": "text", "text": "x"}], "usage": {"~": 1}}),
+    ("openai-chat", {"choices": [{"message": {"role": "assistant", "content": "x"}}], "usage": {"~": 1}}),
+)
+
+
+@pytest.mark.parametrize(("name", "body"), USAGE, ids=[name for name, _ in USAGE])
+def test_bad_utf8_in_the_usage_of_an_answer_is_refused(name: str, body: dict[str, Any]) -> None:
+    with pytest.raises(DecodeError, match="UTF-8"):
+        dragoman.decode_response(json.dumps(body).encode().replace(b"~", b"\xff"), name)
+
+
+LEGACY = ({"name": "f", "arguments": "{}", "x": 1}, {"name": "f", "arguments": {"a": 1}}, {"name": "f"})
+WRONG_LEGACY: tuple[Any, ...] = ({"name": 5, "arguments": "{}"}, {"name": "f", "arguments": 5}, [], "f", 7)
+
+
+@pytest.mark.parametrize("call", LEGACY)
+def test_a_legacy_call_with_unknown_members_is_kept_whole(call: dict[str, Any]) -> None:
+    message = {"role": "assistant", "content": None, "function_call": call}
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}, message]}
+    request = dragoman.decode_request(body, "openai-chat")
+    assert request.messages[1].tool_calls[0].name == "f"
+    encoded = dragoman.encode_request(request, "openai-chat").body
+    kept = encoded["messages"][1]["function_call"]
+    assert {**kept, "arguments": call.get("arguments", kept["arguments"])} == {"arguments": "", **call}
+
+
+@pytest.mark.parametrize("call", WRONG_LEGACY)
+def test_a_legacy_call_with_wrong_members_is_refused(call: Any) -> None:
+    message = {"role": "assistant", "content": None, "function_call": call}
+    with pytest.raises(DecodeError) as raised:
+        dragoman.decode_request({"model": "m", "messages": [message]}, "openai-chat")
+    assert "function_call" in raised.value.path
+
+
+def test_a_null_output_config_is_read() -> None:
+    body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}], "output_config": None}
+    request = dragoman.decode_request(body, "anthropic-messages")
+    assert dragoman.encode_request(request, "anthropic-messages").body == body
+    dragoman.translate_request(body, source="anthropic-messages", target="gemini")
+
+
+@pytest.mark.parametrize("order", [[{}], [1], "a", {"a": 1}, [["a"]]])
+@pytest.mark.parametrize("target", dragoman.formats(None))
+def test_a_wrong_property_ordering_crosses_or_is_refused(order: Any, target: str) -> None:
+    schema = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "propertyOrdering": order}
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "tools": [{"functionDeclarations": [{"name": "f", "parameters": schema}]}],
+        "generationConfig": {"responseMimeType": "application/json", "responseSchema": schema},
+    }
+    with suppress(DecodeError, EncodeError):
+        assert dragoman.translate_request(json.dumps(body).encode(), source="gemini", target=target).losses is not None
+
+
+@pytest.mark.parametrize(("text", "value"), [(b"1e999", 10**999), (b"-1e999", -(10**999)), (b"1e400", 10**400)])
+def test_a_body_holds_what_the_standard_library_can_write(text: bytes, value: int) -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"x":[' + text + b"]}"
+    encoded = dragoman.translate_request(body, source="openai-chat", target="openai-chat")
+    assert text in encoded.json()
+    assert encoded.body["x"] == [value]
+    json.dumps(encoded.body)
+
+
+@pytest.mark.parametrize("text", [b"1e99999", HUGE, b"1" + b"0" * 400 + b".5"])
+def test_a_number_that_no_python_value_holds_is_refused_with_its_path(text: bytes) -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"x":{"y":[0,' + text + b"]}}"
+    encoded = dragoman.translate_request(body, source="openai-chat", target="openai-chat")
+    assert text in encoded.json()
+    with pytest.raises(EncodeError) as raised:
+        encoded.body  # noqa: B018
+    assert raised.value.path == "$.x.y[1]"
+
+
+@pytest.mark.parametrize("body", [b'{"":"","\xe2"', b'{"":' + b"[" * 5_000, b"[[[", b'[{"role":[]}]', b"[5]"])
+@pytest.mark.parametrize("name", dragoman.formats("record"))
+@pytest.mark.parametrize("read", [dragoman.decode_request, dragoman.decode_response])
+def test_records_that_are_none_are_refused(body: bytes, name: str, read: Any) -> None:
+    with pytest.raises(DecodeError) as raised:
+        read(body, name)
+    assert raised.value.path.startswith("$")
+
+
+@pytest.mark.parametrize("deep", [400, 5_000])
+def test_values_nested_too_deeply_are_refused_on_the_way_out(deep: int) -> None:
+    value: Any = "x"
+    for _ in range(deep):
+        value = [value]
+    call = dragoman.ir.ToolCall("c", "f", {"a": value})
+    request = dragoman.ir.Request("m", (dragoman.ir.Message("assistant", (call,)),))
+    for target in dragoman.formats():
+        with suppress(EncodeError):
+            assert dragoman.encode_request(request, target).json()
