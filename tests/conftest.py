@@ -11,6 +11,7 @@ from tests.support.recordings import VARIABLE, Record, load, recordings_dir
 # HYPOTHESIS_PROFILE=explore make unit
 # Laws are asked of every pair of formats, so few examples each are thousands together.
 settings.register_profile("ci", max_examples=30, derandomize=True, deadline=None, database=None, print_blob=True)
+settings.register_profile("quick", max_examples=4, derandomize=True, deadline=None, database=None)  # scripts/mutate.py
 settings.register_profile("explore", max_examples=2000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

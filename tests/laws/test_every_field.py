@@ -278,7 +278,13 @@ class Difference:
         return self.before.text != self.after.text
 
     def fault(self, paths: tuple[str, ...]) -> str | None:
-        told = [loss for loss in self.after.losses if any(_concerns(loss, path) for path in paths)]
+        told = [
+            loss
+            for loss in self.after.losses
+            if any(_concerns(loss, path) for path in paths)
+            # A loss of the whole (in streams all are) speaks of this value only if it goes with it.
+            if loss.path != "$" or loss not in self.without.losses
+        ]
         new = [loss for loss in told if loss not in self.before.losses]
         if not self.arrived and not told:
             return "vanishes without a loss"

@@ -7,8 +7,8 @@ from dragoman.losses import LossLog
 
 
 def transcribed(part: AnyPart, log: LossLog) -> AnyPart:
-    """A sound that is only beginning, as the text of which its transcript will be the fragments."""
-    if type(part) is not Audio or part.data:
+    """A sound that is only beginning, as the text of which its transcript will be the fragments; whole parts as is."""
+    if type(part) is not Audio or part.data or part.url or part.file_id:
         return part
     log.degrade(part, "", "audio", "its transcript is sent: a stream of this API carries no sound")
     text = Text(part.transcript or "")

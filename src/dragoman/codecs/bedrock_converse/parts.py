@@ -264,6 +264,8 @@ class PartEncoder(BlockEncoder):
         if self._native or (role == "user" and (part.data or part.url)):
             block = self._media.audio(part)
             if block is not None:
+                if part.transcript is not None:
+                    self._log.drop(part, "transcript", "transcript", "sound of this API comes without one")
                 return [block]
         if not (part.transcript or "").strip():
             return self._lose(part, self._media.why or "only user messages of this API hold sound")
@@ -343,7 +345,7 @@ def report_citation(log: LossLog, part: AnyPart, citation: Citation, *, told: bo
     if not told:
         log.drop(part, "citations", "citation", "a citation of another provider cannot be replayed here")
     elif citation.start is not None or citation.end is not None:
-        log.drop(part, "citations", "place of a citation in the text", "this API cites whole blocks of text")
+        log.degrade(part, "citations", "place of a citation in the text", "this API cites whole blocks of text")
 
 
 def _reasoning(text: ReasoningText, notes: Extra) -> WireValue:

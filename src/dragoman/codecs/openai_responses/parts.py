@@ -276,6 +276,8 @@ class PartEncoder:
             self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
         if spelled == "output_text" or (role == "assistant" and spelled is None):
             return self._encode_output_text(part, notes)
+        if role != "assistant" and part.signature is not None:
+            self._log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
         return spliced(InputText(part.text), notes)
 
     def _encode_output_text(self, part: Text, notes: Extra) -> WireValue:
