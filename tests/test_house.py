@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -332,3 +333,26 @@ def test_no_name_of_a_provider_decides_anything_outside_its_codec() -> None:
             if constants & words:
                 wrong.append(f"{module}:{node.lineno}")
     assert wrong == []
+
+
+# ── the lock ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+HASHED = re.compile(r"^[\w.-]+==[\w.!+-]+((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE)
+PINNED = re.compile(r"^([\w.-]+==[\w.!+-]+)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-run.lock", "requirements-model.lock"])
+def test_every_pin_has_hashes(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    bare = [pin for pin in PINNED.findall(text) if not re.search(re.escape(pin) + r" \\\n    --hash=", text)]
+    assert not bare, f"python scripts/refresh_lock.py --hashes  # for {bare}"
+    assert len(HASHED.findall(text)) == len(PINNED.findall(text))
+    assert "://" not in text, "a lock does not say where packages come from"
+
+
+def test_what_make_run_needs_is_a_part_of_the_lock() -> None:
+    whole = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    part = (ROOT / "requirements-run.lock").read_text(encoding="utf-8")
+    pins = PINNED.findall(part)
+    assert {pin.partition("==")[0] for pin in pins} >= {"aiohttp", "hatchling", "msgspec"}
+    assert set(pins) <= set(PINNED.findall(whole)), "python scripts/refresh_lock.py --hashes"
