@@ -137,6 +137,19 @@ def test_a_stream_of_other_events_passes_and_its_finish_is_that_of_a_call() -> N
     assert completion.finish_reason == "tool_calls"
 
 
+def test_a_call_whose_reply_was_cut_is_not_offered_even_if_its_arguments_parse() -> None:
+    choice = {"message": {"content": '{"name": "rm", "arguments": {"p": "/"}'}, "finish_reason": "length"}
+    body = json.dumps({"id": "chatcmpl-7", "choices": [{"index": 0, **choice}]}).encode()
+
+    async def whole() -> bytes:
+        response = CallingResponse(ReplayedResponse(Replayed(chunks=[body])), stream=False)
+        return b"".join([chunk async for chunk in aiter_chunks(response)])
+
+    completion = dragoman.decode_response(asyncio.run(whole()), "openai-chat")
+    assert completion.tool_calls == ()
+    assert [(one.call.name, one.reason) for one in completion.withheld_calls] == [("rm", "cut")]
+
+
 async def aiter_chunks(response: CallingResponse) -> Any:
     while chunk := await response.chunk():
         yield chunk
