@@ -8,6 +8,7 @@ from typing import Any
 from dragoman.drivers.base import Choice, Defaults, HasDefinition, Prompt, Settings, Tool
 from dragoman.drivers.message_dicts import MessageLike, read_messages
 from dragoman.drivers.tool_dicts import read_mapping
+from dragoman.errors import InvalidType, InvalidValue
 from dragoman.ir import (
     AnyTool,
     CustomTool,
@@ -20,7 +21,6 @@ from dragoman.ir import (
     ToolDefinition,
 )
 
-_MODES = ("auto", "none", "required")
 # Settings that are no part of the request: how to call, not what to ask.
 _KNOWN = frozenset(Defaults.__annotations__)
 CALLING = frozenset({"headers", "timeout", "errors", "raw", "message_format"})
@@ -38,14 +38,15 @@ def build_request(
     """The request that one call means. `settings` are the driver's defaults and the call's own, already merged."""
     if not settings.keys() <= _KNOWN:
         unknown = ", ".join(sorted(settings.keys() - _KNOWN))
-        raise TypeError(f"unknown settings: {unknown}; known: {', '.join(Settings.__annotations__)}")
+        known = ", ".join(Settings.__annotations__)
+        raise InvalidType(path="$", expected=f"settings among {known}", found=f"unknown settings: {unknown}")
     tools = settings.get("tools") if tools is None else tools
     tool_choice = settings.get("tool_choice") if tool_choice is None else tool_choice
     system = settings.get("system")
     format = settings.get("message_format")
     spoken = (*_opening(prompt, format), *read_messages(messages, format))
     if not spoken:
-        raise ValueError("nothing to ask: give a prompt or messages")
+        raise InvalidValue(path="$", expected="a prompt or messages", found="nothing to ask")
     definitions = read_tools(tools) if tools else ()
     asked: dict[str, Any] = {name: value for name, value in settings.items() if name in _ASKED}
     if not asked.keys().isdisjoint(_READERS):
@@ -80,20 +81,12 @@ def _read_tool(tool: Any, place: str) -> Sequence[AnyTool]:
         return read_mapping(tool, place)
     if isinstance(tool, HasDefinition):
         return (tool.definition,)
-    raise TypeError(f"a tool is a definition, a mapping or something with a `definition`, not {type(tool).__name__}")
+    expected = "a tool definition, a mapping, or an object with a `definition`"
+    raise InvalidType(path=place, expected=expected, found=type(tool).__name__)
 
 
 def read_choice(choice: Choice) -> ToolChoice | None:
-    if choice is None or isinstance(choice, ToolChoice):
-        return choice
-    if isinstance(choice, str):
-        return ToolChoice(choice) if choice in _MODES else ToolChoice("required", (choice,))  # type: ignore[arg-type]
-    name = choice.get("function", choice).get("name")
-    if not isinstance(name, str):
-        raise TypeError(f"a tool choice names its tool: expected {{'name': ...}}, got {dict(choice)!r}")
-    if name in _MODES:
-        raise ValueError(f"a tool called {name!r} cannot be chosen: the word means a way of choosing")
-    return ToolChoice("required", (name,))
+    return None if choice is None else ToolChoice.of(choice)
 
 
 def _reasoning(given: ReasoningSettings | str | int | bool | None) -> ReasoningSettings | None:  # noqa: FBT001
