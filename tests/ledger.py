@@ -346,6 +346,15 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("log", "Each request is one line of JSON, without its body."),
     ("telemetry", "OpenTelemetry hears of each request and each attempt, if it is to, and of nothing people wrote."),
     ("command", "`dragoman serve`, `dragoman keys` and `dragoman usage` do what they say."),
+    (
+        "http-conformance",
+        "HTTP that two machines could read in two ways is refused; what clients may send is answered.",
+    ),
+    ("http2", "Clients may speak HTTP/2, over TLS and without."),
+    ("http2-abuse", "Floods of frames, resets, streams or headers end their connection and harm no other."),
+    ("tls", "With a certificate the gateway speaks HTTPS, and a renewed one counts from the next connection."),
+    ("admission", "No byte of a body is read before the key is checked, and slow or large bodies hold nothing up."),
+    ("unpacking", "Packed bodies are unpacked within the limits and to their end, clients' and upstreams'."),
     ("documented", "The examples of docs/gateway.md are right."),
     # The page
     ("page-views", "A request is shown as the client sent it, as it was meant and as the upstream got it; and back."),

@@ -29,6 +29,7 @@ _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _LINGER = 2.0
 """Seconds in which a client that still sends may read the answer before the connection is cut."""
 _MAX_PIPELINED = 64
+_FRAMING = ("content-length", "transfer-encoding")
 _VERSIONS = frozenset({"1.0", "1.1"})
 
 
@@ -191,6 +192,8 @@ class Http1Connection(BufferedReader):
         """The request whose body is still to come."""
         self._bad: BadRequest | None = None
         self._no_more = False
+        self._upgrading = False
+        self._replaying = False
         # What is served.
         self._waiting: deque[Http1Exchange] = deque()
         self._current: Http1Exchange | None = None
@@ -266,8 +269,9 @@ class Http1Connection(BufferedReader):
 
     def on_headers_complete(self) -> None:
         self._in_head, self._bodiless = False, 0
-        if self._bad is not None or self._no_more:
+        if self._bad is not None or self._no_more or self._replaying:
             return
+        self._upgrading = self._parser.should_upgrade()
         try:
             self._incoming = self._request()
         except BadRequest as bad:
@@ -277,6 +281,8 @@ class Http1Connection(BufferedReader):
         self._no_more = not self._incoming.keep
 
     def on_message_complete(self) -> None:
+        if self._upgrading:  # its body is still to come, see _stay
+            return
         self._take_body()
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
@@ -301,16 +307,18 @@ class Http1Connection(BufferedReader):
         path, query = split_target(self._url.decode("latin-1"))
         quiet = method == "HEAD"
         head = Head("GET" if quiet else method, path, query, headers, self._secure)
-        keep = parser.should_keep_alive() and not parser.should_upgrade()
-        return Http1Exchange(self, head, keep=keep, chunked=newer, quiet=quiet)
+        return Http1Exchange(self, head, keep=parser.should_keep_alive(), chunked=newer, quiet=quiet)
 
     # ── reading ──
 
     def _feed(self, data: memoryview) -> None:
         self._bodiless += len(data)
         try:
-            self._parser.feed_data(data)
-        except HttpParserUpgrade:  # no protocol is switched to; what follows is not HTTP
+            try:
+                self._parser.feed_data(data)
+            except HttpParserUpgrade as upgrade:
+                self._stay(data[upgrade.args[0] :])
+        except HttpParserUpgrade:  # asked for again in a pipelined request
             self._no_more = True
         except HttpParserError as error:
             if not self._no_more:  # llhttp refuses bytes after a request that ends its connection
@@ -324,6 +332,19 @@ class Http1Connection(BufferedReader):
         if self._bad is not None and self._incoming is not None:
             self._incoming.fail(self._bad)
         self._advance()
+
+    def _stay(self, rest: memoryview) -> None:
+        """Ignores an `Upgrade` (RFC 9110, 7.8; the JDK's client sends one with each request).
+
+        llhttp leaves what follows to the other protocol, so a parser that has not seen the header reads the body.
+        """
+        incoming = self._incoming
+        headers = {} if incoming is None else incoming.head.headers
+        framing = [f"{name}: {headers[name]}\r\n" for name in _FRAMING if name in headers]
+        self._parser, self._upgrading, self._replaying = HttpRequestParser(self), False, True
+        self._parser.feed_data(f"POST / HTTP/1.1\r\n{''.join(framing)}\r\n".encode("latin-1"))
+        self._replaying = False
+        self._parser.feed_data(rest)
 
     def _take_body(self) -> None:
         """What the parser has found of a body, as one piece: a client may send it in chunks of a byte."""

@@ -24,8 +24,10 @@ from h2.events import (
     StreamReset,
     WindowUpdated,
 )
-from h2.exceptions import H2Error
+from h2.exceptions import FrameTooLargeError, H2Error
+from h2.frame_buffer import FrameBuffer
 from h2.settings import SettingCodes
+from hyperframe.frame import Frame
 
 from dragoman.gateway.exchange import BodyReader, Exchange, Gone, too_large
 from dragoman.gateway.http_request import MAX_HEAD, BadRequest, Head, collect_headers, split_target
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.http_server import Server
 
 _CHECK = 1.0
+_FRAME_HEADER = 9
 _CROWDED = 64 << 10
 _MAX_RESETS = 200
 """Streams that a client may cancel within `_RESET_WINDOW` (CVE-2023-44487: each costs the server far more)."""
@@ -203,6 +206,18 @@ class Http2Exchange(Exchange):
             self.fail(BadRequest("the request took too long", 408))
 
 
+class _FrameBuffer(FrameBuffer):
+    """h2's own would keep up to 16 MiB of a frame before it finds it too large."""
+
+    def __next__(self) -> Frame:
+        try:
+            return super().__next__()
+        except StopIteration:
+            if len(self._data) > self.max_frame_size + _FRAME_HEADER:
+                raise FrameTooLargeError("a frame larger than agreed") from None
+            raise
+
+
 class Http2Connection(BufferedReader):
     def __init__(self, server: Server) -> None:
         super().__init__(server.buffer)
@@ -213,6 +228,7 @@ class Http2Connection(BufferedReader):
         self._transport: asyncio.Transport | None = None
         self._streams: dict[int, Http2Exchange] = {}
         self._h2 = H2Connection(H2Configuration(client_side=False, header_encoding=None))
+        self._h2.incoming_buffer = _FrameBuffer(server=True)
         self._h2.local_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = server.limits.streams
         self._h2.local_settings[SettingCodes.MAX_HEADER_LIST_SIZE] = MAX_HEAD
         self._h2.local_settings[SettingCodes.ENABLE_CONNECT_PROTOCOL] = 0

@@ -17,7 +17,7 @@ import time
 from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import TypeAlias
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from msgspec import Struct
 
@@ -137,12 +137,12 @@ class Guard:
     def refusal(self, head: Head) -> str | None:
         """Why a request is not ours to answer."""
         host = head.headers.get("host", "")
-        if self._is_local and not self.asks and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+        if self._is_local and not self.asks and not is_loopback(_address(f"//{host}").hostname or ""):
             return f"this page is served to this machine only, not to {host!r}"
         if head.method in _SAFE:
             return None
         origin = head.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _address(origin).netloc != host:
             return "a request from another site"
         if head.path != LOGIN and HEADER not in head.headers:
             return f"the header {HEADER} is missing"
@@ -191,6 +191,14 @@ class Guard:
     def wanted(self) -> str:
         """What one logs in with."""
         return "Password" if self._password is not None else "Key of this gateway"
+
+
+def _address(url: str) -> SplitResult:
+    """Empty for what is not an address, such as `http://[`."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
 
 
 def _cookie(head: Head) -> str:

@@ -1,0 +1,250 @@
+"""What a request may take before it has shown a key, and how much and how long after: a real gateway process."""
+
+import gzip
+import json
+import socket
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import zstandard
+from h2.connection import H2Connection
+from h2.events import ResponseReceived, StreamReset
+
+from dragoman.sim.server import Simulator
+from tests.gateway.running import send
+from tests.gateway.scripted_upstream import completion, reply, scripted
+from tests.gateway.served import Served, served
+from tests.gateway.test_failures import chat, provider
+from tests.support.promises import promise
+
+KEY = {"authorization": "Bearer sesame"}
+MEBIBYTE = 1 << 20
+BODY = json.dumps(chat("p/claude-sonnet-5")).encode()
+POST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+KEYED = POST + b"authorization: Bearer sesame\r\n"
+
+
+@pytest.fixture(scope="module")
+def locked(dragoman_simulator: Simulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Default limits, but for the sum of all bodies, which a test can reach."""
+    text = f'[server]\nkeys = ["sesame"]\nmax_buffered = {80 * MEBIBYTE}\n' + provider("p", dragoman_simulator.url)
+    with served(tmp_path_factory.mktemp("gateway"), text, "--quiet") as gateway:
+        assert is_well(gateway)
+        yield gateway
+
+
+def is_well(gateway: Served) -> bool:
+    return send(gateway.url, "/v1/chat/completions", BODY, KEY).status == 200
+
+
+def answer(sock: socket.socket, seconds: float = 20.0) -> bytes:
+    sock.settimeout(seconds)
+    with suppress(ConnectionResetError, BrokenPipeError):
+        return sock.recv(65536)
+    return b""
+
+
+def pour(gateway: Served, head: bytes, size: int, *, chunked: bool = False) -> bytes:
+    """Sends a body for as long as the gateway takes it; what it answers."""
+    piece = b"x" * 65536
+    framed = b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece
+    with gateway.connect() as sock:
+        sock.sendall(
+            head + (b"transfer-encoding: chunked\r\n\r\n" if chunked else b"content-length: %d\r\n\r\n" % size)
+        )
+        with suppress(ConnectionResetError, BrokenPipeError):
+            for _ in range(size // len(piece)):
+                sock.sendall(framed)
+        return answer(sock)
+
+
+# ── before a key ──
+
+
+@promise("gateway:admission")
+@pytest.mark.parametrize("chunked", [False, True])
+def test_large_bodies_without_a_key_take_no_memory(locked: Served, chunked: bool) -> None:  # noqa: FBT001
+    before, cpu = locked.megabytes, locked.cpu_seconds
+    highest = before
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal highest
+        while not done.wait(0.02):
+            highest = max(highest, locked.megabytes)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    with ThreadPoolExecutor(20) as pool:
+        asked = [pool.submit(pour, locked, POST, 50 * MEBIBYTE, chunked=chunked) for _ in range(20)]
+        answers = [one.result() for one in asked]
+    done.set()
+    watching.join()
+    assert all(one.startswith(b"HTTP/1.1 401 ") for one in answers), answers
+    assert highest - before < 10
+    assert locked.cpu_seconds - cpu < 5
+    assert is_well(locked)
+
+
+@promise("gateway:admission")
+def test_a_client_that_asks_first_is_refused_before_it_sends(locked: Served) -> None:
+    with locked.connect() as sock:
+        sock.sendall(POST + b"content-length: 50000000\r\nexpect: 100-continue\r\n\r\n")
+        assert answer(sock).startswith(b"HTTP/1.1 401 ")
+    with locked.connect() as sock:
+        sock.sendall(KEYED + b"content-length: %d\r\nexpect: 100-continue\r\n\r\n" % len(BODY))
+        assert answer(sock) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        sock.sendall(BODY)
+        assert answer(sock).startswith(b"HTTP/1.1 200 ")
+
+
+@promise("gateway:admission", "gateway:http2")
+def test_http2_streams_without_a_key_take_no_memory(locked: Served) -> None:
+    """Each stream sends what flow control lets it, and is refused."""
+    before = locked.megabytes
+    with locked.connect() as sock:
+        client = H2Connection()
+        client.initiate_connection()
+        statuses = []
+        for _ in range(50):
+            stream = client.get_next_available_stream_id()
+            path = [(":method", "POST"), (":path", "/v1/messages"), (":scheme", "http"), (":authority", "x")]
+            client.send_headers(stream, path)
+            with suppress(Exception):  # its window is used up: the gateway has acknowledged nothing
+                client.send_data(stream, b"x" * 16_000)
+            sock.sendall(client.data_to_send())
+        sock.settimeout(3.0)
+        resets = 0
+        while resets < 50:
+            for event in client.receive_data(sock.recv(65536)):
+                if isinstance(event, ResponseReceived):
+                    statuses.append(dict(event.headers or [])[b":status"])
+                resets += isinstance(event, StreamReset)
+            sock.sendall(client.data_to_send())
+    assert statuses == [b"401"] * 50
+    assert locked.megabytes - before < 5
+    assert is_well(locked)
+
+
+# ── how much ──
+
+
+@promise("gateway:admission")
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_too_large_is_refused(locked: Served, chunked: bool) -> None:  # noqa: FBT001
+    assert pour(locked, KEYED, 70 * MEBIBYTE, chunked=chunked).startswith(b"HTTP/1.1 413 ")
+    assert is_well(locked)
+
+
+@promise("gateway:admission")
+def test_all_bodies_together_are_bounded(locked: Served) -> None:
+    """One that is being sent holds most of what there is: the next large one is asked to come back."""
+    with locked.connect() as slow:
+        slow.sendall(KEYED + b"content-length: %d\r\n\r\n" % (60 * MEBIBYTE) + b"x" * (50 * MEBIBYTE))
+        refused = pour(locked, KEYED, 40 * MEBIBYTE)
+        assert refused.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nretry-after: 1\r\n" in refused
+        assert is_well(locked), "a small one still fits"
+        slow.sendall(b"x" * (10 * MEBIBYTE))
+        assert answer(slow).startswith(b"HTTP/1.1 400 "), "not JSON, but read to its end"
+    assert pour(locked, KEYED, 40 * MEBIBYTE).startswith(b"HTTP/1.1 400 "), "there is room again"
+    assert is_well(locked)
+
+
+# ── how long ──
+
+
+def trickle(gateway: Served, head: bytes, piece: bytes) -> tuple[bytes, float]:
+    """A piece every half second until the gateway answers."""
+    started = time.monotonic()
+    with gateway.connect() as sock:
+        sock.sendall(head)
+        received = b""
+        while not received and time.monotonic() < started + 40:
+            try:
+                sock.sendall(piece)
+                received = answer(sock, 0.5)
+            except TimeoutError:
+                continue
+            except (ConnectionResetError, BrokenPipeError):
+                break
+    return received, time.monotonic() - started
+
+
+@promise("gateway:admission")
+def test_slow_bodies_do_not_hold_their_connections(locked: Served) -> None:
+    """A kibibyte a second, over ten seconds, is the least; nothing at all is not waited for longer either."""
+    with ThreadPoolExecutor(4) as pool:
+        asked = [
+            pool.submit(trickle, locked, KEYED + b"content-length: 90000\r\n\r\n", b"x"),
+            pool.submit(trickle, locked, KEYED + b"content-length: 90000\r\n\r\n", b""),
+            pool.submit(trickle, locked, KEYED + b"transfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+            pool.submit(trickle, locked, KEYED + b"transfer-encoding: chunked\r\n\r\n", b"0000000"),
+        ]
+        for one in asked:
+            received, seconds = one.result()
+            assert received.startswith((b"HTTP/1.1 408 ", b"HTTP/1.1 400 ")), received
+            assert seconds < 14
+    assert is_well(locked)
+
+
+@promise("gateway:admission")
+def test_a_whole_request_has_its_time(dragoman_simulator: Simulator, tmp_path: Path) -> None:
+    """Fast enough by the second, but without end."""
+    text = "[server]\nrequest_seconds = 11\nbody_rate = 10\n" + provider("p", dragoman_simulator.url)
+    with served(tmp_path, text, "--quiet") as gateway:
+        received, seconds = trickle(gateway, POST + b"content-length: 90000\r\n\r\n", b"x" * 100)
+        assert received.startswith(b"HTTP/1.1 408 ")
+        assert 10 < seconds < 22
+        assert send(gateway.url, "/v1/chat/completions", BODY).status == 200
+
+
+# ── packed ──
+
+PACKERS = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstandard.compress}
+
+
+@promise("gateway:unpacking")
+@pytest.mark.parametrize("coding", PACKERS)
+def test_packed_bodies_of_clients(locked: Served, coding: str) -> None:
+    packed = PACKERS[coding](BODY)
+
+    def status(body: bytes) -> int:
+        return send(locked.url, "/v1/chat/completions", body, {**KEY, "content-encoding": coding}).status
+
+    assert status(packed) == 200
+    for cut in (1, 5, len(packed) // 2):
+        assert status(packed[:-cut]) == 400, "cut short"
+    assert status(packed + b"x") == 400, "more after its end"
+    assert status(BODY) == 400, "not packed"
+    before = locked.megabytes
+    assert status(PACKERS[coding](b" " * (200 * MEBIBYTE))) == 413
+    assert locked.megabytes - before < 75, "no more than a body may have"
+    assert is_well(locked)
+
+
+@promise("gateway:unpacking")
+@pytest.mark.parametrize("coding", PACKERS)
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+def test_packed_answers_of_upstreams(tmp_path: Path, coding: str, path: str) -> None:
+    packed = PACKERS[coding](json.dumps(completion()).encode())
+    headers = {"content-encoding": coding}
+    bomb = PACKERS[coding](b" " * (600 * MEBIBYTE))
+    good = [reply(packed, headers=headers)]
+    bad = [reply(packed[:-5], headers=headers), reply(packed + b"x", headers=headers), reply(bomb, headers=headers)]
+    with scripted(*good, *bad, *good) as upstream, served(tmp_path, upstream.table("p"), "--quiet") as gateway:
+        body = {**chat("p/m"), "max_tokens": 9}
+        assert send(gateway.url, path, body).status == 200
+        before = gateway.megabytes
+        for _ in bad:
+            got = send(gateway.url, path, body)
+            assert got.status == 502, got.body
+            assert got.json["error"]["message"]
+        assert gateway.megabytes - before < 150
+        assert send(gateway.url, path, body).status == 200
