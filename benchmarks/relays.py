@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from benchmarks.relay_programs import ASGI, BLIND, GRANIAN, UVICORN
+
 PIECES: Final = 200
 SCHEMA: Final = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 SAID: Final = "It is 18 degrees with light rain in Paris today. Take an umbrella."
@@ -254,8 +256,14 @@ def _several(upstream: str, port: int, folder: Path) -> list[str]:
     return [*_dragoman(upstream, port, folder), "--workers", "2"]
 
 
+def _blind(*texts: str, more: tuple[str, ...] = ()) -> Callable[[str, int, Path], list[str]]:
+    return lambda up, port, _: [sys.executable, "-c", "".join((BLIND, *texts)), up, str(port), *more]
+
+
 RELAYS: Final = (
     Relay("dragoman", _dragoman),
+    Relay("bare granian + pyreqwest relay", _blind(GRANIAN, more=("uvloop",)), translates=False),
+    Relay("bare uvicorn + aiohttp relay", _blind(ASGI, UVICORN), translates=False),
     Relay("bare aiohttp relay", lambda up, port, _: [sys.executable, "-c", BARE, up, str(port)], translates=False),
     Relay("raw asyncio relay", lambda up, port, _: [sys.executable, "-c", RAW, up, str(port)], translates=False),
 )
