@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections.abc import Mapping
+from random import getrandbits
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -96,7 +96,7 @@ class Gateway:
         door = find_door(exchange.head)
         started = time.perf_counter()
         record = Record(
-            id=f"req_{secrets.token_hex(16)}", client=door.format, operation=door.operation, started=started
+            id=f"req_{getrandbits(128):032x}", client=door.format, operation=door.operation, started=started
         )
         if self.capture is not None and door.operation in _COUNTED:
             record.held = self.capture.begin(record, exchange.head)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NEVER = float("inf")
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
+_FIRST_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode("ascii") for status in HTTPStatus}
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LAST_CHUNK = b"0\r\n\r\n"
 _NO_BODY = frozenset({204, 304})
@@ -151,15 +151,15 @@ class Http1Exchange(Exchange):
 
     def _opening(self, status: int, headers: Mapping[str, str], framing: bytes) -> bytes:
         server = self._connection.server
-        lines = [b"HTTP/1.1 %d %b\r\n" % (status, _REASONS.get(status, b"-")), server.date, framing]
-        for name, value in ({**headers, **self.also} if self.also else headers).items():
-            clean = value.replace("\r", " ").replace("\n", " ") if "\r" in value or "\n" in value else value
-            lines.append(f"{name}: {clean}\r\n".encode("latin-1", "replace"))
+        lines = [f"{name}: {value}" for name, value in ({**headers, **self.also} if self.also else headers).items()]
         if not self.keep or not self.complete or server.closing:
             self.keep = False
-            lines.append(b"connection: close\r\n")
-        lines.append(b"\r\n")
-        return b"".join(lines)
+            lines.append("connection: close")
+        text = "\r\n".join(lines)
+        if text.count("\n") >= len(lines) or text.count("\r") >= len(lines):  # a value with a line break
+            text = "\r\n".join(line.replace("\r", " ").replace("\n", " ") for line in lines)
+        first = _FIRST_LINES.get(status) or b"HTTP/1.1 %d -\r\n" % status
+        return b"%b%b%b%b\r\n\r\n" % (first, server.date, framing, text.encode("latin-1", "replace"))
 
 
 class Http1Connection(BufferedReader):

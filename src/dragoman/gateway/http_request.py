@@ -24,6 +24,8 @@ _ONCE = frozenset(
 )
 _FIRST_COUNTS = frozenset({"user-agent"})
 _MAX_NAMES = 1_000
+_SHORT = 100
+_targets: dict[str, tuple[str, str]] = {}
 _names: dict[bytes, str] = {}
 """Header names as clients write them -> in lower case: the same few arrive with every request."""
 
@@ -86,6 +88,10 @@ def collect_headers(pairs: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
 
 def split_target(target: str) -> tuple[str, str]:
     """Path and query of a request target in origin or absolute form (RFC 9112, 3.2)."""
+    known = _targets.get(target)
+    if known is not None:
+        return known
+    text = target
     if not target.startswith("/"):
         absolute = _ABSOLUTE.match(target)
         if absolute is None:
@@ -95,4 +101,6 @@ def split_target(target: str) -> tuple[str, str]:
     if _TARGET.fullmatch(target) is None:
         raise BadRequest("the request target holds bytes that must be escaped")
     path, _, query = target.partition("#")[0].partition("?")
+    if len(text) <= _SHORT and len(_targets) < _MAX_NAMES:
+        _targets[text] = path, query
     return path, query

@@ -160,11 +160,11 @@ def _is_same(question: Question, channel: Channel) -> bool:
 
 
 # What another family has signed travels through this one under such a tag, as it is or in base64.
-_TAGS = (TAG.encode(), b64encode(TAG.encode())[:14])
+_TAG, _PACKED_TAG = TAG.encode(), b64encode(TAG.encode())[:14]
 
 
 def _carries(body: bytes) -> bool:
-    return any(tag in body for tag in _TAGS)
+    return _TAG in body or _PACKED_TAG in body
 
 
 def _without_foreign(request: Request, family: str) -> Request:
@@ -215,9 +215,9 @@ _VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.)*")')
 def with_model(body: bytes, old: str, new: str) -> bytes:
     """The same bytes, with another model named."""
     name = encode_json(new)
-    found = _MODEL_KEY.findall(body)
-    if len(found) == 1 and _is(found[0], old):
-        return _MODEL_KEY.sub(lambda match: match[0][: -len(match[1])] + name, body)
+    found = _MODEL_KEY.search(body)
+    if found is not None and _is(found[1], old) and b'"model"' not in body[found.end() :]:
+        return b"%b%b%b" % (body[: found.start(1)], name, body[found.end(1) :])
     out, depth, copied = [], 0, 0
     for token in _TOKEN.finditer(body):
         first = token[0][:1]

@@ -199,16 +199,17 @@ class Metrics:
             self.cost[(record.upstream,)] += record.cost
 
     def _count(self, upstream: str, usage: Usage) -> None:
-        counts = {
-            "input": usage.input,
-            "output": usage.output,
-            "cached": usage.cached,
-            "cache_written": usage.cache_written,
-            "reasoning": usage.reasoning,
-        }
-        for kind, count in counts.items():
-            if count:
-                self.tokens[upstream, kind] += count
+        tokens = self.tokens
+        if usage.input:
+            tokens[upstream, "input"] += usage.input
+        if usage.output:
+            tokens[upstream, "output"] += usage.output
+        if usage.cached:
+            tokens[upstream, "cached"] += usage.cached
+        if usage.cache_written:
+            tokens[upstream, "cache_written"] += usage.cache_written
+        if usage.reasoning:
+            tokens[upstream, "reasoning"] += usage.reasoning
 
     def text(
         self,

@@ -17,6 +17,7 @@ from dragoman.gateway.client_protocols import WIRES
 from dragoman.gateway.config import Config, ConfigError, ProviderTable, RouteTable, Weighted
 from dragoman.gateway.upstreams import Breaker, BreakerSettings, Upstream, open_upstreams
 
+_MOST_PLANS = 1_000
 # Which providers have a model of such a name. One whose own format the client speaks goes first.
 _VENDORS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern), tuple(providers))
@@ -116,6 +117,7 @@ class Router:
         self._places = {name: self._configured(name, table) for name, table in config.providers.items()}
         self._opened: dict[str, tuple[Upstream, ...]] = {}
         self._turn = 0
+        self._plans: dict[tuple[str, str], Plan] = {}
         self._globs = [
             (re.compile(glob(name)), name, route) for name, route in config.routes.items() if set(name) & set("*?[")
         ]
@@ -124,6 +126,15 @@ class Router:
 
     def plan(self, model: str, format: str) -> Plan:
         """Raises `NoSuchModel`."""
+        plan = self._plans.get((model, format))
+        if plan is None:
+            plan = self._planned(model, format)
+            # One candidate without a route is the same for every request; models have the names that clients give them.
+            if plan.settings is PLAIN and len(plan.candidates) == 1 and len(self._plans) < _MOST_PLANS:
+                self._plans[model, format] = plan
+        return plan
+
+    def _planned(self, model: str, format: str) -> Plan:
         model = model.removeprefix("models/")
         name, route = self._route(model)
         if route is None:

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from dragoman.drivers.deadlines import Deadlines
 from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Tls, failed, not_answered, not_connected
 from dragoman.errors import ProviderError
 from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
@@ -32,6 +31,9 @@ HELD = 1 << 20
 """Bytes that may wait for a slow reader before the server is made to wait."""
 UNPACKED_AT_ONCE = 64 << 20
 """Bytes that one read may unpack to."""
+_TICK = 0.05
+_JUST_USED = 0.005
+"""Seconds of idleness below which a connection is not checked for a server that has closed it."""
 _FINAL = 200
 _BODILESS = frozenset({204, 304})
 
@@ -57,6 +59,7 @@ class UpstreamConnection(BufferedReader):
     def __init__(self, loop: asyncio.AbstractEventLoop, buffer: memoryview | None = None) -> None:
         super().__init__(buffer)
         self._loop = loop
+        self.now = loop.time
         self._transport: asyncio.Transport | None = None
         self._readable: select.poll | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -86,6 +89,9 @@ class UpstreamConnection(BufferedReader):
         self.reusable = True
         self.lost: Exception | None = None
         self.idle_since = 0.0
+        self.due = inf
+        """When the wait for the next bytes ends."""
+        self.is_late = False
 
     # ── from the transport ──
 
@@ -238,21 +244,28 @@ class UpstreamConnection(BufferedReader):
             raise not_connected("the connection was closed before anything was sent")
         self._transport.write(data)
 
-    async def more(self) -> None:
-        """Until something has come."""
-        self._waiter = self._loop.create_future()
+    async def more(self, until: float) -> None:
+        """Until something has come. Raises `TimeoutError` once the loop's clock is past `until`."""
+        self._waiter, self.due, self.is_late = self._loop.create_future(), until, False
         try:
             await self._waiter
         finally:
-            self._waiter = None
+            self._waiter, self.due = None, inf
+        if self.is_late:
+            raise TimeoutError
 
-    async def flow(self, sink: Sink) -> None:
+    async def flow(self, sink: Sink, until: float) -> None:
         """What comes goes straight to the sink, until it has enough or nothing more comes."""
         self._sink, self.crowded, self.broken = sink, False, None
         try:
-            await self.more()
+            await self.more(until)
         finally:
             self._sink = None
+
+    def give_up(self) -> None:
+        """The time for the next bytes is over."""
+        self.is_late = True
+        self._wake()
 
     def _wake_if_due(self) -> None:
         """What goes to a sink wakes no task, except for its end."""
@@ -284,34 +297,39 @@ class UpstreamHttp:
         self._unix = unix
         self._context: ssl.SSLContext | None = None
         self._idle: dict[Address, deque[UpstreamConnection]] = {}
-        self._deadlines: Deadlines | None = None
+        self._busy: set[UpstreamConnection] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._buffer: memoryview | None = None
 
     async def send(self, request: HttpRequest, *, timeouts: Timeouts) -> UpstreamResponse:
-        loop = asyncio.get_running_loop()
-        if self._deadlines is None:
-            self._deadlines, self._buffer = Deadlines(loop), shared_buffer(loop)
-        deadlines = self._deadlines
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+            self._buffer = shared_buffer(loop)
         started = loop.time()
         end = inf if timeouts.total is None else started + timeouts.total
         first = min(end, inf if timeouts.first_byte is None else started + timeouts.first_byte)
         address, data = self._written(request)
         connection = self._rested(address, started) or await self._connected(address, loop, timeouts, end)
         connection.ask(data)
+        self._busy.add(connection)
+        if self._timer is None:
+            self._timer = loop.call_later(_TICK, self._tick)
         try:
             while not connection.status and connection.lost is None:
-                await deadlines.wait(connection.more(), first)
+                await connection.more(first)
         except TimeoutError:
-            connection.close()
+            self.discard(connection)
             over = "the time for the whole call is over"
             waited = f"nothing came for {loop.time() - started:.1f} s before the answer began"
             raise failed("timeout", over if loop.time() >= end else waited) from None
         except BaseException:
-            connection.close()
+            self.discard(connection)
             raise
         if connection.status:
-            return UpstreamResponse(self, address, connection, timeouts, deadlines, first, end)
-        connection.close()
+            return UpstreamResponse(self, address, connection, timeouts, first, end)
+        self.discard(connection)
         # Never sent again from here: the server may have read the request before it closed the connection.
         raise not_answered(f"no answer: {_reason(connection.lost)}")
 
@@ -325,11 +343,24 @@ class UpstreamHttp:
             raise failed("invalid_request", "a header or an address holds a line break")
         return address, head.encode("latin-1") + request.body
 
+    def _tick(self) -> None:
+        """One timer for all time limits: a timer per read would be set and cancelled for every chunk."""
+        assert self._loop is not None  # noqa: S101 - set by send
+        now = self._loop.time()
+        for connection in [one for one in self._busy if now >= one.due]:
+            connection.give_up()
+        self._timer = self._loop.call_later(_TICK, self._tick) if self._busy else None
+
+    def discard(self, connection: UpstreamConnection) -> None:
+        self._busy.discard(connection)
+        connection.close()
+
     def _rested(self, address: Address, now: float) -> UpstreamConnection | None:
         connections = self._idle.get(address)
         while connections:
             connection = connections.pop()
-            if connection.reusable and now - connection.idle_since < IDLE_SECONDS and connection.is_open:
+            idle = now - connection.idle_since
+            if connection.reusable and idle < IDLE_SECONDS and (idle < _JUST_USED or connection.is_open):
                 return connection
             connection.close()
         return None
@@ -342,19 +373,17 @@ class UpstreamHttp:
         context = self._context if address.secure else None
         started = loop.time()
         limit = inf if timeouts.connect is None else started + timeouts.connect
-        assert self._deadlines is not None  # noqa: S101 - made by send
 
         def made() -> UpstreamConnection:
             return UpstreamConnection(loop, self._buffer)
 
+        over = min(limit, end)
         try:
-            if address.unix:
-                _, connection = await self._deadlines.wait(
-                    loop.create_unix_connection(made, address.unix), min(limit, end)
-                )
-            else:
-                connecting = loop.create_connection(made, address.host, address.port, ssl=context)
-                _, connection = await self._deadlines.wait(connecting, min(limit, end))
+            async with asyncio.timeout_at(None if over == inf else over):
+                if address.unix:
+                    _, connection = await loop.create_unix_connection(made, address.unix)
+                else:
+                    _, connection = await loop.create_connection(made, address.host, address.port, ssl=context)
         except TimeoutError:
             waited = loop.time() - started
             raise not_connected(f"no connection within {waited:.1f} s") from None
@@ -363,7 +392,10 @@ class UpstreamHttp:
         return connection
 
     def give_back(self, address: Address, connection: UpstreamConnection, now: float) -> None:
-        connections = self._idle.setdefault(address, deque())
+        self._busy.discard(connection)
+        connections = self._idle.get(address)
+        if connections is None:
+            connections = self._idle[address] = deque()
         if connection.reusable and len(connections) < MOST_IDLE:
             connection.idle_since = now
             connections.append(connection)
@@ -375,8 +407,9 @@ class UpstreamHttp:
             for connection in connections:
                 connection.close()
         self._idle.clear()
-        if self._deadlines is not None:
-            self._deadlines.close()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         await asyncio.sleep(0)
 
 
@@ -384,7 +417,6 @@ class UpstreamResponse:
     __slots__ = (
         "_address",
         "_connection",
-        "_deadlines",
         "_end",
         "_now",
         "_pause",
@@ -394,21 +426,19 @@ class UpstreamResponse:
         "status",
     )
 
-    def __init__(  # noqa: PLR0913, PLR0917 - made in one place only
+    def __init__(
         self,
         pool: UpstreamHttp,
         address: Address,
         connection: UpstreamConnection,
         timeouts: Timeouts,
-        deadlines: Deadlines,
         first: float,
         end: float,
     ) -> None:
         self._pool = pool
         self._address = address
         self._connection: UpstreamConnection | None = connection
-        self._deadlines = deadlines
-        self._now = asyncio.get_running_loop().time
+        self._now = connection.now
         self._pause = inf if timeouts.between_bytes is None else timeouts.between_bytes
         self._until = first
         self._end = end
@@ -421,7 +451,7 @@ class UpstreamResponse:
             return b""
         try:
             while not connection.pieces and not connection.done and connection.lost is None:
-                await self._deadlines.wait(connection.more(), self._until)
+                await connection.more(self._until)
         except TimeoutError:
             self.close()
             raise self._too_slow() from None
@@ -451,7 +481,7 @@ class UpstreamResponse:
         if connection is None or connection.pieces or connection.done or connection.lost is not None:
             return False
         try:
-            await self._deadlines.wait(connection.flow(sink), self._until)
+            await connection.flow(sink, self._until)
         except TimeoutError:
             # Set when the first piece came: only now it matters when the last one did.
             self._until = min(self._end, connection.heard + self._pause)
@@ -470,7 +500,7 @@ class UpstreamResponse:
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.close()
+            self._pool.discard(connection)
 
     def _too_slow(self) -> ProviderError:
         over = self._now() >= self._end
