@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -207,7 +207,11 @@ def test_a_whole_request_has_its_time(dragoman_simulator: Simulator, tmp_path: P
 
 # ── packed ──
 
-PACKERS = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstandard.compress}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "zstd": zstandard.compress,
+}
 
 
 @promise("gateway:unpacking")
