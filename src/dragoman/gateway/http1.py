@@ -410,6 +410,7 @@ class Http1Connection(BufferedReader):
         elif not exchange.complete:
             self._linger()
         elif not exchange.keep or self.server.closing:
+            self.server.outbox.flush(self._transport)
             self._transport.close()
         else:
             self.due = self.server.loop.time() + self.server.limits.idle_seconds
@@ -427,6 +428,7 @@ class Http1Connection(BufferedReader):
         self._discarding = True
         self.due = self.server.loop.time() + _LINGER
         if self._transport is not None:
+            self.server.outbox.flush(self._transport)
             if self._transport.can_write_eof():
                 self._transport.write_eof()
             if not self._reading:
@@ -438,7 +440,7 @@ class Http1Connection(BufferedReader):
     def put(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
             raise Gone
-        self._transport.write(data)
+        self.server.outbox.put(self._transport, data)
 
     async def writable(self) -> None:
         while self.paused:
@@ -474,6 +476,7 @@ class Http1Connection(BufferedReader):
 
     def close_if_idle(self) -> None:
         if self._task is None and self._transport is not None:
+            self.server.outbox.flush(self._transport)
             self._transport.close()
 
     def abort(self) -> None:

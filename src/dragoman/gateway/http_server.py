@@ -14,6 +14,7 @@ from typing import Protocol
 
 from dragoman.gateway.exchange import Application, Budget, Exchange, Gone, ServerLimits
 from dragoman.gateway.http1 import Http1Connection
+from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.read_buffer import shared_buffer
 
 _TICK = 0.5
@@ -57,6 +58,7 @@ class Server:
         self.date = b""
         self.loop = asyncio.get_running_loop()
         self.buffer = shared_buffer(self.loop)
+        self.outbox = Outbox(self.loop)
         self._ticking: asyncio.TimerHandle | None = None
         self._listening: list[asyncio.Server] = []
         self._tick()

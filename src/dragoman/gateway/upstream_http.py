@@ -22,6 +22,7 @@ from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Tls,
 from dragoman.errors import ProviderError
 from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
 from dragoman.gateway.http_request import MAX_HEAD, MAX_HEADERS, header_name
+from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.read_buffer import BufferedReader, shared_buffer
 
 IDLE_SECONDS = 25.0
@@ -237,12 +238,12 @@ class UpstreamConnection(BufferedReader):
             self._transport.resume_reading()
         return data
 
-    def ask(self, data: bytes) -> None:
+    def ask(self, data: bytes, outbox: Outbox) -> None:
         self.status, self.done, self.lost = 0, False, None
         self._decoder, self._unpacks, self._head_size = None, False, 0
         if self._transport is None or self._transport.is_closing():
             raise not_connected("the connection was closed before anything was sent")
-        self._transport.write(data)
+        outbox.put(self._transport, data)
 
     async def more(self, until: float) -> None:
         """Until something has come. Raises `TimeoutError` once the loop's clock is past `until`."""
@@ -301,18 +302,20 @@ class UpstreamHttp:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._buffer: memoryview | None = None
+        self._outbox: Outbox | None = None
 
     async def send(self, request: HttpRequest, *, timeouts: Timeouts) -> UpstreamResponse:
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
-            self._buffer = shared_buffer(loop)
+            self._buffer, self._outbox = shared_buffer(loop), Outbox(loop)
         started = loop.time()
         end = inf if timeouts.total is None else started + timeouts.total
         first = min(end, inf if timeouts.first_byte is None else started + timeouts.first_byte)
         address, data = self._written(request)
         connection = self._rested(address, started) or await self._connected(address, loop, timeouts, end)
-        connection.ask(data)
+        assert self._outbox is not None  # noqa: S101 - made with the loop
+        connection.ask(data, self._outbox)
         self._busy.add(connection)
         if self._timer is None:
             self._timer = loop.call_later(_TICK, self._tick)
