@@ -212,10 +212,6 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "deflate": zlib.compress,
     "zstd": zstandard.compress,
 }
-    "gzip": gzip.compress,
-    "deflate": zlib.compress,
-    "zstd": zstandard.compress,
-}
 
 
 @promise("gateway:unpacking")
