@@ -25,7 +25,9 @@ from tests.support.promises import promise
 __all__ = ["certificate"]
 
 Served = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-QUICK = Timeouts(connect=1.0, first_byte=0.2, between_bytes=0.2)
+QUICK = Timeouts(connect=5.0, first_byte=0.2, between_bytes=0.2)
+SLOW = Timeouts(connect=5.0, first_byte=5.0, between_bytes=1.0)
+PATIENT = Timeouts(connect=10.0, first_byte=10.0, between_bytes=10.0)
 
 
 async def asked(reader: asyncio.StreamReader) -> None:
@@ -51,7 +53,7 @@ def saying(*pieces: bytes, close: bool = False) -> Served:
     return serve
 
 
-async def ask(served: Served, times: int = 1, header: str = "b") -> list[bytes]:
+async def ask(served: Served, times: int = 1, header: str = "b", timeouts: Timeouts = PATIENT) -> list[bytes]:
     server = await asyncio.start_server(served, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     transport = UpstreamHttp()
@@ -59,7 +61,7 @@ async def ask(served: Served, times: int = 1, header: str = "b") -> list[bytes]:
         answers = []
         for _ in range(times):
             request = HttpRequest(url=f"http://127.0.0.1:{port}/x", headers={"a": header}, body=b"{}")
-            answers.append(await read_whole(await transport.send(request, timeouts=QUICK), 1 << 20))
+            answers.append(await read_whole(await transport.send(request, timeouts=timeouts), 1 << 20))
         return answers
     finally:
         await transport.close()
@@ -110,7 +112,7 @@ def test_a_connection_that_the_server_closed_while_it_was_idle_is_not_used() -> 
         transport = UpstreamHttp()
         answers = []
         for _ in range(3):
-            response = await transport.send(HttpRequest(url=url, body=b"{}"), timeouts=QUICK)
+            response = await transport.send(HttpRequest(url=url, body=b"{}"), timeouts=PATIENT)
             answers.append(await read_whole(response, 99))
             time.sleep(0.05)  # noqa: ASYNC251 - the event loop must not notice what happens meanwhile
         await transport.close()
@@ -171,7 +173,9 @@ def test_answers_that_break(pieces: tuple[bytes, ...], error: type[Exception]) -
 OPENING = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-async def poured(sink: Callable[[bytes], bool], *pieces: bytes, pause: float = 0.001) -> int:
+async def poured(
+    sink: Callable[[bytes], bool], *pieces: bytes, pause: float = 0.001, timeouts: Timeouts = PATIENT
+) -> int:
     """How often somebody had to wait for the sink."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -194,7 +198,7 @@ async def poured(sink: Callable[[bytes], bool], *pieces: bytes, pause: float = 0
     transport = UpstreamHttp()
     try:
         request = HttpRequest(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/x", body=b"{}")
-        await stream_to(await transport.send(request, timeouts=QUICK), sink, drained)
+        await stream_to(await transport.send(request, timeouts=timeouts), sink, drained)
     finally:
         await transport.close()
         server.close()
@@ -219,12 +223,12 @@ def test_what_comes_is_poured_on_in_order_and_waits_for_who_has_enough(full_at: 
 
 
 def test_a_stream_may_last_longer_than_its_pauses_may() -> None:
-    assert asyncio.run(poured(lambda _: False, *NUMBERED[:6], b"0\r\n\r\n", pause=0.08)) == 0
+    assert asyncio.run(poured(lambda _: False, *NUMBERED[:6], b"0\r\n\r\n", pause=0.3, timeouts=SLOW)) == 0
 
 
 def test_a_pause_that_is_too_long_ends_a_stream() -> None:
     with pytest.raises(TimedOut):
-        asyncio.run(poured(lambda _: False, *NUMBERED[:3], pause=0.3))
+        asyncio.run(poured(lambda _: False, *NUMBERED[:3], pause=0.6, timeouts=QUICK))
 
 
 def test_a_stream_that_is_cut_is_told_so() -> None:
@@ -245,7 +249,7 @@ def test_a_sink_that_breaks_ends_the_stream() -> None:
 @pytest.mark.parametrize("pieces", [(), (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello",)])
 def test_waiting_has_an_end(pieces: tuple[bytes, ...]) -> None:
     with pytest.raises(TimedOut):
-        asyncio.run(ask(saying(*pieces)))
+        asyncio.run(ask(saying(*pieces), timeouts=QUICK))
 
 
 def test_nobody_there_and_nothing_smuggled() -> None:
@@ -269,7 +273,7 @@ def test_tls_is_checked(certificate: Path) -> None:
         transport = UpstreamHttp(tls)
         try:
             url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/x"
-            response = await transport.send(HttpRequest(url=url, body=b"{}"), timeouts=QUICK)
+            response = await transport.send(HttpRequest(url=url, body=b"{}"), timeouts=PATIENT)
             return await read_whole(response, 99)
         finally:
             await transport.close()
