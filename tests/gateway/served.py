@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,13 @@ class Served:
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / 100
+
+    def wait_for(self, word: str) -> None:
+        """Until a line of its log has this word."""
+        end = time.monotonic() + TIMEOUT
+        while not any(word in line for line in list(self.lines)):
+            assert time.monotonic() < end, self.lines
+            time.sleep(0.02)
 
     def connect(self) -> socket.socket:
         parts = urlsplit(self.url)

@@ -1,10 +1,13 @@
 """HTTP as outsiders may send it, to a gateway in a process of its own: the right status, and nothing smuggled."""
 
+import signal
 import socket
 import ssl
 import struct
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import h2.config
@@ -19,7 +22,7 @@ from dragoman.sim.server import Simulator
 from tests.gateway.running import Got, send, until_closed
 from tests.gateway.served import Served, served
 from tests.gateway.test_failures import chat, provider
-from tests.sim.test_sim_tls import certificate
+from tests.sim.test_sim_tls import certificate, self_signed
 from tests.support.promises import promise
 
 __all__ = ["certificate"]
@@ -409,6 +412,11 @@ def test_floods_end_the_connection_and_nothing_else(gateway: Served, client: Htt
 # ── TLS ──
 
 
+@pytest.fixture
+def renewed(tmp_path: Path) -> Path:
+    return self_signed(tmp_path / "renewed.pem")
+
+
 @promise("gateway:tls", "gateway:http2", "gateway:reload")
 def test_tls_by_a_certificate_of_our_own(dragoman_simulator: Simulator, tmp_path: Path, certificate: Path) -> None:
     text = provider("p", dragoman_simulator.url)
@@ -431,3 +439,87 @@ def test_a_certificate_that_cannot_be_read_is_a_clear_mistake(tmp_path: Path) ->
     for file in ("nowhere.pem", str(empty)):
         with pytest.raises(AssertionError, match=r"tls_cert"), served(tmp_path, "", "--tls-cert", file):
             pass
+
+
+@promise("gateway:tls", "gateway:reload")
+def test_a_renewed_certificate_counts_from_the_next_connection(
+    dragoman_simulator: Simulator, tmp_path: Path, certificate: Path, renewed: Path
+) -> None:
+    file = tmp_path / "server.pem"
+    file.write_bytes(certificate.read_bytes())
+    text = f'[server]\ntls_cert = "{file}"\n' + provider("p", dragoman_simulator.url)
+    with served(tmp_path, text) as gateway:
+        with httpx.Client(verify=ssl.create_default_context(cafile=str(certificate))) as client:
+            assert client.get(f"{gateway.url}/health").status_code == 200
+            file.write_bytes(renewed.read_bytes())
+            gateway.process.send_signal(signal.SIGHUP)
+            gateway.wait_for("reloaded")
+            assert client.get(f"{gateway.url}/health").status_code == 200, "the connection goes on"
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{gateway.url}/health", verify=ssl.create_default_context(cafile=str(certificate)))
+        trusted = ssl.create_default_context(cafile=str(renewed))
+        assert httpx.get(f"{gateway.url}/health", verify=trusted).status_code == 200
+
+
+# ── the other side ──
+
+
+FIRST_EVENT = (
+    b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m",'
+    b'"choices":[{"index":0,"delta":{"role":"assistant","content":"hi"},"finish_reason":null}]}\n\n'
+)
+
+
+@contextmanager
+def silent_upstream() -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """An upstream that begins a stream and then only listens; what it hears until its client goes away."""
+    heard = bytearray()
+    gone = threading.Event()
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        line, _ = listening.accept()
+        with line:
+            line.recv(65536)
+            head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+            line.sendall(head + b"%x\r\n%b\r\n" % (len(FIRST_EVENT), FIRST_EVENT))
+            with suppress(OSError):
+                while data := line.recv(65536):
+                    heard.extend(data)
+            gone.set()
+
+    def wait() -> bytes:
+        assert gone.wait(10), "the upstream call goes on"
+        return bytes(heard)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    with listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1", wait
+
+
+@promise("gateway:disconnect", "gateway:http2")
+@pytest.mark.parametrize("how", ["reset", "close", "HTTP/1.1"])
+def test_a_client_that_leaves_ends_the_upstream_call(tmp_path: Path, how: str) -> None:
+    body = BODY[:-1] + b',"stream":true}'
+    with silent_upstream() as (url, left):
+        text = f'[providers.p]\nkind = "openai-chat"\nbase_url = "{url}"\napi_key = "k"\n'
+        with served(tmp_path, text, "--quiet") as gateway:
+            if how == "HTTP/1.1":
+                with gateway.connect() as sock:
+                    sock.sendall(POST + b"content-length: %d\r\n\r\n" % len(body) + body)
+                    received = b""
+                    while b"hi" not in received:
+                        received += sock.recv(65536)
+            else:
+                client = Http2(gateway)
+                stream = client.ask(client.headers("/v1/chat/completions", "POST"), body)
+                events = client.events()
+                next(event for event in events if isinstance(event, h2.events.DataReceived))
+                if how == "reset":
+                    client.h2.reset_stream(stream)
+                    client.flush()
+                else:
+                    client.sock.close()
+            assert left() == b""
+            assert send(gateway.url, "/health", method="GET").json["in_flight"] == 0

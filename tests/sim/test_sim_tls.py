@@ -17,7 +17,11 @@ from tests.sim.wire import DOORS
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and its certificate for this machine, in one file."""
+    return self_signed(tmp_path_factory.mktemp("tls") / "localhost.pem")
+
+
+def self_signed(path: Path) -> Path:
+    """Writes a key and its certificate for this machine, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
@@ -37,7 +41,6 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
     path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
     return path
 
