@@ -11,6 +11,7 @@ the kernel's own account. All are measured in turns, several times, and the best
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -85,15 +86,24 @@ def main() -> None:
         target = running.enter_context(upstream())
         relays = [*RELAYS, *peers(arguments.peer_python)]
         measured = [Measured(relay, *running.enter_context(started(relay, target, folder))) for relay in relays]
+        direct = int(target.rpartition(":")[2])
+        rates = {"JSON": 0.0, f"{PIECES} pieces": 0.0}
+        for one in measured:  # some take seconds for their first answer
+            json_load(one.port, request(CHAT, chat(stream=False)), 60.0, 1, 3)
         for number in range(arguments.rounds):
             print(f"round {number + 1}", file=sys.stderr)
+            for title, stream in (("JSON", False), (f"{PIECES} pieces", True)):
+                sent = request(CHAT, chat(stream=stream))
+                seen = measure(direct, os.getpid(), sent, arguments.seconds, arguments.concurrency, stream=stream)
+                rates[title] = max(rates[title], seen.rate)
             # Noise comes in phases of seconds: what is compared is measured side by side.
             for case in CASES:
                 for one in measured:
                     if number < one.relay.rounds:
                         one.turn(case, arguments.seconds, arguments.concurrency)
-        direct = int(target.rpartition(":")[2])
         show(measured, first_byte(direct, request(CHAT, chat(stream=False)), 1.0), piece_alone(direct))
+        told = "; ".join(f"{title}: {rate:,.0f} a second" for title, rate in rates.items())
+        print(f"with nothing in between: {told}")
         memory(measured[0], arguments.memory)
         workers(measured[0], target, folder, arguments)
 
@@ -115,7 +125,7 @@ def show(measured: list[Measured], first: float, piece: float) -> None:
     print()
     for other in measured[1:]:
         shares = "; ".join(f"{title}: {share:.2f}" for title, share in shares_of(measured[0], other).items())
-        print(f"dragoman's rate as a multiple of that of the {other.relay.name}: {shares}")
+        print(f"dragoman's CPU per request as a multiple of that of the {other.relay.name}: {shares}")
 
 
 def shares_of(own: Measured, other: Measured) -> dict[str, float]:
@@ -123,7 +133,7 @@ def shares_of(own: Measured, other: Measured) -> dict[str, float]:
     like = {
         title: title if other.relay.translates else title.replace("translated", "the same bytes") for title in own.best
     }
-    return {title: own.best[title].rate / other.best[like[title]].rate for title in own.best}
+    return {title: own.best[title].cpu / other.best[like[title]].cpu for title in own.best}
 
 
 def memory(one: Measured, count: int) -> None:
