@@ -9,22 +9,32 @@ from __future__ import annotations
 
 import asyncio
 
+_MOST = 64 << 10
+"""Bytes for one socket that are gathered; more is written at once, so that a client that does not read is noticed."""
+
 
 class Outbox:
     __slots__ = ("_is_due", "_loop", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: dict[asyncio.Transport, bytes] = {}
+        self._waiting: dict[asyncio.Transport, bytes | bytearray] = {}
         self._is_due = False
 
     def put(self, transport: asyncio.Transport, data: bytes) -> None:
-        waiting = self._waiting
-        before = waiting.get(transport)
-        waiting[transport] = data if before is None else before + data
-        if not self._is_due:
-            self._is_due = True
-            self._loop.call_soon(self._flush)
+        before = self._waiting.get(transport)
+        if before is None:
+            self._waiting[transport] = data
+            if not self._is_due:
+                self._is_due = True
+                self._loop.call_soon(self._flush)
+        elif len(before) + len(data) > _MOST:
+            self.flush(transport)
+            transport.write(data)
+        elif isinstance(before, bytearray):
+            before += data
+        else:
+            self._waiting[transport] = bytearray(before) + data
 
     def flush(self, transport: asyncio.Transport) -> None:
         """Writes now what waits for this transport: it is about to be closed."""
