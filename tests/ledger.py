@@ -271,6 +271,10 @@ AGENT: tuple[tuple[str, str], ...] = (
 )
 
 GATEWAY: tuple[tuple[str, str], ...] = (
+    (
+        "attacks",
+        "Malformed answers, odd headers, large bodies and mistakes in a configuration harm one request at most.",
+    ),
     # In
     ("doors", "Every format has its paths, also those of Vertex AI and Azure, and lists of models in its own shape."),
     ("auth-styles", "A key is read wherever the client's SDK puts it."),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from itertools import accumulate
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from dragoman.ir import Message, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import Value
+
+N = TypeVar("N")
+T = TypeVar("T")
 
 Severity = Literal["dropped", "degraded", "invented", "noted"]
 SEVERITIES: tuple[Severity, ...] = ("dropped", "degraded", "invented", "noted")
@@ -169,6 +173,30 @@ def _intermediate_path(message_index: int | None, part_index: int | None, field:
     elif part_index is not None:
         path += f".tools[{part_index}]"
     return f"{path}.{field}" if field else path
+
+
+class Tables:
+    """What a lookup has counted in one body. However many paths are asked for, each tuple of it is walked once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Callable[..., Any]], tuple[Any, Any]] = {}
+
+    def of(self, nodes: N, build: Callable[[N], T]) -> T:
+        key = (id(nodes), build)
+        if key not in self._known:
+            self._known[key] = (nodes, build(nodes))  # the nodes are held, so that no other tuple gets their id
+        table: T = self._known[key][1]
+        return table
+
+
+def running_totals(counts: Iterable[int]) -> list[int]:
+    """For each place how much there is before it, and at last how much there is."""
+    return list(accumulate(counts, initial=0))
+
+
+def paths_by_tables(json_path: Callable[[Any, Tables, int | None, int | None, str], str]) -> JsonPaths:
+    """Path lookup from a function that finds one path at a time, and keeps what it counts on the way."""
+    return lambda root: partial(json_path, root, Tables())
 
 
 def paths_by(json_path: Callable[[Any, int | None, int | None, str], str]) -> JsonPaths:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from dragoman.cli.problems import port
+
 SUMMARY = "talk to several models at once, in the terminal or in the browser"
 DESCRIPTION = """\
 One conversation with several models. A message that starts with @gemini,
@@ -48,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--demo", action="store_true", help="simulated models and some tools; no keys, no cost")
     parser.add_argument("--web", action="store_true", help="serve the page instead of talking here")
     parser.add_argument("--host", default="127.0.0.1", help="address of the page (default: this machine only)")
-    parser.add_argument("--port", type=int, default=PORT, help="port of the page, 0 for any (default: %(default)s)")
+    parser.add_argument("--port", type=port, default=PORT, help="port of the page, 0 for any (default: %(default)s)")
     parser.add_argument(
         "--password-file", type=Path, metavar="FILE", help="the page asks for it; a must beyond loopback"
     )

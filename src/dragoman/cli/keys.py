@@ -42,8 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from dragoman.gateway import admin_commands
-    from dragoman.gateway.config import ConfigError
+    try:
+        from dragoman.gateway import admin_commands
+        from dragoman.gateway.config import ConfigError
+    except ImportError as error:
+        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
 
     if arguments.action != "list" and not arguments.name:
         raise CommandError(f"keys {arguments.action}: which key? give its name")

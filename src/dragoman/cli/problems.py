@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 from dragoman.description.problems import InputProblem, one_line, system_reason
 
 __all__ = ["CommandError", "InputProblem", "one_line", "system_reason"]
@@ -27,3 +29,10 @@ class CommandError(InputProblem):
     def __init__(self, message: str, exit_code: int = BAD_INPUT) -> None:
         self.exit_code = exit_code
         super().__init__(message)
+
+
+def port(text: str) -> int:
+    """The type of `--port`: a number that a socket takes."""
+    if not text.isdecimal() or not text.isascii() or len(text) > len("65535") or int(text) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to 65535")
+    return int(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dragoman.cli.problems import CommandError, system_reason
+from dragoman.cli.problems import CommandError, port, system_reason
 
 SUMMARY = "serve a gateway: any client in, any model out"
 DESCRIPTION = """\
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--config", type=Path, metavar="FILE", help="TOML file (default: dragoman.toml, if there is one)"
     )
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
-    parser.add_argument("--port", type=int, help="port to listen on, 0 for any (default: 8787)")
+    parser.add_argument("--port", type=port, help="port to listen on, 0 for any (default: 8787)")
     parser.add_argument("--tls-cert", metavar="FILE", help="certificate chain (PEM): serve HTTPS")
     parser.add_argument("--tls-key", metavar="FILE", help="its key (PEM), if it is in another file")
     parser.add_argument(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dragoman.cli.problems import CommandError, system_reason
+from dragoman.cli.problems import CommandError, port, system_reason
 
 SUMMARY = "serve strict simulators of the providers' APIs"
 DESCRIPTION = """\
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)"
     )
-    parser.add_argument("--port", type=int, default=PORT, help="port to listen on, 0 for any (default: %(default)s)")
+    parser.add_argument("--port", type=port, default=PORT, help="port to listen on, 0 for any (default: %(default)s)")
     parser.add_argument("--script", type=Path, metavar="FILE", help="what the model says: .json, .toml or .yaml")
     parser.add_argument("--key", action="append", default=[], metavar="KEY", help="a good key; others are then refused")
     parser.add_argument("--any-model", action="store_true", help="answer for models that do not exist, too")

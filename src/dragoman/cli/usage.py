@@ -35,8 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from dragoman.gateway import admin_commands
-    from dragoman.gateway.config import ConfigError
+    try:
+        from dragoman.gateway import admin_commands
+        from dragoman.gateway.config import ConfigError
+    except ImportError as error:
+        raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
 
     try:
         lines = asyncio.run(admin_commands.usage(arguments))

@@ -6,7 +6,7 @@ import re
 
 from dragoman.gateway.capture import Capture, CaptureLimits, Held, without_keys
 
-_DATA_URL = re.compile(r"(data:[\w.+-]*/?[\w.+-]*(?:;[\w.=+-]+)*;base64,)([\w+/=-]*)")
+_DATA_URL = re.compile(r"(data:[\w.+-]*+/?+[\w.+-]*+(?:;[\w.=+-]+)*;base64,)([\w+/=-]*)")
 _LONG = re.compile(r'(?<=")[\w+/-]{256,}={0,2}(?=["\\]|$)')
 """Pictures and documents that stand in a field of their own, and what vendors sign."""
 

@@ -227,6 +227,7 @@ def _mistakes(config: Config) -> list[tuple[Path, str]]:
         place: Path = ("routes", name)
         found += [(place, words) for words in _targets(route, known, config)]
         found += [((*place, "drop"), f"{word!r} is no setting") for word in route.drop if word not in DROPPABLE]
+        found += [((*place, "to"), words) for words in _loops(name, config)]
     if not 0.0 <= config.telemetry.ratio <= 1.0:
         found.append((("telemetry", "ratio"), "a ratio is a number from 0 to 1"))
     if not 0 <= config.server.port < 1 << 16:
@@ -238,9 +239,29 @@ def _no_provider(kind: str) -> str:
     return f"no provider is called {kind!r}; there are {', '.join(PROVIDERS)}"
 
 
-def _targets(route: RouteTable, known: set[str], config: Config) -> list[str]:
+def _models(route: RouteTable) -> list[str]:
     given = (route.to,) if isinstance(route.to, str) else route.to
-    models = [one if isinstance(one, str) else one.model for one in given]
+    return [one if isinstance(one, str) else one.model for one in given]
+
+
+def _loops(name: str, config: Config) -> list[str]:
+    """A route that leads back to itself would never reach a model."""
+    ways: dict[str, tuple[str, ...]] = {name: (name,)}
+    waiting = [name]
+    while waiting:
+        here = waiting.pop()
+        route = config.routes.get(here)
+        for following in () if route is None else (*_models(route), *route.fallback):
+            if following == name:
+                return [f"the route leads back to itself: {' -> '.join((*ways[here], name))}"]
+            if following not in ways:
+                ways[following] = (*ways[here], following)
+                waiting.append(following)
+    return []
+
+
+def _targets(route: RouteTable, known: set[str], config: Config) -> list[str]:
+    models = _models(route)
     words = [] if models else ["to names no model"]
     for model in (*models, *route.fallback):
         provider, slash, rest = model.partition("/")

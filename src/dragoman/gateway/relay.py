@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
@@ -30,6 +31,8 @@ from dragoman.gateway.wording import not_said, told
 from dragoman.ir import Completion, Failure, StreamFailed
 from dragoman.losses import Loss
 from dragoman.streams import StreamEncoder, StreamTranslator
+
+T = TypeVar("T")
 
 _RETRY = RetryPolicy(first_delay=0.25, longest_delay=4.0, longest_hint=10.0)
 _BAD_GATEWAY = 502
@@ -98,6 +101,14 @@ class Flowing(Struct, frozen=True):
         self.upstream.in_flight -= 1
 
 
+_LARGE = 256 << 10
+"""Bytes of a body that are converted in a few milliseconds; a larger one would hold up all other requests."""
+
+
+async def _off_loop_if_large(size: int, work: Callable[..., T], *given: Any) -> T:
+    return work(*given) if size <= _LARGE else await asyncio.to_thread(work, *given)
+
+
 class Relay:
     """What is the same for all requests of a gateway."""
 
@@ -141,7 +152,7 @@ class Relay:
 
     async def _attempt(self, question: Question, candidate: Candidate, plan: Plan, record: Record) -> Whole | Flowing:
         upstream = candidate.upstream
-        prepared = prepare(question, candidate, plan.settings)
+        prepared = await _off_loop_if_large(len(question.body), prepare, question, candidate, plan.settings)
         record.upstream, record.target = upstream.name, candidate.model
         record.format, record.losses = prepared.channel.provider.format, prepared.losses
         held = record.held
@@ -183,8 +194,8 @@ class Relay:
             held.received(response.status, body)
         call = prepared.call
         try:
-            completion, encoded = answer(prepared, body)
-        except DecodeError as error:
+            completion, encoded = await _off_loop_if_large(len(body), answer, prepared, body)
+        except (DecodeError, EncodeError) as error:
             raise _broken(prepared, failure_within(prepared.channel, call, body), error) from error
         failure = failure_within(prepared.channel, call, body) or failure_in(completion)
         # An answer of the client's own format may say that it failed, as those of the Responses API do.
@@ -331,7 +342,9 @@ def _with_body(error: ProviderError, prepared: Prepared) -> ProviderError:
     return error
 
 
-def _broken(prepared: Prepared, failure: Failure | None, error: DecodeError | None = None) -> ProviderError:
+def _broken(
+    prepared: Prepared, failure: Failure | None, error: DecodeError | EncodeError | None = None
+) -> ProviderError:
     """A success by its status and no answer by its body: a failure of the upstream."""
     if failure is None:
         reason = "it is not a stream" if error is None else str(error)

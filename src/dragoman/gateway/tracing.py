@@ -45,7 +45,18 @@ _VENDORS: Mapping[str, str] = {
 }
 _OPERATIONS: Mapping[str, str] = {"gemini": "generate_content", "vertex": "generate_content"}
 # A path without what it names: there are few of these, and any number of models.
-_NAMED = re.compile(r"(?<=/models/).+(?=:)|(?<=/model/).+(?=/)|(?<=/deployments/)[^/]+|(?<=/projects/)[^/]+")
+_NAMED = re.compile(r"(?<=/deployments/)[^/]+|(?<=/projects/)[^/]+")
+_NAMED_UP_TO = (("/models/", ":"), ("/model/", "/"))
+
+
+def route_of(path: str) -> str:
+    """The path without the names in it. A model's name may hold slashes and colons: it goes up to the last one."""
+    for prefix, end in _NAMED_UP_TO:
+        before, _, after = path.partition(prefix)
+        name, found, rest = after.rpartition(end)
+        if name:
+            path = f"{before}{prefix}{{}}{found}{rest}"
+    return _NAMED.sub("{}", path)
 
 
 def provider_of_spans(service: str, ratio: float, processor: SpanProcessor) -> TracerProvider:
@@ -68,7 +79,7 @@ class Tracing:
 
     def begin(self, record: Record, head: Head) -> Trace:
         """A trace that the client began goes on here."""
-        route = _NAMED.sub("{}", head.path)
+        route = route_of(head.path)
         attributes = {
             "http.request.method": head.method,
             "http.route": route,

@@ -21,7 +21,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import paths_by
+from dragoman.losses import Tables, paths_by_tables, running_totals
 
 _VENDOR = "additionalModelRequestFields"
 _FIELDS = {
@@ -79,31 +79,39 @@ _ANSWER_FIELDS = {
 }
 
 
-def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+def request_json_path(
+    request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
     """Where in the wire body a node of the request came from."""
     if message_index is None:
         if part_index is None:
             return _joined("$", _setting(request, field))
-        place = part_index + _points(request.tools[:part_index])
+        place = part_index + tables.of(request.tools, _points)[part_index]
         if _is_point(field):
             return _joined(f"$.toolConfig.tools[{place + 1}]", _point_field(field))
         head, dot, rest = field.partition(".")
         return _joined(f"$.toolConfig.tools[{place}]", _TOOL_FIELDS[head] + dot + rest if head in _TOOL_FIELDS else "")
     if part_index is None:
-        return _joined(_message_path(request.messages, message_index, None), field)
+        return _joined(_message_path(request.messages, tables, message_index, None), field)
     part = request.messages[message_index].parts[part_index]
-    path = _message_path(request.messages, message_index, part_index, behind=_is_point(field))
+    path = _message_path(request.messages, tables, message_index, part_index, behind=_is_point(field))
     return _joined(path, _part_field(part, field))
 
 
-def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def response_json_path(
+    completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
     """Where in the wire body a node of the completion came from."""
     if message_index is None:
         return _joined("$", _wire_field(field, _ANSWER_FIELDS))
     if part_index is None:
         return _joined("$.output.message", field)
     parts = completion.messages[message_index].parts
-    place = part_index + _extra_blocks(parts[:part_index]) + (_is_tagged(parts[part_index]) and not _is_point(field))
+    place = (
+        part_index
+        + tables.of(parts, _extra_blocks)[part_index]
+        + (_is_tagged(parts[part_index]) and not _is_point(field))
+    )
     return _joined(f"$.output.message.content[{place + _is_point(field)}]", _part_field(parts[part_index], field))
 
 
@@ -128,8 +136,8 @@ def _point_field(field: str) -> str:
     return "cachePoint" + dot + rest
 
 
-def _points(tools: tuple[AnyTool, ...]) -> int:
-    return sum(getattr(tool, "cache", None) is not None for tool in tools)
+def _points(tools: tuple[AnyTool, ...]) -> list[int]:
+    return running_totals(getattr(tool, "cache", None) is not None for tool in tools)
 
 
 def _joined(path: str, field: str) -> str:
@@ -163,54 +171,71 @@ def _wire_field(field: str, names: dict[str, str]) -> str:
 
 
 def _message_path(
-    messages: tuple[Message, ...], message_index: int, part_index: int | None, *, behind: bool = False
+    messages: tuple[Message, ...], tables: Tables, message_index: int, part_index: int | None, *, behind: bool = False
 ) -> str:
     message = messages[message_index]
-    leading = next((index for index, each in enumerate(messages) if not _is_leading(each)), len(messages))
-    if message_index < leading:
+    wire_index, start = tables.of(messages, _wire_places)[message_index]
+    if wire_index is None:
         if part_index is None:
             return "$.system"
-        before = sum(len(each.parts) + _extra_blocks(each.parts) for each in messages[:message_index])
-        return f"$.system[{before + part_index + _extra_blocks(message.parts[:part_index]) + behind}]"
-    wire_index, start = _wire_place(messages[leading : message_index + 1])
+        return f"$.system[{start + part_index + tables.of(message.parts, _extra_blocks)[part_index] + behind}]"
     path = f"$.messages[{wire_index}]"
     if part_index is None:
         return path
     if isinstance(content_held(message), str):
         return f"{path}.content[{start}]"
-    return f"{path}.content[{_block_index(messages, message_index, part_index, start) + behind}]"
+    return f"{path}.content[{_block_index(messages, tables, message_index, part_index, start) + behind}]"
 
 
 def _is_leading(message: Message) -> bool:
     return message.role == "system" and note(message.metadata, FAMILY, "~inline") is UNSET
 
 
-def _wire_place(messages: tuple[Message, ...]) -> tuple[int, int]:
-    """Index of the wire message that holds the last of these, and of its first block there."""
+def _wire_places(messages: tuple[Message, ...]) -> list[tuple[int | None, int]]:
+    """For each message the index of the wire message that holds it (None: the system text), and of its first block."""
+    places: list[tuple[int | None, int]] = []
+    leading = next((index for index, each in enumerate(messages) if not _is_leading(each)), len(messages))
+    before = 0
+    for message in messages[:leading]:
+        places.append((None, before))
+        before += _block_count(message)
     wire_index, start, length, in_turn = -1, 0, 0, False
-    for message in messages:
+    for message in messages[leading:]:
         apart = note(message.metadata, FAMILY, "~turn") is not UNSET
         joined = in_turn and message.role in {"tool", "user"} and not apart
         wire_index, start = (wire_index, start + length) if joined else (wire_index + 1, 0)
-        length = len(message.parts) + _extra_blocks(message.parts)
+        length = _block_count(message)
         in_turn = message.role == "tool"
-    return wire_index, start
+        places.append((wire_index, start))
+    return places
 
 
-def _block_index(messages: tuple[Message, ...], message_index: int, part_index: int, start: int) -> int:
+def _block_count(message: Message) -> int:
+    parts = message.parts
+    return len(parts) + _extra_blocks(parts)[-1]
+
+
+def _block_index(messages: tuple[Message, ...], tables: Tables, message_index: int, part_index: int, start: int) -> int:
     message = messages[message_index]
     holder = message if message.role == "tool" or message_index == 0 else messages[message_index - 1]
-    order = note(holder.metadata, FAMILY, "~order")
-    if order is not UNSET and start + part_index < len(order):
-        wanted = message.role == "tool"
-        return [place for place, is_result in enumerate(order) if is_result is wanted][part_index]
+    of_others, of_results = tables.of(holder, _ordered)
+    if start + part_index < len(of_others) + len(of_results):
+        return (of_results if message.role == "tool" else of_others)[part_index]
     tagged = _is_tagged(message.parts[part_index])
-    return start + part_index + _extra_blocks(message.parts[:part_index]) + tagged
+    return start + part_index + tables.of(message.parts, _extra_blocks)[part_index] + tagged
 
 
-def _extra_blocks(parts: tuple[AnyPart, ...]) -> int:
+def _ordered(holder: Message) -> tuple[list[int], list[int]]:
+    """Places of the blocks that are no results and of those that are, where the wire mixed them."""
+    order = note(holder.metadata, FAMILY, "~order")
+    order = [] if order is UNSET else order
+    of_results = [place for place, is_result in enumerate(order) if is_result is True]
+    return [place for place, is_result in enumerate(order) if is_result is not True], of_results
+
+
+def _extra_blocks(parts: tuple[AnyPart, ...]) -> list[int]:
     """Blocks beside those of the parts themselves: cache points, and signatures that travelled on their own."""
-    return sum((getattr(part, "cache", None) is not None) + _is_tagged(part) for part in parts)
+    return running_totals((getattr(part, "cache", None) is not None) + _is_tagged(part) for part in parts)
 
 
 def _is_tagged(part: AnyPart) -> bool:
@@ -219,5 +244,5 @@ def _is_tagged(part: AnyPart) -> bool:
     return note(part.metadata, FAMILY, "~tagged") is not UNSET
 
 
-request_paths = paths_by(request_json_path)
-response_paths = paths_by(response_json_path)
+request_paths = paths_by_tables(request_json_path)
+response_paths = paths_by_tables(response_json_path)

@@ -191,11 +191,12 @@ def offered_tools(request: Request, choice: ToolChoice, log: LossLog) -> tuple[T
     tools = request.tools
     if choice.mode == "required" and len(choice.names) == 1 and limits_of(request.model).named_choice:
         return tools
-    offered = tuple(tool for tool in tools if tool.name in choice.names)
+    names = set(choice.names)
+    offered = tuple(tool for tool in tools if tool.name in names)
     if len(offered) < len(tools):
         log.degrade(request, "tool_choice", "choice among several tools", "only those tools are sent: no sets here")
         for tool in tools:
-            if tool.name not in choice.names:
+            if tool.name not in names:
                 log.drop(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
     return offered
 

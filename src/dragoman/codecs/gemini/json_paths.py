@@ -14,7 +14,7 @@ from dragoman.codecs.gemini.tools import GROUPS
 from dragoman.ir import AnyPart, Completion, Message, ProviderTool, Reasoning, Request, ToolCall, ToolResult
 from dragoman.ir.parts import Media
 from dragoman.ir.values import note
-from dragoman.losses import paths_by
+from dragoman.losses import Tables, paths_by_tables, running_totals
 
 _CONFIG = "$.generationConfig"
 _SETTINGS = {
@@ -69,11 +69,13 @@ def _known(table: dict[str, str], field: str) -> str:
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+def request_json_path(
+    request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
     if message_index is not None:
-        return _locate_message(request.messages, message_index, part_index, field)
+        return _locate_message(request.messages, tables, message_index, part_index, field)
     if part_index is not None:
-        return _locate_tool(request, part_index, field)
+        return _locate_tool(request, tables, part_index, field)
     head, _, rest = field.partition(".")
     return _locate_output(request, rest) if head == "output" else _known(_SETTINGS, field)
 
@@ -90,23 +92,22 @@ def _locate_output(request: Request, field: str) -> str:
     return f"{path}.{rest}" if rest else path
 
 
-def _locate_message(messages: tuple[Message, ...], message_index: int, part_index: int | None, field: str) -> str:
+def _locate_message(
+    messages: tuple[Message, ...], tables: Tables, message_index: int, part_index: int | None, field: str
+) -> str:
     message = messages[message_index]
     if message.role == "system":
         path = "$.systemInstruction"
     else:
-        before = messages[: message_index + 1]
-        content = sum(other.role != "system" for other in before) - sum(_has(other, JOINED) for other in before) - 1
-        path = f"$.contents[{content}]"
+        path = f"$.contents[{tables.of(messages, _contents)[message_index + 1] - 1}]"
     if part_index is None:
         return f"{path}.{field}" if field else path
-    place = _wire_place(message.parts, part_index)
     if _has(message, PLACES):
-        place = note(message.metadata, FAMILY, PLACES)[part_index]
+        place = tables.of(message, _places)[part_index]
     elif _has(message, JOINED):
-        taken = note(messages[message_index - 1].metadata, FAMILY, PLACES)
-        taken = [] if taken is UNSET else taken
-        place = [place for place in range(len(taken) + len(message.parts)) if place not in taken][part_index]
+        place = tables.of(messages, _places_left)[message_index][part_index]
+    else:
+        place = tables.of(message.parts, _wire_places)[part_index]
     return _locate_part(f"{path}.parts[{place}]", message.parts[part_index], field)
 
 
@@ -114,9 +115,28 @@ def _has(message: Message, key: str) -> bool:
     return message.metadata is not None and key in message.metadata.get(FAMILY, {})
 
 
-def _wire_place(parts: tuple[AnyPart, ...], part_index: int) -> int:
+def _contents(messages: tuple[Message, ...]) -> list[int]:
+    return running_totals((other.role != "system") - _has(other, JOINED) for other in messages)
+
+
+def _places(message: Message) -> list[int]:
+    places: list[int] = note(message.metadata, FAMILY, PLACES)
+    return places
+
+
+def _places_left(messages: tuple[Message, ...]) -> dict[int, list[int]]:
+    """Places of the parts of messages that share a content with the message before them: those it does not take."""
+    left: dict[int, list[int]] = {}
+    for index, message in enumerate(messages):
+        if _has(message, JOINED):
+            taken = set(_places(messages[index - 1])) if _has(messages[index - 1], PLACES) else set()
+            left[index] = [place for place in range(len(taken) + len(message.parts)) if place not in taken]
+    return left
+
+
+def _wire_places(parts: tuple[AnyPart, ...]) -> list[int]:
     """Carried reasoning stands on the wire only as the thought that shows it."""
-    return sum(_stands_alone(part) for part in parts[:part_index])
+    return running_totals(map(_stands_alone, parts))
 
 
 def _stands_alone(part: AnyPart) -> bool:
@@ -138,8 +158,8 @@ def _locate_part(path: str, part: AnyPart, field: str) -> str:
     return f"{path}.{inner}" if inner else path
 
 
-def _locate_tool(request: Request, index: int, field: str) -> str:
-    path = _tool_path(request, index)
+def _locate_tool(request: Request, tables: Tables, index: int, field: str) -> str:
+    path = tables.of(request, _tool_paths)[index]
     head, dot, rest = field.partition(".")
     tool: Any = request.tools[index]
     if head == "parameters" and TYPED not in (tool.metadata or {}).get(FAMILY, {}):
@@ -147,26 +167,26 @@ def _locate_tool(request: Request, index: int, field: str) -> str:
     return f"{path}.{head}{dot}{rest}" if field else path
 
 
-def _tool_path(request: Request, index: int) -> str:
+def _tool_paths(request: Request) -> list[str]:
     groups = note(request.metadata, FAMILY, GROUPS)
     if groups is UNSET:
         functions = [place for place, tool in enumerate(request.tools) if not isinstance(tool, ProviderTool)]
         groups = [{"functions": len(functions)}] if functions else []
         groups += [{"built_in": 1}] * (len(request.tools) - len(functions))
+    paths: list[str] = []
     for place, group in enumerate(groups):
         functions_here, built_in_here = group.get("functions", 0), group.get("built_in", 0)
-        if index < functions_here:
-            return f"$.tools[{place}].functionDeclarations[{index}]"
-        if index < functions_here + built_in_here:
-            return f"$.tools[{place}]"
-        index -= functions_here + built_in_here
-    return "$.tools"
+        paths += [f"$.tools[{place}].functionDeclarations[{index}]" for index in range(functions_here)]
+        paths += [f"$.tools[{place}]"] * built_in_here
+    return paths + ["$.tools"] * (len(request.tools) - len(paths))
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def response_json_path(
+    completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
     if message_index is None:
         path = _known(_ANSWER, field)
         return _ANSWER["finish"] if path.startswith(_ANSWER["finish"]) else path
@@ -178,9 +198,9 @@ def response_json_path(completion: Completion, message_index: int | None, part_i
     if field.startswith("citations"):
         return f"{candidate}.groundingMetadata"
     parts = completion.messages[message_index].parts
-    path = f"{candidate}.content.parts[{_wire_place(parts, part_index)}]"
+    path = f"{candidate}.content.parts[{tables.of(parts, _wire_places)[part_index]}]"
     return _locate_part(path, parts[part_index], field)
 
 
-request_paths = paths_by(request_json_path)
-response_paths = paths_by(response_json_path)
+request_paths = paths_by_tables(request_json_path)
+response_paths = paths_by_tables(response_json_path)

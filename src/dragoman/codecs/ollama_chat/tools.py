@@ -199,8 +199,9 @@ def encode_tool_choice(request: Request, log: LossLog) -> tuple[Tool, ...]:
     if not choice.names:
         return request.tools
     chosen = []
+    names = set(choice.names)
     for tool in request.tools:
-        if tool.name in choice.names or isinstance(tool, ProviderTool):
+        if tool.name in names or isinstance(tool, ProviderTool):
             chosen.append(tool)
         else:
             log.degrade(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")

@@ -22,7 +22,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.losses import paths_by
+from dragoman.losses import Tables, paths_by_tables, running_totals
 
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
 _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
@@ -34,7 +34,9 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 }
 
 
-def request_json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
+def request_json_path(
+    request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
     """Where in the wire body a node of the request came from."""
     if message_index is None:
         return _locate_setting(field) if part_index is None else _locate_tool(part_index, field)
@@ -43,15 +45,23 @@ def request_json_path(request: Request, message_index: int | None, part_index: i
         return "$.instructions"
     if "~input" in own(request.metadata):
         return "$.input"
-    start = sum(map(_item_count, messages[:message_index]))
+    start = tables.of(messages, _item_counts)[message_index]
     message = messages[message_index]
     if part_index is None:
         path = f"$.input[{start}]"
         return f"{path}.{field}" if field else path
     if message.role == "assistant":
-        item, place = list(message_items(message))[part_index]
+        item, place = tables.of(message, _items)[part_index]
         return locate_part(f"$.input[{start + item}]", message.parts[part_index], place, field)
     return _locate_in_message(f"$.input[{start}]", message, part_index, field)
+
+
+def _item_counts(messages: tuple[Message, ...]) -> list[int]:
+    return running_totals(map(_item_count, messages))
+
+
+def _items(message: Message) -> list[tuple[int, int]]:
+    return list(message_items(message))
 
 
 def _item_count(message: Message) -> int:
@@ -115,7 +125,9 @@ _USAGE = {
 }
 
 
-def response_json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+def response_json_path(
+    completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
     """Where in the wire body a node of the completion came from."""
     if message_index is None:
         head, _, rest = field.partition(".")
@@ -132,9 +144,9 @@ def response_json_path(completion: Completion, message_index: int | None, part_i
     if part_index is None:
         return f"$.output.{field}" if field else "$.output"
     message = completion.messages[message_index]
-    item, place = list(message_items(message))[part_index]
+    item, place = tables.of(message, _items)[part_index]
     return locate_part(f"$.output[{item}]", message.parts[part_index], place, field)
 
 
-request_paths = paths_by(request_json_path)
-response_paths = paths_by(response_json_path)
+request_paths = paths_by_tables(request_json_path)
+response_paths = paths_by_tables(response_json_path)

@@ -5,8 +5,6 @@ The file of a saved conversation is read too: its turns are the messages, its sy
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
@@ -17,10 +15,10 @@ from dragoman.codecs.records.multi_llm_chat.wire import StoredChat
 from dragoman.codecs.records.reading import CONTENT, TRUE, as_json, is_list
 from dragoman.codecs.records.roles import within_part
 from dragoman.codecs.records.tools import ToolStyle
-from dragoman.ir import Message, Request
+from dragoman.ir import AnyPart, Message, Request
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import LossLog, paths_by
+from dragoman.losses import LossLog, PathLookup
 
 PROMPT = "~system_prompt"
 """Note: this message is the system prompt of a saved conversation, not one of its turns."""
@@ -49,18 +47,27 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
 # ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _json_path(request: Request, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the stored body a node came from."""
-    if message_index is not None and note(request.messages[message_index].metadata, FAMILY, PROMPT) is not UNSET:
-        return "$.system_prompt"
-    if message_index is not None and part_index is not None:
-        first = _first_of(request.messages, message_index)
-        part_index += _parts_before(request.messages, message_index)
-        request = structs.replace(request, messages=_entry_of(request.messages, message_index))
-        return _places.paths(request)(first, part_index, field)
-    if field == "name" and message_index is not None and _is_model(request.messages[message_index]):
-        field = "role"
-    return _places.paths(request)(message_index, part_index, field)
+def request_paths(request: Request) -> PathLookup:
+    """Where in the stored body the nodes of a request came from. What is counted is counted once, when it is needed."""
+    messages = request.messages
+    own = _places.paths(request)
+    entries: list[tuple[list[tuple[int, int]], PathLookup]] = []
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is not None and note(messages[message_index].metadata, FAMILY, PROMPT) is not UNSET:
+            return "$.system_prompt"
+        if message_index is not None and part_index is not None:
+            if not entries:
+                starts, joined = _joined_entries(messages)
+                entries.append((starts, _places.paths(structs.replace(request, messages=joined))))
+            starts, lookup = entries[0]
+            first, before = starts[message_index]
+            return lookup(first, before + part_index, field)
+        if field == "name" and message_index is not None and _is_model(messages[message_index]):
+            field = "role"
+        return own(message_index, part_index, field)
+
+    return json_path
 
 
 def _is_model(message: Message) -> bool:
@@ -68,23 +75,24 @@ def _is_model(message: Message) -> bool:
     return message.role == "assistant" and note(message.metadata, FAMILY, ROLE) is UNSET
 
 
-def _first_of(messages: Sequence[Message], index: int) -> int:
-    """The message that begins the entry this one belongs to."""
-    while index and note(messages[index].metadata, FAMILY, GOES_ON) is not UNSET:
-        index -= 1
-    return index
+def _joined_entries(messages: tuple[Message, ...]) -> tuple[list[tuple[int, int]], tuple[Message, ...]]:
+    """For each message the one that begins its entry and the parts of that entry before it; and the joined messages.
 
-
-def _parts_before(messages: Sequence[Message], index: int) -> int:
-    return sum(len(message.parts) for message in messages[_first_of(messages, index) : index])
-
-
-def _entry_of(messages: tuple[Message, ...], index: int) -> tuple[Message, ...]:
-    """The messages up to this one, with the parts of its entry together in the first of it."""
-    first = _first_of(messages, index)
-    parts = tuple(part for message in messages[first : index + 1] for part in message.parts)
-    whole = messages[first] if first == index else structs.replace(messages[first], parts=parts)
-    return (*messages[:first], whole)
+    Joined: the parts of each entry stand together in the first message of it.
+    """
+    starts: list[tuple[int, int]] = []
+    parts: dict[int, list[AnyPart]] = {}
+    for index, message in enumerate(messages):
+        goes_on = index > 0 and note(message.metadata, FAMILY, GOES_ON) is not UNSET
+        first = starts[-1][0] if goes_on else index
+        starts.append((first, len(parts.setdefault(first, []))))
+        parts[first] += message.parts
+    several = {first for index, (first, _) in enumerate(starts) if first != index}
+    joined = tuple(
+        structs.replace(message, parts=tuple(parts[index])) if index in several else message
+        for index, message in enumerate(messages)
+    )
+    return starts, joined
 
 
 def _count(message: Message) -> int:
@@ -102,6 +110,3 @@ def _place(message: Message, part_index: int, field: str) -> tuple[int, str]:
 
 
 _places = Places(HISTORY, _count, _place)
-
-
-request_paths = paths_by(_json_path)

@@ -10,7 +10,7 @@ from dragoman.codecs.records.multi_llm_chat.messages import FAMILY, MessageDecod
 from dragoman.codecs.records.multi_llm_chat.request import request_paths
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Request
-from dragoman.losses import LossLog, paths_by
+from dragoman.losses import LossLog, PathLookup
 
 
 def decode_response(body: bytes) -> Completion:
@@ -26,12 +26,13 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     return Encoded(bytes(MessageEncoder(log).encode_entry(message, message.parts)))
 
 
-def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
-    """Where in the stored answer a node of the completion came from."""
-    if message_index is None:
-        return "$"
-    path = request_paths(Request(None, completion.messages))(message_index, part_index, field)
-    return "$" + path.removeprefix("$.messages[0]")
+def response_paths(completion: Completion) -> PathLookup:
+    """Where in the stored answer the nodes of a completion came from."""
+    lookup = request_paths(Request(None, completion.messages))
 
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is None:
+            return "$"
+        return "$" + lookup(message_index, part_index, field).removeprefix("$.messages[0]")
 
-response_paths = paths_by(_json_path)
+    return json_path

@@ -1,0 +1,213 @@
+"""What an outsider, an upstream or a mistake in a configuration can do to the gateway and its commands: nothing bad."""
+
+import asyncio
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.gateway import relay
+from dragoman.gateway.config import ConfigError, read_config
+from dragoman.sim.exchange import Exchange, Reply
+from dragoman.sim.script import load_script
+from dragoman.sim.service import Service, Settings
+from tests.cli.command import environment, run
+from tests.gateway.running import RunningGateway, configured, connected, send, until_closed
+from tests.gateway.scripted_upstream import completion, reply, scripted
+from tests.gateway.test_failures import chat
+from tests.sim.test_sim_rules import address
+from tests.sim.wire import DOORS
+from tests.support.promises import promise
+
+pytestmark = promise("gateway:attacks")
+
+# ── upstreams whose answers are not what their format says ──
+
+CHUNK = {"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "x"}}]}
+MALFORMED: dict[str, bytes] = {
+    "bad UTF-8": json.dumps(completion("~")).encode().replace(b"~", b"\xff"),
+    "bad UTF-8 in the usage": json.dumps({**completion(), "usage": {"~": 1}}).encode().replace(b"~", b"\xff"),
+    "a wrong legacy call": json.dumps(
+        {"choices": [{"message": {"role": "assistant", "content": None, "function_call": {"name": 5}}}]}
+    ).encode(),
+    "deep nesting": b'{"choices":' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+    "half a surrogate pair": json.dumps(completion("~")).encode().replace(b"~", b"\\ud800"),
+}
+MALFORMED_STREAMS: dict[str, bytes] = {
+    "created is text": json.dumps({**CHUNK, "created": "1"}).encode(),
+    "created is a float": json.dumps({**CHUNK, "created": 1.5}).encode(),
+    "created is huge": json.dumps({**CHUNK, "created": 7}).encode().replace(b"7", b"9" * 5_000),
+    "id is a number": json.dumps({**CHUNK, "id": 5}).encode(),
+    "id is not UTF-8": json.dumps({**CHUNK, "id": "~"}).encode().replace(b"~", b"\xff"),
+}
+EVENTS = {"content-type": "text/event-stream"}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_answer_is_a_502_in_the_clients_shape_and_permits_the_fallback(name: str) -> None:
+    route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
+    messages = {"model": "bad/m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    with (
+        scripted(reply(MALFORMED[name])) as bad,
+        scripted(reply(completion())) as good,
+        RunningGateway(configured(bad.table("bad") + good.table("good") + route)) as gateway,
+    ):
+        refused = send(gateway.url, "/v1/messages", messages)
+        answered = send(gateway.url, "/v1/messages", {**messages, "model": "mine"})
+    assert refused.status == 502, refused.body
+    assert refused.json["type"] == "error"
+    assert answered.status == 200, answered.body
+    assert b"fine" in answered.body
+
+
+@pytest.mark.parametrize("name", MALFORMED_STREAMS)
+def test_a_malformed_stream_fails_before_it_begins_and_permits_the_fallback(name: str) -> None:
+    route = '[routes.mine]\nto = "bad/m"\nfallback = ["good/m"]\n'
+    bad_stream = b"data: " + MALFORMED_STREAMS[name] + b"\n\n"
+    ended = {"id": "c", "choices": [{"index": 0, "delta": {"content": "fine"}, "finish_reason": "stop"}]}
+    good_stream = f"data: {json.dumps(ended)}\n\ndata: [DONE]\n\n".encode()
+    asked = {"model": "mine", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "hi"}]}
+    with (
+        scripted(reply(bad_stream, headers=EVENTS)) as bad,
+        scripted(reply(good_stream, headers=EVENTS)) as good,
+        RunningGateway(configured(bad.table("bad") + good.table("good") + route)) as gateway,
+    ):
+        answered = send(gateway.url, "/v1/messages", asked)
+        refused = send(gateway.url, "/v1/messages", {**asked, "model": "bad/m"})
+    assert answered.status == 200, answered.body
+    assert b"fine" in answered.body
+    assert refused.status == 502, refused.body
+
+
+# ── clients ──
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"Host: [::1\r\n", b"Host: a\r\nOrigin: http://[\r\n", b"Host: a\r\nReferer: http://[\r\n", b"Host: \xff\r\n"],
+)
+@pytest.mark.parametrize("path", [b"/", b"/v1/chat/completions", b"/v1/models", b"/nothing"])
+def test_odd_headers_are_answered(gateway: RunningGateway, head: bytes, path: bytes) -> None:
+    with connected(gateway.url) as sock:
+        sock.sendall(b"GET " + path + b" HTTP/1.1\r\n" + head + b"Connection: close\r\n\r\n")
+        assert until_closed(sock).startswith(b"HTTP/1.1 ")
+
+
+# ── work ──
+
+
+def test_large_bodies_are_converted_off_the_event_loop() -> None:
+    threads: list[threading.Thread] = []
+
+    def work(value: int) -> int:
+        threads.append(threading.current_thread())
+        return value
+
+    async def both() -> tuple[int, int]:
+        small = await relay._off_loop_if_large(10, work, 1)  # noqa: SLF001
+        return small, await relay._off_loop_if_large(relay._LARGE + 1, work, 2)  # noqa: SLF001
+
+    assert asyncio.run(both()) == (1, 2)
+    assert threads[0] is threading.main_thread() or threads[0] is threading.current_thread()
+    assert threads[1] is not threads[0]
+
+
+def test_a_large_request_does_not_hold_up_small_ones() -> None:
+    large = chat("p/m")
+    large["messages"] = [{"role": "user", "content": "x", "name": "ann"} for _ in range(60_000)]
+    with scripted(reply(completion())) as upstream:
+        table = upstream.table("p", kind="anthropic")
+        with RunningGateway(configured(table)) as gateway:
+            worker = threading.Thread(target=send, args=(gateway.url, "/v1/chat/completions", large))
+            worker.start()
+            answered = 0
+            began = time.monotonic()
+            while worker.is_alive() and time.monotonic() - began < 60:
+                assert send(gateway.url, "/health", method="GET").status == 200
+                answered += 1
+            worker.join()
+    assert answered >= 2
+
+
+# ── mistakes ──
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[routes.a]\nto = "a"\n', "a -> a"),
+        ('[routes.a]\nto = "b"\n[routes.b]\nto = "openai/x"\nfallback = ["a"]\n', "a -> b -> a"),
+        ('[routes.a]\nto = ["b", "c"]\n[routes.b]\nto = "openai/x"\n[routes.c]\nto = "a"\n', "a -> c -> a"),
+    ],
+)
+def test_a_route_that_leads_back_to_itself_is_a_mistake(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=f"leads back to itself: {words}"):
+        read_config(text)
+
+
+@pytest.mark.parametrize("command", ["serve", "sim", "chat"])
+@pytest.mark.parametrize("port", ["99999", "-1", "http", "1e3", "٣"])
+def test_a_port_that_is_none_is_refused(command: str, port: str) -> None:
+    done = run(command, f"--port={port}")
+    assert done.returncode == 2
+    assert b"a number from 0 to 65535" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+BARE = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        extras = "aiohttp httptools h2 uvloop zstandard yaml rich psycopg redis"
+        if name.partition(".")[0] in extras.split():
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+from dragoman.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("keys", "list", "--database", "gateway.db"),
+        ("keys", "create", "alice", "--database", "gateway.db"),
+        ("keys", "list", "--database", "postgresql://localhost/x"),
+        ("serve", "--check"),
+        ("usage", "--database", "gateway.db"),
+    ],
+    ids=" ".join,
+)
+def test_a_bare_install_says_what_to_install(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    import subprocess  # noqa: PLC0415
+
+    command = [sys.executable, "-c", BARE, *arguments]
+    done = subprocess.run(  # noqa: S603
+        command, capture_output=True, cwd=tmp_path, env=environment(), timeout=60, check=False
+    )
+    assert b"Traceback" not in done.stderr
+    assert done.returncode == 0 or b"pip install 'dragoman[" in done.stderr
+
+
+KINDS = ("invalid", "too_long", "too_large", "rate_limit", "overloaded", "server", "no_model", "quota", "timeout")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("api", DOORS)
+def test_every_error_of_a_script_is_worded(api: str, kind: str, tmp_path: Path) -> None:
+    script = tmp_path / "turns.json"
+    script.write_text(json.dumps({"turns": [{"error": kind}]}))
+    place, headers = address(api, {})
+    path, _, _ = place.partition("?")
+    body: Any = DOORS[api].ask("hi") if hasattr(DOORS[api], "ask") else DOORS[api].ask_with_tool("hi")
+    service = Service(Settings(any_model=True, any_seal=True, script=load_script(script)))
+    answered = service.respond(Exchange("POST", path, {}, headers, json.dumps(body).encode())).answered
+    assert isinstance(answered, Reply)
+    assert answered.status >= 400
+    message = DOORS[api].message_of(json.loads(answered.body))
+    assert message
+    assert "{" not in message

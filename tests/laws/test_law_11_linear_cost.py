@@ -1,0 +1,748 @@
+"""Law 11. The cost of every public entry point grows linearly with each dimension of its input.
+
+A table of entry points, dimensions that an outsider controls, and formats. Each row compares the CPU time of n with
+that of 4n; a last test checks that no public name is without its rows.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from itertools import count
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+import dragoman
+import dragoman.ir
+from dragoman.agent.output_tools import read_lines
+from dragoman.agent.validation import problems_of
+from dragoman.description.bodies import describe_completion, describe_failure, describe_request
+from dragoman.detection import detect_stream, looks_streamed
+from dragoman.errors import DragomanError
+from dragoman.gateway.bodylog import redacted
+from dragoman.gateway.capture import without_keys
+from dragoman.ir import (
+    AnyEvent,
+    Citation,
+    Completion,
+    Failure,
+    Finish,
+    Finished,
+    Image,
+    Message,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Request,
+    StreamStart,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+)
+from tests.support.bodies import PIXEL
+from tests.support.costs import MOST, Prepare, Work, growth
+from tests.support.promises import promise
+
+pytestmark = promise("law:11-linear-cost")
+
+WIRE = dragoman.formats("wire")
+RECORDS = dragoman.formats("record")
+SMALL, LARGEST = 64, 2_048
+HI = Message("user", "hi")
+USER_TOOL = ToolDefinition("f", "A tool.", {"type": "object", "properties": {"a": {"type": "string"}}})
+
+
+def call(number: int, id: str | None = None, name: str = "f") -> ToolCall:
+    return ToolCall(f"call_{number}" if id is None else id, name, {"a": str(number)})
+
+
+def result(number: int, id: str | None = None, name: str = "f") -> ToolResult:
+    return ToolResult(f"call_{number}" if id is None else id, name, "text", "x")
+
+
+def ask(*messages: Message, **settings: Any) -> Request:
+    return Request("m", (HI, *messages), **{"tools": (USER_TOOL,), **settings})
+
+
+def steps(n: int, id: str | None = None, name: str = "f") -> list[Message]:
+    """n calls, one after the other, each with its result."""
+    return [
+        message
+        for number in range(n)
+        for message in (Message("assistant", (call(number, id, name),)), Message("tool", (result(number, id, name),)))
+    ]
+
+
+def assistants(n: int) -> list[Message]:
+    return [Message("assistant", (call(number),)) for number in range(n)]
+
+
+def parallel(n: int, id: str | None = None, *, reverse: bool = False) -> list[Message]:
+    """One turn of n calls with n results."""
+    results = [result(number, id) for number in range(n)]
+    return [
+        Message("assistant", tuple(call(number, id) for number in range(n))),
+        Message("tool", tuple(reversed(results) if reverse else results)),
+    ]
+
+
+def turns(n: int, text: str = "x") -> list[Message]:
+    return [Message("assistant" if number % 2 else "user", text) for number in range(n)]
+
+
+def keyed(n: int) -> dict[str, dict[str, Any]]:
+    """Metadata of a vendor that no format here is."""
+    return {"elsewhere": {f"key_{number}": Raw(b"1") for number in range(n)}}
+
+
+def tool(number: int, name: str = "tool_{}", **schema: Any) -> ToolDefinition:
+    parameters = {"type": "object", "properties": {"a": {"type": "string"}}, **schema}
+    return ToolDefinition(name.format(number), "A tool.", parameters)
+
+
+def wide(n: int) -> dict[str, Any]:
+    return {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(n)}}
+
+
+def deep(n: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(n):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+def referring(n: int) -> dict[str, Any]:
+    """A chain of definitions, each of which refers to the next."""
+    definitions: dict[str, Any] = {
+        f"d{number}": {"type": "object", "properties": {"a": {"$ref": f"#/$defs/d{number + 1}"}}} for number in range(n)
+    }
+    definitions[f"d{n}"] = {"type": "string"}
+    return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
+
+
+def referring_often(n: int) -> dict[str, Any]:
+    """Many references to one definition."""
+    properties = {f"p{number}": {"$ref": "#/$defs/d"} for number in range(n)}
+    return {"type": "object", "properties": properties, "$defs": {"d": {"type": "string", "description": "x"}}}
+
+
+def alternatives(n: int) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": {"anyOf": [{"const": f"v{number}"} for number in range(n)]}}}
+
+
+def options(n: int) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": {"type": "string", "enum": [f"v{number}" for number in range(n)]}}}
+
+
+def cited(n: int) -> Text:
+    text = "cited text " * 4
+    return Text(text, tuple(Citation(f"https://a.example/{number}", "t", "cited", 0, 5) for number in range(n)))
+
+
+# ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+REQUESTS: dict[str, Callable[[int], Request]] = {
+    "messages": lambda n: ask(*turns(n)),
+    "user messages in a row": lambda n: ask(*(HI for _ in range(n))),
+    "assistant messages in a row": lambda n: ask(*(Message("assistant", "x") for _ in range(n)), HI),
+    "system messages in between": lambda n: ask(*(Message("system" if i % 2 else "user", "x") for i in range(n))),
+    "blank messages": lambda n: ask(*turns(n, " "), HI),
+    "calls": lambda n: ask(*steps(n)),
+    "calls in parallel": lambda n: ask(*parallel(n)),
+    "results in another order": lambda n: ask(*parallel(n, reverse=True)),
+    "repeated ids": lambda n: ask(*steps(n, "same")),
+    "repeated ids in parallel": lambda n: ask(*parallel(n, "same")),
+    "ids that no API takes": lambda n: ask(*(m for i in range(n) for m in (
+        Message("assistant", (call(i, f"id {i} é"),)), Message("tool", (result(i, f"id {i} é"),))))),
+    "calls without results": lambda n: ask(Message("assistant", tuple(call(i) for i in range(n)))),
+    "calls in adjacent messages": lambda n: ask(*assistants(n), Message("tool", tuple(result(i) for i in range(n)))),
+    "results without calls": lambda n: ask(Message("tool", tuple(result(i) for i in range(n)))),
+    "results of one call": lambda n: ask(Message("assistant", (call(0),)), Message("tool", (result(0),) * n)),
+    "results far from their calls": lambda n: ask(*(Message("assistant", (call(i), )) for i in range(n)), HI,
+                                                  *(Message("tool", (result(i),)) for i in range(n))),
+    "names that no API takes": lambda n: ask(*steps(n, name="a b"), tools=(tool(0, "a b"),)),
+    "images in results": lambda n: ask(Message("assistant", (call(0),)), Message("tool", (
+        ToolResult("call_0", "f", "multimodal", parts=(Image("image/png", PIXEL),) * n),))),
+    "errors in results": lambda n: ask(*parallel(n)[:1], Message("tool", tuple(
+        ToolResult(f"call_{i}", "f", "error", "no") for i in range(n)))),
+    "tools": lambda n: ask(tools=tuple(tool(i) for i in range(n))),
+    "tools with names that no API takes": lambda n: ask(tools=tuple(tool(i, "a b {}") for i in range(n))),
+    "tools of one name": lambda n: ask(tools=tuple(tool(0) for _ in range(n))),
+    "names to choose from": lambda n: ask(tools=tuple(tool(i) for i in range(n)), tool_choice=ToolChoice(
+        "required", tuple(f"tool_{i}" for i in range(n)))),
+    "tools called and not declared": lambda n: ask(*(m for i in range(n) for m in (
+        Message("assistant", (call(i, name=f"t{i}"),)), Message("tool", (result(i, name=f"t{i}"),)))), tools=()),
+    "properties of a schema": lambda n: ask(tools=(ToolDefinition("f", "x", wide(n)),)),
+    "depth of a schema": lambda n: ask(tools=(ToolDefinition("f", "x", deep(n // 32)),)),
+    "references that lead on": lambda n: ask(tools=(ToolDefinition("f", "x", referring(n // 32)),)),
+    "references to one definition": lambda n: ask(tools=(ToolDefinition("f", "x", referring_often(n)),)),
+    "alternatives of a schema": lambda n: ask(tools=(ToolDefinition("f", "x", alternatives(n)),)),
+    "options of a schema": lambda n: ask(tools=(ToolDefinition("f", "x", options(n)),)),
+    "one long text": lambda n: ask(Message("user", "Hello 👋, " * 2 * n)),
+    "one long argument": lambda n: ask(Message("assistant", (ToolCall("c", "f", {"a": 'x"\\\n' * 4 * n}),)),
+                                       Message("tool", (ToolResult("c", "f", "text", "x"),))),
+    "one long result": lambda n: ask(Message("assistant", (call(0),)), Message("tool", (
+        ToolResult("call_0", "f", "text", '{"output": "\\n' * 2 * n),))),
+    "keys of arguments": lambda n: ask(Message("assistant", (ToolCall("c", "f", {f"k{i}": i for i in range(n)}),)),
+                                       Message("tool", (ToolResult("c", "f", "data", dict.fromkeys("ab", n)),))),
+    "one long id": lambda n: ask(*steps(2, "i" * 10 * n)),
+    "one long name": lambda n: ask(*steps(2, name="n" * 10 * n), tools=(tool(0, "n" * 10 * n),)),
+    "one long blank text": lambda n: ask(Message("user", " " * 20 * n), HI),
+    "parts": lambda n: ask(Message("user", tuple(Text("x") for _ in range(n)))),
+    "images": lambda n: ask(Message("user", tuple(Image("image/png", PIXEL) for _ in range(n)))),
+    "reasoning": lambda n: ask(Message("assistant", (*(Reasoning("x") for _ in range(n)), Text("y"))), HI),
+    "citations": lambda n: ask(Message("assistant", (cited(n),)), HI),
+    "stop sequences": lambda n: ask(stop=tuple(f"s{i}" for i in range(n))),
+    "keys of metadata": lambda n: ask(metadata=keyed(n)),
+    "losses": lambda n: ask(*(Message("user", "x", metadata=keyed(1)) for _ in range(n))),
+    "losses of calls": lambda n: ask(Message("assistant", tuple(
+        ToolCall(f"call_{i}", "f", {}, metadata=keyed(1)) for i in range(n))), parallel(n)[1]),
+    "losses of tools": lambda n: ask(tools=tuple(ToolDefinition(f"t{i}", metadata=keyed(1)) for i in range(n))),
+    "losses after replacements": lambda n: ask(*(m for i in range(n) for m in (
+        Message("assistant", (ToolCall("same", "a b", {}, metadata=keyed(1)), Text(" "))),
+        Message("tool", (ToolResult("same", "a b", "text", "x", metadata=keyed(1)),)),
+        Message("assistant", (Text("y", metadata=keyed(1)),))))),
+}  # fmt: skip
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answer(*parts: Any, **members: Any) -> Completion:
+    reason: Any = "tool_calls" if any(isinstance(part, ToolCall) for part in parts) else "stop"
+    return Completion((Message("assistant", parts),), Finish(reason), Usage(5, 7), "id-1", "m", 5, **members)
+
+
+def candidates(n: int) -> Completion:
+    finish = Finish("stop")
+    messages = tuple(Message("assistant", (Text("x"),)) for _ in range(n))
+    return Completion(messages, finish, Usage(1, 1), "id-1", "m", 5, (finish,) * n)
+
+
+ANSWERS: dict[str, Callable[[int], Completion]] = {
+    "parts": lambda n: answer(*(Text("x") for _ in range(n))),
+    "calls": lambda n: answer(*(call(i) for i in range(n))),
+    "repeated ids": lambda n: answer(*(call(i, "same") for i in range(n))),
+    "calls between texts": lambda n: answer(*(part for i in range(n) for part in (Text("x"), call(i)))),
+    "candidates": candidates,
+    "citations": lambda n: answer(cited(n)),
+    "reasoning": lambda n: answer(*(Reasoning("x") for _ in range(n)), Text("y")),
+    "one long text": lambda n: answer(Text("Hello 👋, " * 2 * n)),
+    "one long argument": lambda n: answer(ToolCall("c", "f", {"a": 'x"\\\n' * 4 * n})),
+    "keys of arguments": lambda n: answer(ToolCall("c", "f", {f"k{i}": i for i in range(n)})),
+    "keys of metadata": lambda n: answer(Text("x"), metadata=keyed(n)),
+    "losses": lambda n: answer(*(Text("x", metadata=keyed(1)) for _ in range(n))),
+}
+
+# ── streams ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def streamed(*events: AnyEvent, reason: Any = "stop") -> list[AnyEvent]:
+    start = StreamStart("id-1", "m", 5)
+    return [start, *events, UsageUpdate(Usage(5, 7)), Finished(Finish(reason))]
+
+
+def deltas(index: int, part: Any, texts: list[str]) -> list[AnyEvent]:
+    return [PartStart(index, part), *(PartDelta(index, text) for text in texts), PartEnd(index)]
+
+
+def interleaved(n: int) -> list[AnyEvent]:
+    starts: list[AnyEvent] = [PartStart(i, ToolCall(f"c{i}", "f")) for i in range(n)]
+    return [*starts, *(PartDelta(i, "{}") for i in range(n)), *(PartEnd(i) for i in range(n))]
+
+
+EVENTS: dict[str, Callable[[int], list[AnyEvent]]] = {
+    "text deltas": lambda n: streamed(*deltas(0, Text(""), ["ab "] * n)),
+    "argument deltas": lambda n: streamed(
+        *deltas(0, ToolCall("c", "f"), ['{"a":"', *(["x"] * n), '"}']), reason="tool_calls"
+    ),
+    "reasoning deltas": lambda n: streamed(*deltas(0, Reasoning(""), ["ab "] * n), *deltas(1, Text(""), ["x"])),
+    "calls": lambda n: streamed(
+        *(event for i in range(n) for event in deltas(i, ToolCall(f"c{i}", "f"), ["{}"])), reason="tool_calls"
+    ),
+    "calls at the same time": lambda n: streamed(*interleaved(n), reason="tool_calls"),
+    "texts between calls": lambda n: streamed(
+        *(
+            event
+            for i in range(n)
+            for event in (*deltas(2 * i, Text(""), ["x"]), *deltas(2 * i + 1, ToolCall(f"c{i}", "f"), ["{}"]))
+        ),
+        reason="tool_calls",
+    ),
+    "citations": lambda n: streamed(
+        PartStart(0, Text("")),
+        PartDelta(0, "text"),
+        *(PartDelta(0, "", Citation(f"https://a.example/{i}", "t", "x")) for i in range(n)),
+        PartEnd(0),
+    ),
+    "usage updates": lambda n: streamed(*deltas(0, Text(""), ["x"]), *(UsageUpdate(Usage(5, i)) for i in range(n))),
+    "one long delta": lambda n: streamed(*deltas(0, Text(""), ["Hello 👋, " * 2 * n])),
+    "one long argument": lambda n: streamed(
+        *deltas(0, ToolCall("c", "f"), ['{"a":"' + "x" * 20 * n + '"}']), reason="tool_calls"
+    ),
+}
+
+
+@cache
+def stream_of(name: str, dimension: str, n: int) -> bytes:
+    encoder = dragoman.StreamEncoder(name)
+    return encoder.encode(EVENTS[dimension](n)) + encoder.close()
+
+
+def pieces(data: bytes, size: int) -> list[bytes]:
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+def feed(make: Callable[[], Any], parts: list[bytes]) -> Work:
+    def work() -> None:
+        machine = make()
+        for part in parts:
+            machine.feed(part)
+        machine.close()
+        _ = getattr(machine, "losses", ())
+
+    return work
+
+
+# ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ERRORS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "one long message": lambda n: {"error": {"message": "x" * 20 * n, "type": "t", "code": 400, "status": "S"}},
+    "keys": lambda n: {"error": {"message": "x", **{f"k{i}": i for i in range(n)}}, **{f"k{i}": i for i in range(n)}},
+    "details": lambda n: {"error": {"message": "x", "details": [{"@type": "t", "retryDelay": "1s"}] * n}},
+}
+
+# ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def tolerant(work: Work) -> Work:
+    """A refusal is an answer, too, and must not cost more than one."""
+
+    def run() -> None:
+        with suppress(DragomanError):
+            work()
+
+    return run
+
+
+def _read_losses(encoded: Any) -> None:
+    _ = encoded.losses, encoded.body
+
+
+def request_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for dimension, build in REQUESTS.items():
+        for name in (*WIRE, *RECORDS):
+
+            def encode(n: int, build: Any = build, name: str = name) -> Work:
+                request = build(n)
+                return tolerant(lambda: _read_losses(dragoman.encode_request(request, name)))
+
+            def decode(n: int, build: Any = build, name: str = name) -> Work:
+                body = fresh(body_of(build(n), name))
+                return tolerant(lambda: dragoman.decode_request(body(), name))
+
+            def translate(n: int, build: Any = build, name: str = name) -> Work:
+                body = fresh(body_of(build(n), name))
+                target = OTHER[name]
+                return tolerant(
+                    lambda: _read_losses(dragoman.translate_request(body(), source=name, target=target, model="m"))
+                )
+
+            yield "encode_request", dimension, name, encode
+            yield "decode_request", dimension, name, decode
+            yield "translate_request", dimension, name, translate
+
+
+OTHER = {name: (*WIRE, *RECORDS)[(place + 2) % len(WIRE)] for place, name in enumerate((*WIRE, *RECORDS))}
+
+
+def body_of(request: Request, name: str) -> bytes:
+    try:
+        return dragoman.encode_request(request, name).json()
+    except DragomanError:
+        return dragoman.encode_request(ask(), name).json()
+
+
+def fresh(body: bytes) -> Callable[[], bytes]:
+    """The same body with other descriptions each time: tools that were read before come from a memory."""
+    numbers = count(1_000_000)
+    return lambda: body.replace(b"A tool.", b"%d" % next(numbers))
+
+
+def answer_of(completion: Completion, name: str) -> bytes:
+    return dragoman.encode_response(completion, name).json()
+
+
+def answer_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for dimension, build in ANSWERS.items():
+        for name in (*WIRE, *RECORDS):
+
+            def encode(n: int, build: Any = build, name: str = name) -> Work:
+                completion = build(n)
+                request = ask(tools=tuple(tool(i, "a b {}") for i in range(n)))
+                return tolerant(lambda: _read_losses(dragoman.encode_response(completion, name, request=request)))
+
+            def decode(n: int, build: Any = build, name: str = name) -> Work:
+                body = answer_of(build(n), name)
+                return tolerant(lambda: dragoman.decode_response(body, name))
+
+            def translate(n: int, build: Any = build, name: str = name) -> Work:
+                body = answer_of(build(n), name)
+                target = OTHER[name]
+                return tolerant(lambda: _read_losses(dragoman.translate_response(body, source=name, target=target)))
+
+            yield "encode_response", dimension, name, encode
+            yield "decode_response", dimension, name, decode
+            yield "translate_response", dimension, name, translate
+
+
+def error_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for name in WIRE:
+        for dimension, build in ERRORS.items():
+
+            def decode(n: int, build: Any = build, name: str = name) -> Work:
+                body = json.dumps(build(n)).encode()
+                return tolerant(lambda: dragoman.decode_error(body, name, status=400))
+
+            def translate(n: int, build: Any = build, name: str = name) -> Work:
+                body = json.dumps(build(n)).encode()
+                return tolerant(
+                    lambda: dragoman.translate_error(body, source=name, target=OTHER[name], status=429).body
+                )
+
+            yield "decode_error", dimension, name, decode
+            yield "translate_error", dimension, name, translate
+
+        def headers(n: int, name: str = name) -> Work:
+            many = {f"X-Header-{number}": "value" for number in range(n)}
+            return tolerant(lambda: dragoman.decode_error(b"{}", name, status=400, headers=many))
+
+        def encode(n: int, name: str = name) -> Work:
+            failure = Failure("server", "x" * 20 * n, 500, details={f"k{i}": i for i in range(n)})
+            return tolerant(lambda: dragoman.encode_error(failure, name).body)
+
+        yield "decode_error", "headers", name, headers
+        yield "encode_error", "one long message", name, encode
+
+
+def stream_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for dimension, build in EVENTS.items():
+        for name in WIRE:
+
+            def encode(n: int, build: Any = build, name: str = name) -> Work:
+                events = build(n)
+
+                def work() -> None:
+                    encoder = dragoman.StreamEncoder(name)
+                    encoder.encode(events)
+                    encoder.close()
+
+                return work
+
+            yield "StreamEncoder", dimension, name, encode
+            for cut, size in (("whole", 1 << 30), ("in pieces", 1_000), ("byte by byte", 1)):
+
+                def decode(n: int, d: str = dimension, name: str = name, size: int = size) -> Work:
+                    return feed(lambda: dragoman.StreamDecoder(name), pieces(stream_of(name, d, scaled(n, size)), size))
+
+                def translate(n: int, d: str = dimension, name: str = name, size: int = size) -> Work:
+                    parts = pieces(stream_of(name, d, scaled(n, size)), size)
+                    return feed(lambda: dragoman.StreamTranslator(source=name, target=OTHER[name]), parts)
+
+                yield "StreamDecoder", f"{dimension}, {cut}", name, decode
+                yield "StreamTranslator", f"{dimension}, {cut}", name, translate
+
+        def gather(n: int, build: Any = build) -> Work:
+            events = build(n)
+            return lambda: dragoman.accumulate(events)
+
+        def texts(n: int, d: str = dimension) -> Work:
+            parts = pieces(stream_of("openai-chat", d, n), 1_000)
+            return feed(lambda: dragoman.TextStream("openai-chat"), parts)
+
+        yield "accumulate", dimension, "", gather
+        yield "TextStream", dimension, "openai-chat", texts
+
+
+def scaled(n: int, size: int) -> int:
+    """Byte by byte, a small stream has many pieces already."""
+    return max(n // 8, 4) if size == 1 else n
+
+
+FRAMES: dict[str, Callable[[int], bytes]] = {
+    "comments": lambda n: b": keep alive\n\n" * n,
+    "blank lines": lambda n: b"\n" * 8 * n,
+    "carriage returns": lambda n: b"\r" * 8 * n,
+    "lines of one event": lambda n: b"data: {\n" * n,
+    "an event without end": lambda n: b'data: {"a":"' + b"x" * 20 * n,
+    "names without data": lambda n: b"event: ping\n\n" * n,
+    "an array without end": lambda n: b"[" + b'{"a":[{"b":"]"}]},' * n,
+    "nested brackets": lambda n: b"[" * n,
+    "binary zeros": lambda n: b"\x00" * 8 * n,
+    "empty objects": lambda n: b"data: {}\n\n" * n,
+}
+
+
+def frame_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for dimension, build in FRAMES.items():
+        for name in WIRE:
+            for cut, size in (("in pieces", 1_000), ("byte by byte", 1)):
+
+                def decode(n: int, build: Any = build, name: str = name, size: int = size) -> Work:
+                    return feed(lambda: dragoman.StreamDecoder(name), pieces(build(scaled(n, size)), size))
+
+                yield "StreamDecoder", f"{dimension}, {cut}", name, decode
+
+        def look(n: int, build: Any = build) -> Work:
+            data = build(n)
+
+            def work() -> None:
+                looks_streamed(data)
+                detect_stream(data)
+
+            return work
+
+        yield "detect", dimension, "", look
+
+
+ODD_BODIES: dict[str, Callable[[bytes, int], bytes]] = {
+    "unknown keys": lambda body, n: body[:-1] + b"".join(b',"x%d":%d' % (i, i) for i in range(n)) + b"}",
+    "one key many times": lambda body, n: body[:-1] + b',"x":1' * n + b"}",
+    "depth": lambda body, n: body[:-1] + b',"x":' + b"[" * (n // 32) + b"]" * (n // 32) + b"}",
+    "digits": lambda body, n: body[:-1] + b',"x":' + b"9" * 40 * n + b"}",
+    "escapes": lambda body, n: body[:-1] + b',"x":"' + b"\\ud83e\\udd80" * n + b'"}',
+    "invalid at the end": lambda body, n: body[:-1] + b',"x":"' + b"\\\\ud83e\\n" * n + b'"',
+    "half surrogates": lambda body, n: body[:-1] + b',"x":"' + b"\\\\" * n + b'\\ud83e"}',
+    "bad UTF-8 at the end": lambda body, n: body[:-1] + b',"x":"' + "é".encode() * 4 * n + b'\xff"}',
+    "white space": lambda body, n: body[:-1] + b" " * 20 * n + b"}",
+    "a key of the format many times": lambda body, n: body[:-1] + b',"messages":[]' * n + b"}",
+}
+
+
+def odd_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for dimension, spoil in ODD_BODIES.items():
+        for name in (*WIRE, *RECORDS):
+
+            def read(n: int, spoil: Any = spoil, name: str = name) -> Work:
+                body = spoil(dragoman.encode_request(ask(), name).json(), n)
+                return tolerant(lambda: dragoman.decode_request(body, name))
+
+            def translate(n: int, spoil: Any = spoil, name: str = name) -> Work:
+                body = spoil(dragoman.encode_request(ask(), name).json(), n)
+                return tolerant(
+                    lambda: _read_losses(dragoman.translate_request(body, source=name, target=OTHER[name], model="m"))
+                )
+
+            def response(n: int, spoil: Any = spoil, name: str = name) -> Work:
+                body = spoil(answer_of(answer(Text("x")), name), n)
+                return tolerant(lambda: dragoman.decode_response(body, name))
+
+            yield "decode_request", dimension, name, read
+            yield "translate_request", dimension, name, translate
+            yield "decode_response", dimension, name, response
+
+        def look(n: int, spoil: Any = spoil) -> Work:
+            body = spoil(b'{"model":"m","messages":[{"role":"user","content":"x"}]}', n)
+            return tolerant(lambda: dragoman.detect(body))
+
+        yield "detect", dimension, "", look
+
+
+def describe_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for dimension, build in REQUESTS.items():
+        yield "inspect", dimension, "request", _prepared(describe_request, build, "openai-chat")
+    for dimension, complete in ANSWERS.items():
+        yield "inspect", dimension, "answer", _prepared(describe_completion, complete, "openai-chat")
+    yield "inspect", "message", "error", lambda n: _later(describe_failure, Failure("server", "x" * 20 * n), "gemini")
+    for dimension, build in REQUESTS.items():
+
+        def look(n: int, build: Any = build) -> Work:
+            body = body_of(build(n), "openai-chat")
+            return tolerant(lambda: dragoman.detect(body))
+
+        yield "detect", dimension, "openai-chat", look
+    yield (
+        "render_losses",
+        "losses",
+        "",
+        lambda n: _later(dragoman.render_losses, [dragoman.Loss(f"$.a[{i}]", "x", "dropped", "y") for i in range(n)]),
+    )
+
+
+def _prepared(function: Callable[..., Any], build: Callable[[int], Any], *more: Any) -> Prepare:
+    return lambda n: _later(function, build(n), *more)
+
+
+def _later(function: Callable[..., Any], *given: Any) -> Work:
+    return lambda: function(*given)
+
+
+def value_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    """One-value converters, on lists of n values and on one large value."""
+    single = {
+        "tool_call": lambda n: ToolCall("c", "f", {f"k{i}": "x" * 9 for i in range(n)}),
+        "tool_result": lambda n: ToolResult("c", "f", "data", {f"k{i}": "x" * 9 for i in range(n)}),
+        "tool_definition": lambda n: ToolDefinition("f", "x", wide(n)),
+        "tool_choice": lambda n: ToolChoice("required", tuple(f"t{i}" for i in range(n))),
+        "message": lambda n: Message("user", tuple(Text("x") for _ in range(n))),
+    }
+    several: dict[str, Callable[[int], list[Any]]] = {
+        "tool_calls": lambda n: [call(i) for i in range(n)],
+        "tool_results": lambda n: [result(i) for i in range(n)],
+        "tool_definitions": lambda n: [tool(i) for i in range(n)],
+        "messages": lambda n: [HI, *steps(n)],
+    }
+    for name in (*WIRE, *RECORDS):
+        for kind, build in {**single, **several}.items():
+
+            def encode(n: int, build: Any = build, name: str = name, kind: str = kind) -> Work:
+                value = build(n)
+                return tolerant(lambda: getattr(dragoman, f"encode_{kind}")(value, name).losses)
+
+            def decode(n: int, build: Any = build, name: str = name, kind: str = kind) -> Work:
+                try:
+                    wire = getattr(dragoman, f"encode_{kind}")(build(n), name).json()
+                except DragomanError:
+                    wire = b"{}"
+                return tolerant(lambda: getattr(dragoman, f"decode_{kind}")(wire, name))
+
+            yield f"encode_{kind}", "size", name, encode
+            yield f"decode_{kind}", "size", name, decode
+
+
+CHECKS: dict[str, Callable[[int], tuple[Any, Any]]] = {
+    "properties": lambda n: (wide(n), {f"p{i}": 5 if i == n - 1 else "x" for i in range(n)}),
+    "unknown names": lambda n: ({"additionalProperties": False}, {f"p{i}": 1 for i in range(n)}),
+    "missing names": lambda n: ({"required": [f"p{i}" for i in range(n)]}, {}),
+    "elements": lambda n: ({"items": {"type": "integer", "minimum": 0}}, list(range(n))),
+    "options and elements": lambda n: ({"items": {"enum": [f"v{i}" for i in range(n)]}}, [f"v{i}" for i in range(n)]),
+    "unique elements": lambda n: ({"uniqueItems": True}, list(range(n))),
+    "alternatives": lambda n: ({"anyOf": [{"const": i} for i in range(n)]}, "x"),
+    "alternatives and a large value": lambda n: ({"anyOf": [{"const": i} for i in range(n)]}, list(range(n))),
+    "depth": lambda n: (deep(n // 64), json.loads('{"a":' * (n // 64) + "1" + "}" * (n // 64))),
+    "depth beyond the limit": lambda n: (
+        {"items": {"$ref": "#"}},
+        json.loads("[" * (100 + n // 16) + "]" * (100 + n // 16)),
+    ),
+    "references": lambda n: (referring(n // 64), json.loads('{"a":' * (n // 64) + "1" + "}" * (n // 64))),
+    "pattern and long text": lambda n: ({"pattern": "^(a+)+$"}, "a" * n + "!"),
+    "long pattern": lambda n: ({"pattern": "(a|b)*" * (n // 16) + "$"}, "c"),
+    "a long name": lambda n: ({"properties": {"x" * n: {"items": {"type": "string"}}}}, {"x" * n: ["y"] * n}),
+    "names and patterns": lambda n: (
+        {"patternProperties": {"^a": {"type": "string"}}},
+        {f"a{i}": "x" for i in range(n)},
+    ),
+    "digits": lambda n: ({"multipleOf": 0.01, "maximum": 5}, int("9" * min(4_000, n))),
+    "one long text": lambda n: ({"maxLength": 5}, "x" * 20 * n),
+}
+
+
+def agent_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for dimension, build in CHECKS.items():
+
+        def check(n: int, build: Any = build) -> Work:
+            schema, value = build(n)
+            return lambda: problems_of(schema, value)
+
+        yield "tool", dimension, "arguments", check
+
+    def lines(n: int) -> Work:
+        text = "line\n" * n
+        return lambda: read_lines(text, 0, 10**12)
+
+    yield "Agent", "lines of stored output", "", lines
+
+
+KEYS: dict[str, Callable[[int], bytes]] = {
+    "open headers": lambda n: b'"headers":{"a' * n,
+    "a long header": lambda n: b'"headers":{"' + b"auth" * n + b'" "x"}',
+    "escapes": lambda n: b'"headers": {"' + b'\\"' * n + b'"}',
+    "headers": lambda n: b'"headers": {' + b'"auth":"x",' * n + b"}",
+    "keys": lambda n: b'"api_key": "x",' * n,
+    "keys without end": lambda n: b'"api_key": "x' * n,
+    "white space": lambda n: b'"headers"' + b" " * 40 * n + b'"password"' + b" " * 40 * n,
+    "data URLs": lambda n: b'"data:' + b"a" * 40 * n + b'"',
+    "parameters of data URLs": lambda n: b'"data:a/b' + b";a=b" * n + b'"',
+    "long words": lambda n: b'"' + b"a" * 20 * n + b"!",
+}
+
+
+def redaction_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    for dimension, build in KEYS.items():
+        yield "redaction", dimension, "capture", _prepared(without_keys, build)
+        yield "redaction", dimension, "log", _prepared(redacted, build, 1, 1 << 30)
+
+
+ROWS: list[tuple[str, str, str, Prepare]] = [
+    *request_rows(),
+    *answer_rows(),
+    *error_rows(),
+    *stream_rows(),
+    *frame_rows(),
+    *odd_rows(),
+    *describe_rows(),
+    *value_rows(),
+    *agent_rows(),
+    *redaction_rows(),
+]
+
+
+@pytest.mark.parametrize(
+    "group",
+    sorted({(entry, format) for entry, _, format, _ in ROWS}),
+    ids=" ".join,
+)
+def test_cost_grows_linearly(group: tuple[str, str]) -> None:
+    steep = []
+    for entry, dimension, format, prepare in ROWS:
+        if (entry, format) == group:
+            ratio, size, cost = growth(prepare, SMALL, LARGEST)
+            if ratio >= MOST:
+                steep.append(
+                    f"{dimension}: {4 * size} costs {ratio:.1f} times as much as {size} ({cost * 1000:.1f} ms)"
+                )
+    assert steep == []
+
+
+# ── completeness ──────────────────────────────────────────────────────────────────────────────────────────────
+
+WITHOUT_INPUT = {
+    "Driver": "an interface",
+    "Encoded": "a value; its losses and body are read in every row of an encoder",
+    "EncodedValue": "a value; its losses are read in every row of a converter",
+    "Loss": "a value",
+    "QueryResult": "a value",
+    "StreamResult": "a value",
+    "connect": "takes names that the application chooses",
+    "connect_sync": "takes names that the application chooses",
+    "formats": "takes nothing",
+}
+
+
+def test_every_public_name_has_its_rows() -> None:
+    entries = {entry for entry, _, _, _ in ROWS}
+    values = {name for name in dragoman.__all__ if hasattr(dragoman.ir, name)}  # their constructors are in every row
+    errors = {
+        name
+        for name in dragoman.__all__
+        if isinstance(getattr(dragoman, name), type) and issubclass(getattr(dragoman, name), Exception)
+    }
+    assert set(dragoman.__all__) - entries - values - errors - set(WITHOUT_INPUT) == set()
+    assert {"detect", "inspect", "redaction"} <= entries
+
+
+def test_a_quadratic_cost_is_noticed() -> None:
+    def quadratic(n: int) -> Work:
+        return lambda: sum(1 for _ in range(n) for _ in range(n))
+
+    def linear(n: int) -> Work:
+        return lambda: sum(range(40 * n))
+
+    assert growth(quadratic, SMALL, LARGEST)[0] > MOST
+    assert growth(linear, SMALL, LARGEST)[0] < MOST

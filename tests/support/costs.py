@@ -1,0 +1,66 @@
+"""Measures how the cost of a piece of work grows with its input."""
+
+import gc
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+Work = Callable[[], Any]
+Prepare = Callable[[int], Work]
+"""From a size to the work on an input of that size; only the work is measured."""
+
+MOST = 6.5
+"""Growth of the cost when the input grows fourfold: 4 is linear, 16 quadratic."""
+THOROUGH = "DRAGOMAN_THOROUGH_COSTS"
+"""Set, it lets every row grow until it takes ten times as long, where smaller quadratic terms show."""
+_ENOUGH = 0.010 if THOROUGH in os.environ else 0.001
+"""CPU seconds that are measured well enough."""
+_ROUNDS = 8
+
+
+def _cpu_seconds(work: Work, times: int) -> float:
+    """CPU time of this thread, so that other processes count by their noise only."""
+    started = time.thread_time()
+    for _ in range(times):
+        work()
+    return (time.thread_time() - started) / times
+
+
+def growth(prepare: Prepare, size: int, largest: int) -> tuple[float, int, float]:
+    """How much more the work on 4n costs than that on n; the n that was large enough to measure; its cost.
+
+    A ratio that looks bad is measured again, with the least of all times on both sides: noise passes, a quadratic
+    cost stays.
+    """
+    small = prepare(size)
+    cost = min(_cpu_seconds(small, 1), _cpu_seconds(small, 1))
+    while cost < _ENOUGH and size * 2 <= largest:
+        size *= 2
+        small = prepare(size)
+        cost = min(_cpu_seconds(small, 1), _cpu_seconds(small, 1))
+    ratio, cost = _compare(small, prepare(4 * size), cost)
+    if ratio >= MOST:  # a quadratic cost shows even more with larger inputs, noise does not
+        size *= 4
+        small = prepare(size)
+        ratio, cost = _compare(small, prepare(4 * size), float("inf"))
+    return ratio, size, cost
+
+
+def _compare(small: Work, large: Work, cost: float) -> tuple[float, float]:
+    """The ratio of their costs, and the cost of the first."""
+    cost = min(cost, _cpu_seconds(small, 1))
+    times = min(50, max(1, round(_ENOUGH / max(cost, 1e-6))))
+    ratio, large_cost = 0.0, float("inf")
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(_ROUNDS):
+            cost = min(cost, _cpu_seconds(small, times))
+            large_cost = min(large_cost, _cpu_seconds(large, max(1, times // 4)))
+            ratio = large_cost / max(cost, 1e-6)
+            if ratio < MOST:
+                break
+    finally:
+        gc.enable()
+    return ratio, cost
