@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.agent.output_stores import SqliteStore
+from dragoman.agent.sessions import SessionStore
+from dragoman.chat.stores.sql import Sqlite
 from dragoman.gateway.client_protocols import WIRES
 from dragoman.gateway.config import read_config
 from dragoman.gateway.expected_cost import EXPECTED_OUTPUT, expected_cost
@@ -241,6 +244,23 @@ def test_databases_are_for_their_owner_alone(dragoman_simulator: Simulator, tmp_
         os.umask(before)
     assert set(found) == {"gateway.db", "gateway.db-wal", "gateway.db-shm"}
     assert set(found.values()) == {OWNER_ONLY}
+
+
+@promise("gateway:private-files")
+def test_histories_are_for_their_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        SessionStore(tmp_path / "new" / "sessions")
+        SqliteStore(tmp_path / "outputs.sqlite").close()
+        Sqlite(tmp_path / "chats" / "chats.sqlite")
+        found = modes(tmp_path)
+        folders = {folder: stat.S_IMODE(folder.stat().st_mode) for folder in tmp_path.rglob("*") if folder.is_dir()}
+    finally:
+        os.umask(before)
+    assert {"sessions.sqlite", "outputs.sqlite", "chats.sqlite"} <= set(found)
+    assert set(found.values()) == {OWNER_ONLY}
+    assert len(folders) == 3
+    assert set(folders.values()) == {0o700}
 
 
 # ── budgets ──
