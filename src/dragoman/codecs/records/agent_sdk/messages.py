@@ -147,9 +147,10 @@ class MessageEncoder(RoleEncoder):
             return super().encode_message(message)
         records: list[Raw] = []
         run: list[AnyPart] = []
+        called = False  # whether there is a call in the run
         for part in message.parts:
             if isinstance(part, Reasoning):
-                if any(isinstance(said, ToolCall) for said in run):
+                if called:
                     # Between a call and its result there is no place for another message.
                     self.log.degrade(part, "", "place of reasoning", "it is stored before the calls of its turn")
                 elif run:
@@ -157,11 +158,11 @@ class MessageEncoder(RoleEncoder):
                     run = []
                 records.append(self._reasoning(part))
                 continue
-            called = self._answers and any(isinstance(said, ToolCall) for said in run)
-            if called and not isinstance(part, ToolCall | Refusal):
+            if called and self._answers and not isinstance(part, ToolCall | Refusal):
                 # A record keeps its content before its calls: what follows a call is a further message.
                 records.append(self._assistant(message, run, first=False))
-                run = []
+                run, called = [], False
+            called = called or isinstance(part, ToolCall)
             run.append(part)
         followed = self.native and note(message.metadata, FAMILY, OPEN) is UNSET
         if run or followed or not records:
