@@ -70,11 +70,10 @@ class LossLog:
     A pass that replaces a node registers the replacement (`replaced`), so that its path leads to the original.
     """
 
-    __slots__ = ("_origins", "entries")
+    _origins: dict[int, tuple[Value, Value]] | None = None
 
     def __init__(self) -> None:
         self.entries: list[tuple[Value, str, str, Severity, str]] = []
-        self._origins: dict[int, tuple[Value, Value]] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.entries)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from dragoman.codecs.encoded import UNTOLD, Encoded, losses_held
+from dragoman.codecs.encoded import UNTOLD, Encoded, hold_losses, losses_held
 from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
@@ -93,7 +94,7 @@ def translate_request(
     if type(body) is not bytes or not body.isascii() or len(body) > MAX_BODY_BYTES:
         body = body_bytes(body, source)
     try:
-        request = incoming.decode_plain_request(body) or incoming.decode_any_request(body)
+        request = incoming.decode_request(body)
     except MALFORMED as error:
         raise misread(error, source) from error
     if model is not None:
@@ -119,7 +120,7 @@ def translate_response(
     if type(body) is not bytes or not body.isascii() or len(body) > MAX_BODY_BYTES:
         body = body_bytes(body, source)
     try:
-        completion = incoming.decode_plain_response(body) or incoming.decode_any_response(body)
+        completion = incoming.decode_response(body)
     except MALFORMED as error:
         raise misread(error, source) from error
     if speaker is not None:
@@ -148,7 +149,7 @@ def _spoken_by(completion: Completion, speaker: str, outgoing: Codec) -> Complet
 
 
 def _encode_request(request: Request, outgoing: Codec, paths: JsonPaths, strict: bool) -> Encoded:  # noqa: FBT001
-    if request.origin != outgoing.profile.family:
+    if outgoing.encode_plain_request is not None and request.origin != outgoing.profile.family:
         try:
             plain = outgoing.encode_plain_request(request)
         except _UNWRITABLE as error:
@@ -171,7 +172,11 @@ def _encode_any_request(request: Request, outgoing: Codec, paths: JsonPaths, str
         encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
     except _UNWRITABLE as error:
         raise _unwritable(error, outgoing) from error
-    return _with_losses(encoded, log, request, outgoing, paths, strict=strict) if log.entries else encoded
+    if log.entries:
+        if strict:
+            _refuse_losses(log, request, outgoing, paths)
+        hold_losses(encoded, partial(log.resolve, request, paths))
+    return encoded
 
 
 def _encode_response(
@@ -181,7 +186,7 @@ def _encode_response(
     request: Request | None,
     strict: bool,  # noqa: FBT001
 ) -> Encoded:
-    if request is None and not strict:
+    if outgoing.encode_plain_response is not None and request is None and not strict:
         try:
             content = outgoing.encode_plain_response(completion)
         except _UNWRITABLE as error:
@@ -207,7 +212,17 @@ def _encode_any_response(
         encoded = outgoing.encode_response(legalise_answer(completion, outgoing.profile, request, log), log)
     except _UNWRITABLE as error:
         raise _unwritable(error, outgoing) from error
-    return _with_losses(encoded, log, completion, outgoing, paths, strict=strict) if log.entries else encoded
+    if log.entries:
+        if strict:
+            _refuse_losses(log, completion, outgoing, paths)
+        hold_losses(encoded, partial(log.resolve, completion, paths))
+    return encoded
+
+
+def _refuse_losses(log: LossLog, root: Request | Completion, outgoing: Codec, paths: JsonPaths) -> None:
+    refused = [loss for loss in log.resolve(root, paths) if loss.refusable]
+    if refused:
+        raise LossRefused(refused, target=outgoing.name)
 
 
 _UNWRITABLE = (UnicodeEncodeError, RecursionError)
@@ -219,13 +234,3 @@ def _unwritable(error: UnicodeEncodeError | RecursionError, outgoing: Codec) -> 
         return EncodeError(path="$", reason="a value is nested too deeply, or in itself", target=outgoing.name)
     around = ascii(error.object[max(0, error.start - 10) : error.end + 10])
     return EncodeError(path="$", reason=f"half a surrogate pair in {around} has no UTF-8", target=outgoing.name)
-
-
-def _with_losses(
-    encoded: Encoded, log: LossLog, root: Request | Completion, outgoing: Codec, paths: JsonPaths, *, strict: bool
-) -> Encoded:
-    if strict:
-        refused = [loss for loss in log.resolve(root, paths) if loss.refusable]
-        if refused:
-            raise LossRefused(refused, target=outgoing.name)
-    return Encoded(encoded.content, lambda: log.resolve(root, paths), encoded.path, encoded.headers, encoded.status)

@@ -70,6 +70,7 @@ def write_request_both_ways(request: ir.Request, target: str) -> bool:
     outgoing = codec(target)
     if request.origin == outgoing.profile.family:
         return False
+    assert outgoing.encode_plain_request is not None
     try:
         short = outgoing.encode_plain_request(request)
     except UnicodeEncodeError:
@@ -85,6 +86,7 @@ def write_request_both_ways(request: ir.Request, target: str) -> bool:
 
 def write_response_both_ways(completion: ir.Completion, target: str) -> bool:
     outgoing = codec(target)
+    assert outgoing.encode_plain_response is not None
     try:
         short = outgoing.encode_plain_response(completion)
     except UnicodeEncodeError:

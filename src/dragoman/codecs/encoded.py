@@ -42,6 +42,8 @@ class Encoded(Struct, frozen=True):
 
 
 losses_held = Encoded.__dict__["losses"].__get__
+hold_losses: Callable[[Encoded, Callable[[], tuple[Loss, ...]]], None] = Encoded.__dict__["losses"].__set__
+"""Gives a body that nobody has seen yet the losses of its encoding, to be resolved when they are read."""
 
 
 def UNTOLD() -> tuple[Loss, ...]:  # noqa: N802  a constant that is called only if somebody forgets it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -65,14 +65,9 @@ class Codec(Struct, frozen=True):
     encode_error: Callable[[Failure], Encoded]
     request_paths: JsonPaths
     response_paths: JsonPaths
-    encode_plain_request: Callable[[Request], Encoded | None]
-    """The short way: None for a request that needs the long one."""
-    encode_plain_response: Callable[[Completion], bytes | None]
-    decode_plain_request: Callable[[bytes], Request | None]
-    decode_plain_response: Callable[[bytes], Completion | None]
-    decode_any_request: Callable[[bytes], Request]
-    """The long way. `decode_request` tries the short one first."""
-    decode_any_response: Callable[[bytes], Completion]
+    encode_plain_request: Callable[[Request], Encoded | None] | None
+    """The short way of codecs that are not on the one path yet. It gives None for a request that needs the long one."""
+    encode_plain_response: Callable[[Completion], bytes | None] | None
 
 
 def formats(kind: Literal["wire", "compatible", "record"] | None = "wire") -> tuple[str, ...]:
@@ -114,34 +109,25 @@ def codec(name: str) -> Codec:
     )
     profile: Profile = getattr(profiles, profile_name)
     plain_request, plain_response = _short_way(folder, "request"), _short_way(folder, "response")
-    encoders: Sequence[Callable[..., Any]] = (
-        request.encode_request,
-        response.encode_response,
-        plain_request.encode,
-        plain_response.encode,
-    )
     told = variation(name)
-    if told:
-        encoders = [partial(encode, **told) for encode in encoders]
-    encode_request, encode_response, encode_plain_request, encode_plain_response = encoders
     return Codec(
         name,
         profile,
         plain_request.before(request.decode_request),
-        encode_request,
+        _varied(request.encode_request, told),
         plain_response.before(response.decode_response),
-        encode_response,
+        _varied(response.encode_response, told),
         errors.decode_error,
         errors.encode_error,
         _paths_in(folder, "request"),
         _paths_in(folder, "response"),
-        encode_plain_request,
-        encode_plain_response,
-        plain_request.decode,
-        plain_response.decode,
-        request.decode_request,
-        response.decode_response,
+        _varied(plain_request.encode, told),
+        _varied(plain_response.encode, told),
     )
+
+
+def _varied(encode: Any, told: dict[str, Profile]) -> Any:
+    return partial(encode, **told) if told and encode is not None else encode
 
 
 def _module(folder: str, name: str) -> Any:
@@ -156,22 +142,18 @@ def _paths_in(folder: str, kind: str) -> JsonPaths:
 
 
 class _ShortWay(Struct, frozen=True):
-    """What a codec reads and writes in a short way (see codecs/plain.py). A codec may do without."""
+    """What a codec reads and writes in a short way (see codecs/plain.py), until it is on the one path."""
 
-    decode: Callable[[bytes], Any]
-    encode: Callable[..., Any]
+    decode: Callable[[bytes], Any] | None = None
+    encode: Callable[..., Any] | None = None
 
     def before(self, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         short = self.decode
-        return decode if short is _never else lambda body: short(body) or decode(body)
-
-
-def _never(*_given: object, **_options: object) -> None:
-    return None
+        return decode if short is None else lambda body: short(body) or decode(body)
 
 
 def _short_way(folder: str, kind: str) -> _ShortWay:
     if find_spec(f"dragoman.codecs.{folder}.plain_{kind}") is None:
-        return _ShortWay(_never, _never)
+        return _ShortWay()
     plain = _module(folder, f"plain_{kind}")
     return _ShortWay(getattr(plain, f"decode_plain_{kind}"), getattr(plain, f"encode_plain_{kind}"))

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import TypeAlias
 
 from msgspec import structs
 
-from dragoman.ir.notes import WITHIN
+from dragoman.ir.notes import WITHIN, Spelling
 from dragoman.ir.parts import AnyPart, Text
 from dragoman.ir.requests import Request
 from dragoman.ir.values import Metadata
@@ -48,11 +48,8 @@ CALLS_WITHOUT_TOOLS = 1 << 15
 ODD_SETTING = 1 << 16
 
 
-class Traits(NamedTuple):
-    bits: int
-    call_names: Mapping[str, str]
-    """Id of each call -> name of its tool."""
-    tool_names: AbstractSet[str]
+Traits: TypeAlias = tuple[int, Mapping[str, str], AbstractSet[str]]
+"""Bits; id of each call -> name of its tool; names of the declared tools. (A plain tuple: every request makes one.)"""
 
 
 def traits_of(request: Request) -> Traits | None:
@@ -65,7 +62,7 @@ def traits_of(request: Request) -> Traits | None:
 
 def with_traits(request: Request, bits: int, call_names: Mapping[str, str], tool_names: AbstractSet[str]) -> Request:
     """The request itself, which now holds what its decoder found."""
-    structs.force_setattr(request, "_traits", Traits(bits, call_names, tool_names))
+    structs.force_setattr(request, "_traits", (bits, call_names, tool_names))
     return request
 
 
@@ -83,24 +80,19 @@ class TraitNotes:
     where a part has some. `finish` at the end.
     """
 
-    __slots__ = ("_answered", "_previous", "_waiting", "bits", "call_names")
+    # Defaults of the class: most requests set few of them, and each one set costs.
+    bits: int = 0
+    _waiting: list[str] | tuple[()] = ()
+    _answered: int = 0
+    _previous: str = ""
+    """The role before; empty while there has been nothing but system text."""
 
     def __init__(self) -> None:
-        self.bits = 0
         self.call_names: dict[str, str] = {}
-        self._waiting: list[str] = []
-        self._answered = 0
-        self._previous = ""
-        """The role before; empty while there has been nothing but system text."""
 
     def turn(self, role: str) -> None:
-        if self._waiting:
-            if self._answered != len(self._waiting):
-                self.bits |= UNPAIRED
-            self._waiting = []
-        elif self._answered:
-            self.bits |= UNPAIRED
-        self._answered = 0
+        if self._answered or self._waiting:
+            self.end_results()
         previous = self._previous
         if role == "user":
             self._previous = role
@@ -114,11 +106,21 @@ class TraitNotes:
             self._previous = role
             self.bits |= LATE_SYSTEM
 
+    def end_results(self) -> None:
+        """No further result of the calls before can come."""
+        if self._answered != len(self._waiting):
+            self.bits |= UNPAIRED
+        self._waiting = ()
+        self._answered = 0
+
     def call(self, call_id: str, name: str) -> None:
         if call_id in self.call_names:
             self.bits |= UNPAIRED
         self.call_names[call_id] = name
-        self._waiting.append(call_id)
+        if self._waiting:
+            self._waiting.append(call_id)
+        else:
+            self._waiting = [call_id]
 
     def result(self, call_id: str, name: str) -> None:
         index = self._answered
@@ -148,8 +150,8 @@ class TraitNotes:
 
     def finish(self, *, has_messages: bool) -> int:
         """All bits."""
-        if self._answered != len(self._waiting):
-            self.bits |= UNPAIRED
+        if self._answered or self._waiting:
+            self.end_results()
         if not has_messages:
             self.bits |= NO_MESSAGES
         elif not self._previous:
@@ -161,12 +163,13 @@ class TraitNotes:
 
 def has_private_setting(request: Request) -> bool:
     """Whether metadata of the request or of its settings (not of its tools) does."""
-    if request.metadata is not None and has_private(request.metadata):
-        return True
-    for settings in (request.tool_choice, request.reasoning, request.output):
-        if settings is not None and settings.metadata is not None and has_private(settings.metadata):
-            return True
-    return False
+    metadata, choice, reasoning, output = request.metadata, request.tool_choice, request.reasoning, request.output
+    return (
+        (metadata is not None and type(metadata) is not Spelling and has_private(metadata))
+        or (choice is not None and choice.metadata is not None and has_private(choice.metadata))
+        or (reasoning is not None and reasoning.metadata is not None and has_private(reasoning.metadata))
+        or (output is not None and output.metadata is not None and has_private(output.metadata))
+    )
 
 
 def has_private(metadata: Metadata) -> bool:

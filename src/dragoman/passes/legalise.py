@@ -12,7 +12,8 @@ at turns run too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeAlias
 
 from dragoman.ir import Request
@@ -34,7 +35,6 @@ from dragoman.ir.traits import (
     PRIVATE_SETTING,
     SAME_TOOL_NAMES,
     UNPAIRED,
-    Traits,
     traits_of,
 )
 from dragoman.losses import LossLog
@@ -104,13 +104,18 @@ def legalise(request: Request, profile: Profile, log: LossLog) -> Request:
     """The same request when it is legal already. What came from the target's own family is its own business."""
     if request.origin == profile.family and not profile.legalises_own_family:
         return request
-    traits = traits_of(request)
-    if traits is None:
-        traits = survey(request)
+    bits, calls, names = traits_of(request) or survey(request)
     target = _TARGETS.get(profile.name)
     if target is None or target.profile is not profile:
         target = _TARGETS[profile.name] = _Target(profile)
-    bits = traits.bits | target.own_traits(request, traits)
+    if calls:
+        bits |= target.call_traits(calls, has_tools=bool(request.tools))
+    if request.tools:
+        bits |= target.tool_traits(request, names)
+    elif request.tool_choice is not None or request.parallel_tool_calls is not None:
+        bits |= ODD_SETTING
+    if request.stop or request.candidates is not None:
+        bits |= target.setting_traits(request)
     return target.run(request, bits, log) if bits & target.mask else request
 
 
@@ -134,35 +139,33 @@ class _Target:
                 moved = moved or moves
         return request
 
-    def own_traits(self, request: Request, traits: Traits) -> int:
-        """The traits that depend on what this target accepts."""
-        profile, tools = self.profile, request.tools
-        bits = 0
-        calls = traits.call_names
-        if calls:
-            if profile.call_id is not None and not self._good_ids.issuperset(calls) and not self._take_ids(calls):
-                bits |= ODD_ID
-            if not self._good_names.issuperset(calls.values()) and not self._take_names(calls.values()):
-                bits |= ODD_NAME
-            if not tools:
-                bits |= CALLS_WITHOUT_TOOLS
-        if tools:
-            names = traits.tool_names
-            if not self._good_names.issuperset(names) and not self._take_names(names):
-                bits |= ODD_NAME
-            if len(names) < len(tools):
-                bits |= SAME_TOOL_NAMES
-            choice = request.tool_choice
-            if choice is not None and choice.names and not names >= set(choice.names):
-                bits |= ODD_SETTING | ODD_NAME
-        elif request.tool_choice is not None or request.parallel_tool_calls is not None:
-            bits |= ODD_SETTING
-        stop = request.stop
-        if stop and ((profile.stop_limit is not None and len(stop) > profile.stop_limit) or not profile.blank_stop):
-            bits |= ODD_SETTING
-        if request.candidates is not None and request.candidates < 1:
-            bits |= ODD_SETTING
+    # Traits that depend on what this target accepts.
+
+    def call_traits(self, calls: Mapping[str, str], *, has_tools: bool) -> int:
+        bits = 0 if has_tools else CALLS_WITHOUT_TOOLS
+        if self.profile.call_id is not None and not self._good_ids.issuperset(calls) and not self._take_ids(calls):
+            bits |= ODD_ID
+        if not self._good_names.issuperset(calls.values()) and not self._take_names(calls.values()):
+            bits |= ODD_NAME
         return bits
+
+    def tool_traits(self, request: Request, names: AbstractSet[str]) -> int:
+        bits = 0
+        if not self._good_names.issuperset(names) and not self._take_names(names):
+            bits |= ODD_NAME
+        if len(names) < len(request.tools):
+            bits |= SAME_TOOL_NAMES
+        choice = request.tool_choice
+        if choice is not None and choice.names and not names >= set(choice.names):
+            bits |= ODD_SETTING | ODD_NAME
+        return bits
+
+    def setting_traits(self, request: Request) -> int:
+        profile, stop, candidates = self.profile, request.stop, request.candidates
+        if candidates is not None and candidates < 1:
+            return ODD_SETTING
+        too_many = profile.stop_limit is not None and len(stop) > profile.stop_limit
+        return ODD_SETTING if too_many or (stop and not profile.blank_stop) else 0
 
     def _take_ids(self, ids: Iterable[str]) -> bool:
         return _take(ids, self.profile.call_id, self._good_ids)

@@ -24,7 +24,7 @@ def survey(request: Request) -> Traits:
     bits = notes.finish(has_messages=bool(request.messages))
     if has_private_setting(request) or _has_private_tool(request):
         bits |= PRIVATE_SETTING
-    return Traits(bits, notes.call_names, {tool.name for tool in request.tools})
+    return bits, notes.call_names, {tool.name for tool in request.tools}
 
 
 def _has_private_tool(request: Request) -> bool:

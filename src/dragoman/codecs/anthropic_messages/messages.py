@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark
-from dragoman.codecs.anthropic_messages.parts import PartEncoder, decode_part, decode_text, own
+from dragoman.codecs.anthropic_messages.parts import PartEncoder, decode_part, own
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import (
     Block,
@@ -37,6 +37,7 @@ from dragoman.ir import (
     Cache,
     Message,
     Metadata,
+    Opaque,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -47,7 +48,7 @@ from dragoman.ir import (
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.parts import arguments_held, value_held
-from dragoman.ir.traits import EMPTY_MESSAGE, TraitNotes
+from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 
 DIRECT_CALLER = b'{"type":"direct"}'
@@ -63,34 +64,31 @@ NOT_SENT = "[This message held nothing that can be shown here.]"
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder:
+class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
-    Notes the traits of the conversation as it reads (ir/traits.py).
+    Notes the traits of the conversation as it reads.
     """
 
-    __slots__ = ("_names", "_server_names", "messages", "notes")
-
     def __init__(self) -> None:
-        self.notes = TraitNotes()
+        self.call_names = {}
+        self.server_names: dict[str, str] = {}
         self.messages: list[Message] = []
-        self._names = self.notes.call_names
-        self._server_names: dict[str, str] = {}
 
     def decode_system(self, system: str | list[TextBlock | Unmodelled]) -> None:
         """The `system` field, which comes before all messages."""
-        self.notes.turn("system")
+        self.turn("system")
         if isinstance(system, str):
-            self.notes.text(system)
+            self.text(system)
             self.messages.append(Message("system", system))
             return
         parts = [decode_part(block) for block in system]
         for part in parts:
-            self.notes.part(part)
+            self.part(part)
         self.messages.append(Message("system", tuple(parts)))
 
     def decode(self, wires: Iterable[MessageWire]) -> None:
-        messages, notes = self.messages, self.notes
+        messages = self.messages
         after_results = False
         for index, wire in enumerate(wires):
             role, content = wire.role, wire.content
@@ -99,16 +97,16 @@ class MessageDecoder:
                 if wire.extra is not UNSET or not content:
                     messages.append(self._decode_plain(wire, "assistant", {}))
                     continue
-                notes.turn("assistant")
+                self.turn("assistant")
                 if type(content) is str:
-                    notes.text(content)
+                    self.text(content)
                     messages.append(Message("assistant", content))
                 else:
-                    messages.append(Message("assistant", tuple(self._decode_blocks(content))))  # type: ignore[arg-type]
+                    messages.append(Message("assistant", tuple(self._decode_blocks(content, "assistant"))))  # type: ignore[arg-type]
             elif role == "user":
                 if type(content) is str and wire.extra is UNSET and not after_results:
-                    notes.turn("user")
-                    notes.text(content)
+                    self.turn("user")
+                    self.text(content)
                     messages.append(Message("user", content))
                 else:
                     after_results = self._decode_user(wire, apart=after_results)
@@ -120,32 +118,32 @@ class MessageDecoder:
                 path = f"$.messages[{index}].role"
                 raise DecodeError(path=path, expected=expected, got=repr(role), source="anthropic-messages")
 
-    def _decode_blocks(self, blocks: Sequence[Block]) -> list[AnyPart]:
-        return decode_blocks(blocks, self.notes, self._server_names)
+    def _decode_blocks(self, blocks: Sequence[Block], role: str) -> list[AnyPart]:
+        return decode_blocks(blocks, self, self.server_names, may_call=role == "assistant")
 
     def _decode_plain(self, wire: MessageWire, role: Any, noted: Extra) -> Message:
         content, notes = wire.content, noted
-        self.notes.turn(role)
+        self.turn(role)
         if wire.extra is not UNSET:
             notes = {**notes, **wire.extra}
         parts: Any = content
         if isinstance(content, list):
-            parts = tuple(self._decode_blocks(content if role == "assistant" else _without_calls(content)))
+            parts = tuple(self._decode_blocks(content, role))
             if not content:
                 notes = {**notes, **EMPTY}
         elif content is UNSET:
             parts, notes = (), {**notes, "~content": Raw(b'"absent"')}
         else:
-            self.notes.text(content)
+            self.text(content)
         if not parts and not isinstance(parts, str):
-            self.notes.bits |= EMPTY_MESSAGE
+            self.bits |= EMPTY_MESSAGE
         return Message(role, parts, None, self._noted(notes))
 
     def _noted(self, notes: Extra) -> Metadata | None:
         if not notes:
             return None
         metadata = {FAMILY: notes}
-        self.notes.metadata(metadata)
+        self.metadata(metadata)
         return metadata
 
     def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
@@ -170,14 +168,14 @@ class MessageDecoder:
             notes = {**notes, "~order": Raw(encode_json(order))}
         self.messages.append(Message("tool", tuple(results), None, self._noted(notes)))
         if others:
-            self.notes.turn("user")
-            self.messages.append(Message("user", tuple(self._decode_blocks(_without_calls(others)))))
+            self.turn("user")
+            self.messages.append(Message("user", tuple(self._decode_blocks(others, "user"))))
         return not others
 
     def decode_result(self, wire: ToolResultBlock) -> ToolResult:
         content, call_id = wire.content, wire.tool_use_id
-        name = self._names.get(call_id) or self._server_names.get(call_id, "")
-        self.notes.result(call_id, name)
+        name = self.call_names.get(call_id) or self.server_names.get(call_id, "")
+        self.result(call_id, name)
         if wire.extra is wire.cache_control is wire.toolset_name is UNSET and type(content) is str and content:
             if wire.is_error is UNSET:
                 return ToolResult(call_id, name, "text", content)
@@ -193,7 +191,7 @@ class MessageDecoder:
         parts: Any = tuple([decode_part(block) for block in content]) if isinstance(content, list) else ()
         for piece in parts:
             if piece_metadata := getattr(piece, "metadata", None):
-                self.notes.metadata(piece_metadata)
+                self.metadata(piece_metadata)
         kind: Any = "error" if wire.is_error is True else "multimodal" if isinstance(content, list) else "text"
         value = content if isinstance(content, str) else None if isinstance(content, list) else ""
         return ToolResult(call_id, name, kind, value, parts, cache, self._noted(notes))
@@ -202,43 +200,59 @@ class MessageDecoder:
 _result_keys = collect_keys(ToolResultBlock, ("toolset_name",))
 
 
-def _without_calls(blocks: list[Block]) -> list[Block]:
-    """A call where the API takes none is kept whole, for the API itself to refuse."""
-    return [Unmodelled(spliced(block, block.extra or {})) if type(block) is ToolUseBlock else block for block in blocks]
-
-
-def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict[str, str]) -> list[AnyPart]:
+def decode_blocks(
+    blocks: Sequence[Any], notes: TraitNotes, server_names: dict[str, str], *, may_call: bool = True
+) -> list[AnyPart]:
     """The parts of one message. `server_names` is read and added to: results of server calls take theirs from it."""
     parts: list[AnyPart] = []
     held: ThinkingBlock | None = None  # carries the signature of the next part
     for block in blocks:
         part: AnyPart
-        if type(block) is TextBlock:
-            part = decode_text(block)
-        elif type(block) is ToolUseBlock:
+        kind = type(block)
+        if kind is TextBlock and block.citations is block.cache_control is block.extra is UNSET:
+            part = Text(block.text)
+            if not block.text or block.text.isspace():
+                notes.bits |= BLANK_TEXT
+        elif kind is ToolUseBlock and may_call:
             part = decode_call(block)
             notes.call(part.id, part.name)
-        elif type(block) is ThinkingBlock and foreign_signatures.is_tagged(block.signature):
-            tagged = foreign_signatures.read_tagged(block)
+            if part.metadata is not None and part.metadata is not DIRECT:
+                notes.metadata(part.metadata)
+        elif kind is ThinkingBlock and foreign_signatures.is_tagged(block.signature):
+            tagged = _decode_tagged(block, parts, is_first=held is None)
+            if tagged is None:
+                continue
             if isinstance(tagged, Signature):
                 if held is not None:
                     parts.append(decode_part(held))
                 held = block
                 continue
-            trailing = None if tagged is not None or held is not None else foreign_signatures.read_trailing(block)
-            if foreign_signatures.sign_last(parts, trailing):
-                continue
-            part = decode_part(block) if tagged is None else tagged
+            part = tagged
         else:
-            part = named(decode_part(block), server_names)
+            part = _decode_misplaced(block) if kind is ToolUseBlock else named(decode_part(block), server_names)
+            notes.part(part)
         if held is not None:
             part = _signed(held, part, parts)
             held = None
         parts.append(part)
-        notes.part(part)
     if held is not None:
         parts.append(decode_part(held))
     return parts
+
+
+def _decode_tagged(block: ThinkingBlock, parts: list[AnyPart], *, is_first: bool) -> AnyPart | Signature | None:
+    """What a tagged block stands for: a part, the signature of the next part, or None, that of the last part."""
+    tagged = foreign_signatures.read_tagged(block)
+    if tagged is not None:
+        return tagged
+    if is_first and foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(block)):
+        return None
+    return decode_part(block)
+
+
+def _decode_misplaced(block: ToolUseBlock) -> Opaque:
+    """A call where the API takes none is kept whole, for the API itself to refuse."""
+    return Opaque(FAMILY, "tool_use", spliced(block, block.extra or {}))
 
 
 def _signed(held: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
@@ -409,15 +423,15 @@ class MessageEncoder(PartEncoder):
         blocks: list[WireValue] = []
         called = crossed = False
         for part in parts:
-            if isinstance(part, Text):
+            if type(part) is Text:
                 crossed = crossed or called
-                if part.metadata is None and part.cache is None and part.signature is None and not part.citations:
+                if part.cache is None and part.signature is None and not part.citations and not own(part.metadata):
                     blocks.append(TextBlock(part.text))
                     continue
-            elif isinstance(part, ToolCall) and role == "assistant":
+            elif type(part) is ToolCall and role == "assistant":
                 called = True
                 held = arguments_held(part)
-                if part.metadata is None and part.signature is None and part.cache is None and type(held) is Raw:
+                if part.signature is None and part.cache is None and type(held) is Raw and not own(part.metadata):
                     blocks.append(ToolUseBlock(part.id, part.name, held))
                 else:
                     blocks += self._encode_call(part)
@@ -445,18 +459,23 @@ class MessageEncoder(PartEncoder):
     # ── results ──
 
     def encode_result(self, result: ToolResult) -> WireValue:
-        if result.metadata is None and result.cache is None and result.kind == "text":
+        metadata = result.metadata
+        if (
+            result.kind == "text"
+            and result.cache is None
+            and (metadata is None or not (FAMILY in metadata or states_success(metadata)))
+        ):
             value = value_held(result)
             if type(value) is str and value:
                 return ToolResultBlock(result.tool_call_id, value)
-        notes = own(result.metadata)
+        notes = own(metadata)
         failed = result.kind == "error"
         content = self._result_content(result, notes)
         if not content and "~content" in notes:
             content = [] if result.kind == "multimodal" or value_held(result) is None else ""
         elif not content:
             content = self._nonempty(result) if failed and not self._native else UNSET
-        is_error: Any = True if failed else False if states_success(result.metadata) else UNSET
+        is_error: Any = True if failed else False if states_success(metadata) else UNSET
         block = ToolResultBlock(result.tool_call_id, content, is_error, self.mark(result))
         return spliced(block, notes) if notes else block
 

@@ -92,7 +92,7 @@ def decode_request(body: bytes) -> Request:
         else:
             extra[MODELLED + "system"] = Raw(encode_json(wire.system))
     decoder.decode(wire.messages)
-    messages, notes = decoder.messages, decoder.notes
+    messages = decoder.messages
     tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
     choice = parallel = output = None
     effort: str | UnsetType = UNSET
@@ -120,10 +120,10 @@ def decode_request(body: bytes) -> Request:
         user,
         cache,
     )
-    bits = notes.finish(has_messages=bool(messages))
+    bits = decoder.finish(has_messages=bool(messages))
     if tools.is_private or has_private_setting(request):
         bits |= PRIVATE_SETTING
-    return with_traits(request, bits, notes.call_names, tools.names)
+    return with_traits(request, bits, decoder.call_names, tools.names)
 
 
 def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutput | None, str | UnsetType]:

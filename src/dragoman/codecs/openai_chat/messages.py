@@ -19,11 +19,11 @@ from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
 from dragoman.codecs.openai_chat.profile import (
     AUDIO_MODELS,
-    PLAIN_REASONING_MODELS,
     PROFILE,
     SPEAKER,
     ChatProfile,
     minted_behind,
+    takes_plain_reasoning,
 )
 from dragoman.codecs.openai_chat.wire import (
     AnyMessage,
@@ -86,45 +86,42 @@ _LEGACY = WireReader(Function, "openai-chat", path="$..function_call")
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder:
+class MessageDecoder(TraitNotes):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
-    Notes the traits of the conversation as it reads (ir/traits.py); `tagged`: some media came in a turn of their own.
+    Notes the traits of the conversation as it reads. `tagged`: some media came in a turn of their own.
     """
 
-    __slots__ = ("_names", "_unanswered", "notes", "tagged")
+    tagged = False
 
     def __init__(self) -> None:
-        self.notes = TraitNotes()
-        self.tagged = False
-        self._names = self.notes.call_names
+        self.call_names = {}
         self._unanswered: list[str] = []
+        """Calls without an id, which results without an id answer in order."""
 
     def decode(self, wires: list[AnyMessage]) -> tuple[Message, ...]:
         """The usual message is read in a few lines; its own method reads one that says more.
 
         (An isinstance that fails on a struct costs seven times what `type(…) is` costs.)
         """
-        notes, messages = self.notes, []
+        messages: list[Message] = []
+        content: Any
         for index, wire in enumerate(wires):
             kind = type(wire)
             if kind is UserMessage or kind is SystemMessage:
                 role: Role = "user" if kind is UserMessage else "system"
-                notes.turn(role)
-                content: Any = wire.content  # type: ignore[union-attr]
-                if type(content) is str:
-                    if not content or content.isspace():
-                        notes.bits |= BLANK_TEXT
-                else:
-                    content = self._decode_parts(content)
-                    if kind is UserMessage and content and type(content[0]) is Text and is_media_tag(content[0].text):
-                        self.tagged = True
+                self.turn(role)
+                content = wire.content  # type: ignore[union-attr]
+                if type(content) is not str:
+                    content = self._decode_parts(content, is_user=kind is UserMessage)
+                elif not content or content.isspace():
+                    self.bits |= BLANK_TEXT
                 if wire.name is wire.cache_control is wire.extra is UNSET:  # type: ignore[union-attr]
                     messages.append(Message(role, content))
                 else:
                     messages.append(self._decode_noted(role, wire, content, {}))  # type: ignore[arg-type]
             elif kind is AssistantMessage:
-                notes.turn("assistant")
+                self.turn("assistant")
                 messages.append(self._decode_assistant(wire, index))  # type: ignore[arg-type]
             elif kind is ToolMessage:
                 messages.append(self._decode_result(wire))  # type: ignore[arg-type]
@@ -132,21 +129,22 @@ class MessageDecoder:
                 messages.append(self._decode_rare(wire, index))
         return tuple(rejoin_media(messages, TAGGED_MEDIA) if self.tagged else messages)
 
-    def _decode_parts(self, wires: list[ContentPart]) -> tuple[AnyPart, ...]:
-        notes = self.notes
+    def _decode_parts(self, wires: list[ContentPart], *, is_user: bool) -> tuple[AnyPart, ...]:
         parts: list[AnyPart] = []
         for wire in wires:
             if type(wire) is TextPart and wire.prompt_cache_breakpoint is wire.cache_control is wire.extra is UNSET:
                 text = wire.text
                 if not text or text.isspace():
-                    notes.bits |= BLANK_TEXT
+                    self.bits |= BLANK_TEXT
                 parts.append(Text(text))
             else:
                 part = decode_part(wire)
-                notes.part(part)
+                self.part(part)
                 parts.append(part)
         if not parts:
-            notes.bits |= EMPTY_MESSAGE
+            self.bits |= EMPTY_MESSAGE
+        elif is_user and type(parts[0]) is Text and is_media_tag(parts[0].text):
+            self.tagged = True
         return tuple(parts)
 
     def _decode_noted(
@@ -159,36 +157,36 @@ class MessageDecoder:
         extra.update(spelled)
         metadata: Metadata | None = {FAMILY: extra} if extra else None
         if metadata is not None:
-            self.notes.metadata(metadata)
+            self.metadata(metadata)
         return Message(role, content, None if wire.name is UNSET else wire.name, metadata)
 
     def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
         message = decode_assistant(wire, index)
-        notes, content = self.notes, content_held(message)
+        content = content_held(message)
         if message.metadata is not None:
-            notes.metadata(message.metadata)
+            self.metadata(message.metadata)
         if type(content) is str:
             if not content or content.isspace():
-                notes.bits |= BLANK_TEXT
+                self.bits |= BLANK_TEXT
             return message
         if not content:
-            notes.bits |= EMPTY_MESSAGE
+            self.bits |= EMPTY_MESSAGE
         for part in content:
             if type(part) is ToolCall:
-                notes.call(part.id, part.name)
+                self.call(part.id, part.name)
                 if part.metadata is not None:
-                    notes.metadata(part.metadata)
+                    self.metadata(part.metadata)
                 if part.invented_id:
                     self._unanswered.append(part.id)
             else:
-                notes.part(part)  # type: ignore[arg-type]
+                self.part(part)  # type: ignore[arg-type]
         return message
 
     def _decode_result(self, wire: ToolMessage) -> Message:
         call_id, content = wire.tool_call_id, wire.content
         if call_id and wire.name is wire.extra is UNSET and type(content) is str and content[:9] != ERROR_START:
-            name = self._names.get(call_id, "")
-            self.notes.result(call_id, name)
+            name = self.call_names.get(call_id, "")
+            self.result(call_id, name)
             return Message("tool", (ToolResult(call_id, name, "text", content),))
         return self._decode_odd_result(wire)
 
@@ -199,7 +197,7 @@ class MessageDecoder:
             # Gemini's compatible endpoint answers calls whose id is ""; pairing is by order there.
             extra["~id"] = NULL if call_id is UNSET else Raw(b'""')
             call_id = self._unanswered.pop(0) if self._unanswered else ""
-        name = self._names.get(call_id, "")
+        name = self.call_names.get(call_id, "")
         if wire.name is not UNSET:
             extra[MODELLED + "name"] = Raw(encode_json(wire.name))
             name = name or wire.name
@@ -225,23 +223,22 @@ class MessageDecoder:
     ) -> Message:
         metadata: Metadata | None = {FAMILY: extra} if extra else None
         parts: Any = tuple([decode_part(piece) for piece in content])
-        notes = self.notes
-        notes.result(call_id, name)
+        self.result(call_id, name)
         if metadata is not None:
-            notes.metadata(metadata)
+            self.metadata(metadata)
         for piece in parts:
             if piece_metadata := getattr(piece, "metadata", None):
-                notes.metadata(piece_metadata)
+                self.metadata(piece_metadata)
         return Message("tool", (ToolResult(call_id, name, kind, value, parts, metadata=metadata),))
 
     def _decode_rare(self, wire: AnyMessage, index: int) -> Message:
         if isinstance(wire, DeveloperMessage):
-            self.notes.turn("system")
+            self.turn("system")
             content: Any = wire.content
             if isinstance(content, str):
-                self.notes.text(content)
+                self.text(content)
             else:
-                content = self._decode_parts(content)
+                content = self._decode_parts(content, is_user=False)
             return self._decode_noted("system", wire, content, DEVELOPER)
         if isinstance(wire, FunctionMessage):
             return self._decode_legacy_result(wire)
@@ -254,9 +251,8 @@ class MessageDecoder:
         )
 
     def _decode_legacy_result(self, wire: FunctionMessage) -> Message:
-        open_ids = [call_id for call_id in self._unanswered if self._names[call_id] == wire.name]
-        call_id = open_ids[0] if open_ids else ""
-        if open_ids:
+        call_id = next((call_id for call_id in self._unanswered if self.call_names[call_id] == wire.name), "")
+        if call_id:
             self._unanswered.remove(call_id)
         extra = {"~role": Raw(b'"function"')} | ({} if wire.extra is UNSET else wire.extra)
         content = wire.content
@@ -433,6 +429,10 @@ _UNSPEAKABLE = re.compile(r"[^a-zA-Z0-9_-]")
 _ORDER = {Reasoning: 0, Text: 1, Refusal: 2, ToolCall: 3}
 
 
+def is_own(metadata: Metadata | None) -> bool:
+    return metadata is not None and FAMILY in metadata
+
+
 def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> AssistantMessage | None:
     """The usual turn of an agent, text then calls and nothing beside them; None for every other."""
     text: str | None = None
@@ -441,17 +441,19 @@ def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> Ass
         kind = type(part)
         if kind is ToolCall:
             call: ToolCall = part  # type: ignore[assignment]
-            if call.metadata is not None or call.signature is not None or call.custom or call.cache is not None:
+            if call.signature is not None or call.cache is not None or call.custom or is_own(call.metadata):
                 return None
             calls.append(Call(call.id, Function(call.name, arguments_as_text(call)), "function"))
         elif kind is Text and text is None and not calls:
             said: Text = part  # type: ignore[assignment]
-            if said.metadata is not None or said.signature is not None or said.citations or said.cache is not None:
+            if said.signature is not None or said.cache is not None or said.citations or is_own(said.metadata):
                 return None
             text = said.text
         else:
             return None
-    return AssistantMessage(text, calls, UNSET, name) if calls else None
+    if calls:
+        return AssistantMessage(text, calls, UNSET, name)
+    return None if text is None else AssistantMessage(text, UNSET, UNSET, name)
 
 
 class MessageEncoder:
@@ -471,30 +473,37 @@ class MessageEncoder:
         self._to_client = to_client
         self._native = native
         self._model = model or ""
-        self._family = None if to_client else profile.minted or minted_behind(self._model)
-        self._takes_plain_reasoning = not to_client and (
-            profile.returns_reasoning or PLAIN_REASONING_MODELS.search(self._model) is not None
-        )
         self._waiting_media: list[WireValue] = []
+
+    @property
+    def _family(self) -> str | None:
+        """Whose signatures the provider takes back."""
+        return None if self._to_client else self._profile.minted or minted_behind(self._model)
+
+    @property
+    def _takes_plain_reasoning(self) -> bool:
+        return not self._to_client and (self._profile.returns_reasoning or takes_plain_reasoning(self._model))
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
         add = wires.append
         for message in messages:
             role = message.role
-            content = content_held(message)
+            content: Any = content_held(message)
             if role == "tool":
                 for part in content:
-                    add(self._encode_result(part))  # type: ignore[arg-type]
+                    add(self._encode_result(part))
                 continue
             if self._waiting_media:
                 self._flush_media(wires)
             if role == "assistant":
                 add(self.encode_assistant(message))
-            elif type(content) is str and message.metadata is None and message.name is None:
+            elif message.metadata is None and message.name is None:
+                if type(content) is not str:
+                    content = self._encode_content(content, role)
                 add(UserMessage(content) if role == "user" else SystemMessage(content))
             else:
-                add(self._encode_plain(message))
+                add(self._encode_noted(message))
         if self._waiting_media:
             self._flush_media(wires)
         return wires
@@ -504,21 +513,28 @@ class MessageEncoder:
         wires.append(UserMessage(self._waiting_media))
         self._waiting_media = []
 
-    def _encode_plain(self, message: Message) -> WireValue:
-        content: Any = content_held(message)
-        if not isinstance(content, str):
-            if not self._native:
-                content = [part for part in content if self._fits(part, message.role)]
-            content = [wire for part in content if (wire := self._encode_part(part)) is not None]
-            if not content and not self._native:
-                content = ""  # what could not cross is logged, and the API refuses an empty list
+    def _encode_content(self, parts: tuple[AnyPart, ...], role: str) -> WireValue:
+        wires: list[WireValue] = []
+        for part in parts:
+            if type(part) is Text and part.metadata is None and part.cache is None and part.signature is None:
+                wires.append(TextPart(part.text))
+            elif self._native or self._fits(part, role):
+                wire = self._encode_part(part)
+                if wire is not None:
+                    wires.append(wire)
+        # What could not cross is logged, and the API refuses an empty list.
+        return wires if wires or self._native else ""
+
+    def _encode_noted(self, message: Message) -> WireValue:
+        """A message with a name, or with keys of its own."""
+        role, content = message.role, content_held(message)
+        wires: Any = content if type(content) is str else self._encode_content(content, role)  # type: ignore[arg-type]
         name = UNSET if message.name is None else self._speaker(message, message.name)
-        metadata = message.metadata
-        if metadata is None or FAMILY not in metadata:
-            return _ROLE_WIRE[message.role](content, name)
-        extra = metadata[FAMILY]
-        kind = DeveloperMessage if "~role" in extra else _ROLE_WIRE[message.role]
-        return spliced(kind(content, name), extra)
+        extra = (message.metadata or {}).get(FAMILY)
+        if extra is None:
+            return _ROLE_WIRE[role](wires, name)
+        kind = DeveloperMessage if "~role" in extra else _ROLE_WIRE[role]
+        return spliced(kind(wires, name), extra)
 
     def _speaker(self, message: Message, name: str) -> str:
         """«string does not match pattern», «maximum length 64»: a name as other APIs take it is refused here."""
@@ -694,7 +710,7 @@ class MessageEncoder:
 
     def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata
-        if metadata is None and call.signature is None and not call.custom and call.cache is None:
+        if call.signature is None and call.cache is None and not call.custom and not is_own(metadata):
             return Call(call.id, Function(call.name, arguments_as_text(call)), "function")
         extra = dict((metadata or {}).get(FAMILY, {}))
         if call.cache is not None:
@@ -719,7 +735,7 @@ class MessageEncoder:
 
     def _encode_result(self, result: ToolResult) -> WireValue:
         metadata = result.metadata
-        if metadata is None and result.kind == "text" and not result.parts and result.cache is None:
+        if result.kind == "text" and result.cache is None and not result.parts and not is_own(metadata):
             value = value_held(result)
             return ToolMessage(value if type(value) is str else result.value, result.tool_call_id)
         if result.cache is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import structs
@@ -74,9 +75,16 @@ PLAIN_REASONING_MODELS = re.compile(r"deepseek", re.IGNORECASE)
 """DeepSeek refuses a tool turn whose `reasoning_content` did not come back ("must be passed back to the API")."""
 
 
+@lru_cache(maxsize=256)
 def minted_behind(model: str) -> str | None:
     """Relays and compatible endpoints: the family whose signatures the model of this name takes back, if any."""
     return next((family for pattern, family in _MINTED_BEHIND if pattern.search(model) is not None), None)
+
+
+@lru_cache(maxsize=256)
+def takes_plain_reasoning(model: str) -> bool:
+    """Whether the model of this name insists on unsigned reasoning."""
+    return PLAIN_REASONING_MODELS.search(model) is not None
 
 
 PLAIN_MODELS = re.compile(r"^(gpt-3|gpt-4|chatgpt-4)")
