@@ -253,7 +253,7 @@ class CountingReader(WireReader[Outer]):
                 self.decodes += 1
                 return strict.decode(body)
 
-        self._strict = Strict()  # type: ignore[assignment]
+        self._strict = self._widest = Strict()  # type: ignore[assignment]
 
 
 @promise("core:lifts-one-object")

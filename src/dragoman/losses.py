@@ -99,16 +99,17 @@ class LossLog:
         """All losses with their JSON paths in the source, in one pass over the log and at most one over `root`."""
         if not self.entries:
             return ()
-        lookup = paths(root)
-        positions = _Positions(root, self._origins or {})
+        lookup, kind = paths(root), type(root)
+        positions: _Positions | None = None
         losses = []
         for node, field, what, severity, why in self.entries:
-            position = positions.of(node)
-            if position is None:
-                path = "$"  # an invented node: nothing in the source stands for it
+            # A pass may log against a changed copy of the request: any request in the log means the root.
+            if type(node) is kind:
+                path = lookup(None, None, field)
             else:
-                message_index, part_index, is_inner = position
-                path = lookup(message_index, part_index, "" if is_inner else field)
+                if positions is None:
+                    positions = _Positions(root, self._origins or {})
+                path = positions.path(node, field, lookup)
             losses.append(Loss(path, what, severity, why))
         return tuple(losses)
 
@@ -116,29 +117,27 @@ class LossLog:
 Position: TypeAlias = tuple[int | None, int | None, bool]
 """Message index, part index, and whether the node is a piece of the result that stands there."""
 
-_ROOT: Position = (None, None, False)
-
 
 class _Positions:
-    """Where the nodes of a request or completion stand; walks them when the first one is looked up."""
+    """Where the nodes of a request or completion stand, found in one walk."""
 
     def __init__(self, root: Value, origins: dict[int, tuple[Value, Value]]) -> None:
-        self._root = root
+        self._kind = type(root)
         self._origins = origins
-        self._known: dict[int, Position] | None = None
+        self._known = _walk(root)
 
-    def of(self, node: Value) -> Position | None:
-        # A pass may log against a changed copy of the request: any request in the log means the root.
-        if type(node) is type(self._root):
-            return _ROOT
-        known = self._known
-        if known is None:
-            known = self._known = _walk(self._root)
-        position = known.get(id(node))
-        while position is None and id(node) in self._origins:
-            node = self._origins[id(node)][0]
-            position = known.get(id(node))
-        return position
+    def path(self, node: Value, field: str, lookup: PathLookup) -> str:
+        position = self._known.get(id(node))
+        while position is None:
+            origin = self._origins.get(id(node))
+            if origin is None:
+                return "$"  # an invented node: nothing in the source stands for it
+            node = origin[0]
+            if type(node) is self._kind:
+                return lookup(None, None, field)
+            position = self._known.get(id(node))
+        message_index, part_index, is_inner = position
+        return lookup(message_index, part_index, "" if is_inner else field)
 
 
 def _walk(root: Value) -> dict[int, Position]:

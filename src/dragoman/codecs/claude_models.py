@@ -113,6 +113,9 @@ class ThinkingConfig(Struct, omit_defaults=True):
     display: str | None = None
 
 
+_THINKS = frozenset({"enabled", "adaptive"})
+
+
 class Settings(Struct):
     """What a request says about thinking and sampling, as it is sent."""
 
@@ -126,7 +129,7 @@ class Settings(Struct):
     @property
     def thinks(self) -> bool:
         config = self.thinking
-        return isinstance(config, ThinkingConfig) and config.type in {"enabled", "adaptive"}
+        return type(config) is ThinkingConfig and config.type in _THINKS
 
 
 def legal_settings(request: Request, log: LossLog, *, wants_limit: bool) -> Settings:

@@ -78,7 +78,8 @@ _EXPECTED = re.compile(r"^Expected (?P<expected>.*), got (?P<got>.*)$", re.DOTAL
 class WireReader(Generic[W]):
     """Decodes one wire type.
 
-    `aliases` maps other spellings of a key to the one the structs use; `lone_elements` takes an object for a list.
+    `wider` is a subclass of `kind` with keys that few bodies have, tried before anything is lifted. `aliases` maps
+    other spellings of a key to the one the structs use; `lone_elements` takes an object for a list.
     """
 
     def __init__(
@@ -86,12 +87,14 @@ class WireReader(Generic[W]):
         kind: type[W],
         source: str,
         *,
+        wider: type[W] | None = None,
         aliases: Mapping[str, str] | None = None,
         path: str = "$",
         lone_elements: bool = True,
     ) -> None:
         self._strict = msgspec.json.Decoder(kind)
-        self._kind = kind
+        self._kind = kind if wider is None else wider
+        self._widest = self._strict if wider is None else msgspec.json.Decoder(wider)
         self._source = source
         self._lift = _Lift(aliases or {}, lone_elements=lone_elements)
         self._path = path
@@ -103,9 +106,19 @@ class WireReader(Generic[W]):
         try:
             return self._strict.decode(body)
         except msgspec.ValidationError as error:
-            return self._read_lifted(body, str(error), self._path if path is None else path)
+            return self._read_wider(body, str(error), self._path if path is None else path)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise self._unreadable(error, body) from error
+
+    def _read_wider(self, body: bytes | Raw, fault: str, path: str) -> W:
+        if self._widest is not self._strict:
+            try:
+                return self._widest.decode(body)
+            except msgspec.ValidationError as error:
+                fault = str(error)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+                raise self._unreadable(error, body) from error
+        return self._read_lifted(body, fault, path)
 
     def _read_lifted(self, body: bytes | Raw, fault: str, path: str) -> W:
         """Lifts the object that the decoder's message names, then the next one; after a few, the whole body at once.
@@ -119,13 +132,13 @@ class WireReader(Generic[W]):
                 if found is None:
                     break
                 lifted = found
-                return self._strict.decode(lifted)
+                return self._widest.decode(lifted)
             except msgspec.ValidationError as error:
                 fault = str(error)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
                 raise self._unreadable(error, body) from error
         try:
-            return self._strict.decode(self._lift.value(body, self._kind))
+            return self._widest.decode(self._lift.value(body, self._kind))
         except msgspec.ValidationError as error:
             raise _misfit(str(error), path, self._source) from error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

@@ -148,14 +148,12 @@ class TraitNotes:
                 if citation.metadata is not None:
                     self.metadata(citation.metadata)
 
-    def finish(self, *, has_messages: bool) -> int:
-        """All bits."""
+    def finish(self, messages: int) -> int:
+        """All bits, of so many messages."""
         if self._answered or self._waiting:
             self.end_results()
-        if not has_messages:
-            self.bits |= NO_MESSAGES
-        elif not self._previous:
-            self.bits |= ONLY_SYSTEM
+        if not self._previous:
+            self.bits |= ONLY_SYSTEM if messages else NO_MESSAGES
         elif self._previous == "assistant":
             self.bits |= LAST_ASSISTANT
         return self.bits

@@ -38,24 +38,28 @@ _FIELDS = {
 }
 
 
-def request_paths(request: Request) -> PathLookup:
+class RequestPaths:
     """Where in the wire body the nodes of a request came from."""
-    places = _Places(request.messages)
 
-    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
-        tail = _wire_field(request, field)
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._places: _Places | None = None
+
+    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
+        tail = _FIELDS.get(field) or _wire_field(self._request, field)
         if message_index is None:
             head = "$" if part_index is None else f"$.tools[{part_index}]"
         else:
-            head = places.path(message_index, part_index)
+            if self._places is None:
+                self._places = _Places(self._request.messages)
+            head = self._places.path(message_index, part_index)
         return f"{head}.{tail}" if tail else head
 
-    return json_path
+
+request_paths = RequestPaths
 
 
 def _wire_field(request: Request, field: str) -> str:
-    if field in _FIELDS:
-        return _FIELDS[field]
     head, dot, rest = field.partition(".")
     if head == "output":
         place = (

@@ -42,7 +42,7 @@ from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(MessagesBody, "anthropic-messages request")
+_reader = WireReader(MessagesRequest, "anthropic-messages request", wider=MessagesBody)
 _keys = collect_keys(MessagesBody, PASSED_ON)
 _metadata = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -84,7 +84,7 @@ SETTINGS = Settings(
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    extra: Extra = _keys(wire) or {}
+    extra: Extra = _keys(wire) or {} if type(wire) is MessagesBody else {}
     decoder = MessageDecoder()
     if wire.system is not UNSET:
         if wire.system:
@@ -120,7 +120,7 @@ def decode_request(body: bytes) -> Request:
         user,
         cache,
     )
-    bits = decoder.finish(has_messages=bool(messages))
+    bits = decoder.finish(len(messages))
     if tools.is_private or has_private_setting(request):
         bits |= PRIVATE_SETTING
     return with_traits(request, bits, decoder.call_names, tools.names)
@@ -182,7 +182,8 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     tools: WireValue = encode_tools(request, encoder.mark, log) if request.tools else None
     output = UNSET if request.output is None else encode_output(request.output, request, log)
     if not native:
-        _report_missing(request, log, has_tools=tools is not None)
+        if request.candidates is not None or tools is None:
+            _report_missing(request, log, has_tools=tools is not None)
         _end_with_user(wires, request, log, unfinished=output is not UNSET or settings.thinks)
     effort = settings.effort
     wire = SETTINGS.write(

@@ -47,25 +47,33 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 }
 
 
-def request_paths(request: Request) -> PathLookup:
+class RequestPaths:
     """Where in the wire body the nodes of a request came from."""
-    messages = request.messages
-    turns = _MediaTurns(messages)
-    calls: dict[int, list[int]] = {}
 
-    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._turns: list[int] | None = None
+        self._calls: dict[int, list[int]] = {}
+
+    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
-            return _setting_path(request, field) if part_index is None else _tool_path(request, part_index, field)
-        path = f"$.messages[{message_index + turns.before(message_index)}]"
+            if part_index is not None:
+                return _tool_path(self._request, part_index, field)
+            return _SETTINGS.get(field) or _setting_path(self._request, field)
+        turns = self._turns
+        if turns is None:
+            turns = self._turns = _media_turns(self._request.messages)
+        path = f"$.messages[{message_index + turns[message_index]}]"
         if part_index is None:
             return f"{path}.{field}" if field else path
-        message = messages[message_index]
-        before = calls.get(message_index)
+        message = self._request.messages[message_index]
+        before = self._calls.get(message_index)
         if before is None:
-            before = calls[message_index] = calls_before(message)
+            before = self._calls[message_index] = calls_before(message)
         return path + part_path(message, part_index, field, before)
 
-    return json_path
+
+request_paths = RequestPaths
 
 
 def calls_before(message: Message) -> list[int]:
@@ -73,29 +81,25 @@ def calls_before(message: Message) -> list[int]:
     return list(accumulate((type(part) is ToolCall for part in message.parts), initial=0))
 
 
-class _MediaTurns:
-    """How many tagged user turns stood before a message, before their media went back into the results."""
+def _media_turns(messages: tuple[Message, ...]) -> list[int]:
+    """For each message, how many tagged user turns stood before it, until their media went back into the results."""
+    counts = []
+    turns = 0
+    waiting = False
+    for message in messages:
+        if waiting and message.role != "tool":
+            turns += 1
+            waiting = False
+        counts.append(turns)
+        waiting = waiting or any(TAGGED in (part.metadata or {}).get(FAMILY, {}) for part in message.tool_results)
+    return counts
 
-    def __init__(self, messages: tuple[Message, ...]) -> None:
-        self._messages = messages
-        self._counts: list[int] = []
 
-    def before(self, index: int) -> int:
-        if not self._counts:
-            self._counts = self._count()
-        return self._counts[index]
-
-    def _count(self) -> list[int]:
-        counts = []
-        turns = 0
-        waiting = False
-        for message in self._messages:
-            if waiting and message.role != "tool":
-                turns += 1
-                waiting = False
-            counts.append(turns)
-            waiting = waiting or any(TAGGED in (part.metadata or {}).get(FAMILY, {}) for part in message.tool_results)
-        return counts
+_SETTINGS = {
+    name: f"$.{_FIELDS.get(name, name)}"
+    for name in Request.__struct_fields__
+    if name not in {"max_output_tokens", "output"}
+}
 
 
 def _setting_path(request: Request, field: str) -> str:

@@ -93,11 +93,8 @@ class MessageDecoder(TraitNotes):
     """
 
     tagged = False
-
-    def __init__(self) -> None:
-        self.call_names = {}
-        self._unanswered: list[str] = []
-        """Calls without an id, which results without an id answer in order."""
+    _unanswered: list[str] | None = None
+    """Calls without an id, which results without an id answer in order."""
 
     def decode(self, wires: list[AnyMessage]) -> tuple[Message, ...]:
         """The usual message is read in a few lines; its own method reads one that says more.
@@ -110,7 +107,10 @@ class MessageDecoder(TraitNotes):
             kind = type(wire)
             if kind is UserMessage or kind is SystemMessage:
                 role: Role = "user" if kind is UserMessage else "system"
-                self.turn(role)
+                if role == "user" and not self._waiting:
+                    self._previous = role
+                else:
+                    self.turn(role)
                 content = wire.content  # type: ignore[union-attr]
                 if type(content) is not str:
                     content = self._decode_parts(content, is_user=kind is UserMessage)
@@ -177,6 +177,7 @@ class MessageDecoder(TraitNotes):
                 if part.metadata is not None:
                     self.metadata(part.metadata)
                 if part.invented_id:
+                    self._unanswered = self._unanswered or []
                     self._unanswered.append(part.id)
             else:
                 self.part(part)  # type: ignore[arg-type]
@@ -251,8 +252,8 @@ class MessageDecoder(TraitNotes):
         )
 
     def _decode_legacy_result(self, wire: FunctionMessage) -> Message:
-        call_id = next((call_id for call_id in self._unanswered if self.call_names[call_id] == wire.name), "")
-        if call_id:
+        call_id = next((call_id for call_id in self._unanswered or () if self.call_names[call_id] == wire.name), "")
+        if call_id and self._unanswered:
             self._unanswered.remove(call_id)
         extra = {"~role": Raw(b'"function"')} | ({} if wire.extra is UNSET else wire.extra)
         content = wire.content

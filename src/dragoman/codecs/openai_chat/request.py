@@ -28,7 +28,7 @@ from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(ChatBody, "openai-chat request")
+_reader = WireReader(ChatRequest, "openai-chat request", wider=ChatBody)
 _keys = collect_keys(ChatBody, PASSED_ON)
 
 
@@ -65,7 +65,7 @@ SETTINGS = Settings(
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    extra = _keys(wire)
+    extra = _keys(wire) if type(wire) is ChatBody else None
     decoder = MessageDecoder()
     messages = decoder.decode(wire.messages)
     tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
@@ -81,14 +81,14 @@ def decode_request(body: bytes) -> Request:
             extra.update(OLD_MAXIMUM)
     if not (wire.stop is wire.stream_options is wire.response_format is UNSET and (tools.tools or wire.tools is UNSET)):
         extra = _decode_spelling(wire, metadata[FAMILY] | {} if metadata is not None else extra or {}) or None
-    if wire.random_seed is not None and seed is None and extra is not None:
-        seed = _decode_seed(wire.random_seed, extra)
     if extra is not None:
+        if type(wire) is ChatBody and wire.random_seed is not None and seed is None:
+            seed = _decode_seed(wire.random_seed, extra)
         metadata = {FAMILY: extra}
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, maximum, seed)
     if decoder.tagged:
         return request  # media returned to their results: what was noted of the wire's messages does not hold
-    bits = decoder.finish(has_messages=bool(messages))
+    bits = decoder.finish(len(messages))
     if tools.is_private or has_private_setting(request):
         bits |= PRIVATE_SETTING
     return with_traits(request, bits, decoder.call_names, tools.names)
@@ -108,7 +108,7 @@ def _decode_seed(held: Raw, extra: Extra) -> int | None:
     return seed
 
 
-def _decode_spelling(wire: ChatBody, extra: Extra) -> Extra:
+def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
     """Which of several ways of saying the same thing the client chose."""
     stop, options, output = wire.stop, wire.stream_options, wire.response_format
     if isinstance(stop, str):
