@@ -148,12 +148,12 @@ class TraitNotes:
                 if citation.metadata is not None:
                     self.metadata(citation.metadata)
 
-    def finish(self, messages: int) -> int:
-        """All bits, of so many messages."""
+    def finish(self, has_messages: bool) -> int:  # noqa: FBT001  given by position on the hot path
+        """All bits."""
         if self._answered or self._waiting:
             self.end_results()
         if not self._previous:
-            self.bits |= ONLY_SYSTEM if messages else NO_MESSAGES
+            self.bits |= ONLY_SYSTEM if has_messages else NO_MESSAGES
         elif self._previous == "assistant":
             self.bits |= LAST_ASSISTANT
         return self.bits

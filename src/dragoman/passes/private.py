@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dragoman.ir import AnyPart, Audio, Completion, Message, Metadata, Request, Text, ToolCall, ToolResult
+from dragoman.ir import AnyPart, Audio, Completion, Message, Metadata, Opaque, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import WITHIN, inner_extra
 from dragoman.ir.values import Value
@@ -41,16 +41,6 @@ _COUNTS = "usage."
 """Whatever a provider says beside its token counts is bookkeeping."""
 
 
-def says_more(metadata: Metadata, family: str) -> bool:
-    """Whether a family other than this one said something here that is more than spelling."""
-    for owner, entries in metadata.items():
-        if owner != family:
-            for key in entries:
-                if key[:1] != "~" or key.startswith(WITHIN):
-                    return True
-    return False
-
-
 def report_private_settings(request: Request, profile: Profile, log: LossLog) -> Request:
     """Reports wire keys of the request, its tools and its settings that only their own family understands."""
     reporter = _Reporter(profile.family, log, {})
@@ -71,13 +61,16 @@ def report_private_content(request: Request, profile: Profile, log: LossLog) -> 
 
 
 def report_private_answer(completion: Completion, profile: Profile, log: LossLog) -> None:
+    """The same for an answer. Keys that tell how it was made, and nothing of what it says, are only noted."""
     reporter = _Reporter(profile.family, log, BOOKKEEPING)
-    reporter.node(completion, completion.metadata)
+    finish, usage = completion.finish, completion.usage
+    if completion.metadata is not None:
+        reporter.node(completion, completion.metadata)
     reporter.messages(completion.messages)
-    if completion.finish is not None:
-        reporter.node(completion, completion.finish.metadata, "finish.")
-    if completion.usage is not None:
-        reporter.node(completion, completion.usage.metadata, _COUNTS)
+    if finish is not None and finish.metadata is not None:
+        reporter.node(completion, finish.metadata, "finish.")
+    if usage is not None and usage.metadata is not None:
+        reporter.node(completion, usage.metadata, _COUNTS)
 
 
 class _Reporter:
@@ -98,33 +91,34 @@ class _Reporter:
                     self._part(part)
 
     def _part(self, part: AnyPart) -> None:
-        metadata = getattr(part, "metadata", None)
-        if metadata is not None:
-            self.node(part, metadata)
-        kind = type(part)
-        if kind is Text:
-            for citation in part.citations:  # type: ignore[union-attr]
+        if type(part) is Opaque:
+            return
+        if part.metadata is not None:  # type: ignore[union-attr]
+            self.node(part, part.metadata)  # type: ignore[union-attr]
+        if type(part) is Text:
+            for citation in part.citations:
                 self.node(part, citation.metadata, "citations.")
-        elif kind is ToolResult:
-            for inner in part.parts:  # type: ignore[union-attr]
+        elif type(part) is ToolResult:
+            for inner in part.parts:
                 self._part(inner)
 
     def node(self, node: Value, metadata: Metadata | None, within: str = "") -> None:
-        if metadata is None or not says_more(metadata, self._family):
+        if metadata is None:
             return
         for family, entries in metadata.items():
             if family == self._family:
                 continue
             for key, held in entries.items():
-                if key.startswith(WITHIN):
+                if key[:1] != "~":
+                    self._key(node, within, key, bytes(held), family)
+                elif key.startswith(WITHIN):
                     name = key.removeprefix(WITHIN)
                     for inner, value in (inner_extra(entries, name) or {}).items():
-                        self._key(node, f"{within}{name}.", inner, bytes(value), family)
-                else:
-                    self._key(node, within, key, bytes(held), family)
+                        if inner[:1] != "~":
+                            self._key(node, f"{within}{name}.", inner, bytes(value), family)
 
     def _key(self, node: Value, within: str, key: str, held: bytes, family: str) -> None:
-        if key.startswith("~") or held in _SAYS_NOTHING:
+        if held in _SAYS_NOTHING:
             return
         bookkeeping = within == _COUNTS or key in self._bookkeeping.get(type(node), ())
         tell = self._log.note if bookkeeping else self._log.drop

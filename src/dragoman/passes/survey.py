@@ -21,7 +21,7 @@ def survey(request: Request) -> Traits:
     notes = TraitNotes()
     for message in request.messages:
         _note_message(message, notes)
-    bits = notes.finish(len(request.messages))
+    bits = notes.finish(bool(request.messages))
     if has_private_setting(request) or _has_private_tool(request):
         bits |= PRIVATE_SETTING
     return bits, notes.call_names, {tool.name for tool in request.tools}

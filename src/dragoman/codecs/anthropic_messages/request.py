@@ -120,7 +120,7 @@ def decode_request(body: bytes) -> Request:
         user,
         cache,
     )
-    bits = decoder.finish(len(messages))
+    bits = decoder.finish(bool(messages))
     if tools.is_private or has_private_setting(request):
         bits |= PRIVATE_SETTING
     return with_traits(request, bits, decoder.call_names, tools.names)

@@ -275,6 +275,7 @@ _assistant_keys = collect_keys(
         "extra_content",
         "prefix",
         "cache_control",
+        "provider_metadata",
     ),
 )
 

@@ -88,7 +88,7 @@ def decode_request(body: bytes) -> Request:
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, maximum, seed)
     if decoder.tagged:
         return request  # media returned to their results: what was noted of the wire's messages does not hold
-    bits = decoder.finish(len(messages))
+    bits = decoder.finish(bool(messages))
     if tools.is_private or has_private_setting(request):
         bits |= PRIVATE_SETTING
     return with_traits(request, bits, decoder.call_names, tools.names)

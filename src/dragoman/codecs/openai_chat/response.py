@@ -9,15 +9,26 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
-from dragoman.codecs.openai_chat.wire import ChatResponse, ChoiceWire, CompletionDetails, PromptDetails, UsageWire
+from dragoman.codecs.openai_chat.wire import (
+    ANSWER_PASSED_ON,
+    ChatAnswer,
+    ChatResponse,
+    ChoiceWire,
+    CompletionDetails,
+    PromptDetails,
+    UsageWire,
+)
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.settings import collect_keys
 from dragoman.ir import Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage, withholds_calls
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(ChatResponse, "openai-chat response")
+_reader = WireReader(ChatResponse, "openai-chat response", wider=ChatAnswer)
+_keys = collect_keys(ChatAnswer, ANSWER_PASSED_ON)
+_choice_keys = collect_keys(ChoiceWire, ("content_filter_results", "native_finish_reason", "stop_reason", "seed"))
 _counts = WireReader(UsageWire, "openai-chat usage")
 
 ABSENT = Raw(b'"absent"')
@@ -169,7 +180,7 @@ def encode_usage(usage: Usage) -> WireValue:
 
 def decode_response(body: bytes) -> Completion:
     wire = _reader.read(body)
-    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    extra: Extra = _keys(wire) or {} if type(wire) is ChatAnswer else {}
     if wire.object is not UNSET:
         extra[OBJECT_KEY] = wire.object
     if wire.service_tier is not UNSET:
@@ -221,8 +232,9 @@ def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> 
         notes["logprobs"] = choice.logprobs
     if choice.finish_reason is UNSET:
         notes["~finish"] = ABSENT
-    if choice.extra is not UNSET:
-        notes |= keep(FAMILY, UNSET, choice=choice.extra)[FAMILY]  # type: ignore[index]
+    keys = _choice_keys(choice)
+    if keys is not None:
+        notes |= keep(FAMILY, UNSET, choice=keys)[FAMILY]  # type: ignore[index]
     if not notes:
         return message
     own = (message.metadata or {}).get(FAMILY, {})

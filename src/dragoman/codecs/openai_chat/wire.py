@@ -143,6 +143,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
     # Mistral, DeepSeek: the answer begins with this message.
     prefix: Raw | UnsetType = UNSET
     cache_control: Raw | UnsetType = UNSET
+    provider_metadata: Raw | UnsetType = UNSET
 
 
 class ToolMessage(ChatMessage, frozen=True, tag="tool"):
@@ -322,6 +323,11 @@ class ChoiceWire(Wire, frozen=True):
     index: int | UnsetType = UNSET
     finish_reason: str | None | UnsetType = UNSET
     logprobs: Raw | UnsetType = UNSET
+    # Azure, OpenRouter, vLLM, Together
+    content_filter_results: Raw | UnsetType = UNSET
+    native_finish_reason: Raw | UnsetType = UNSET
+    stop_reason: Raw | UnsetType = UNSET
+    seed: Raw | UnsetType = UNSET
 
 
 class ChatResponse(Wire, frozen=True, omit_defaults=True):
@@ -333,3 +339,24 @@ class ChatResponse(Wire, frozen=True, omit_defaults=True):
     usage: Raw | UnsetType = UNSET
     service_tier: Raw | UnsetType = UNSET
     system_fingerprint: Raw | UnsetType = UNSET
+
+
+class ChatAnswer(ChatResponse, frozen=True, omit_defaults=True):
+    """A response as it is read: with the keys that no field of the intermediate format models."""
+
+    metadata: MaybeRaw = None
+    moderation: MaybeRaw = None
+    # Azure, OpenRouter, Groq, Cerebras, llama.cpp, Perplexity, Together
+    citations: MaybeRaw = None
+    prompt: MaybeRaw = None
+    prompt_filter_results: MaybeRaw = None
+    provider: MaybeRaw = None
+    request_id: MaybeRaw = None
+    search_results: MaybeRaw = None
+    time_info: MaybeRaw = None
+    timings: MaybeRaw = None
+    usage_breakdown: MaybeRaw = None
+    x_groq: MaybeRaw = None
+
+
+ANSWER_PASSED_ON = tuple(name for name in ChatAnswer.__struct_fields__ if name not in ChatResponse.__struct_fields__)
