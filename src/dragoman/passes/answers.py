@@ -29,8 +29,11 @@ from dragoman.profile import STRICTEST_NAMES, Profile
 def legalise_answer(completion: Completion, profile: Profile, request: Request | None, log: LossLog) -> Completion:
     """Reports what only the answering family understands; restores the client's tools where its request is known."""
     report_private_answer(completion, profile, log)
-    if not profile.names_speakers and any(message.name is not None for message in completion.messages):
-        completion = _without_speakers(completion, log)
+    if not profile.names_speakers:
+        for message in completion.messages:
+            if message.name is not None:
+                completion = _without_speakers(completion, log)
+                break
     if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
         return completion
     declared = _Declared(request)

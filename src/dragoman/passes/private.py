@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from dragoman.ir import AnyPart, Audio, Completion, Message, Metadata, Opaque, Request, Text, ToolCall, ToolResult
+from dragoman.ir import Audio, Completion, Message, Metadata, Opaque, ProviderTool, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import WITHIN, inner_extra
 from dragoman.ir.values import Value
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, Severity
 from dragoman.profile import Profile
 
 _SAYS_NOTHING = frozenset({b"null", b"[]", b"{}"})
@@ -44,12 +45,14 @@ _COUNTS = "usage."
 def report_private_settings(request: Request, profile: Profile, log: LossLog) -> Request:
     """Reports wire keys of the request, its tools and its settings that only their own family understands."""
     reporter = _Reporter(profile.family, log, {})
-    reporter.node(request, request.metadata)
+    if request.metadata is not None:
+        reporter.node(request, request.metadata)
     for tool in request.tools:
-        reporter.node(tool, getattr(tool, "metadata", None))
+        if type(tool) is not ProviderTool and tool.metadata is not None:  # type: ignore[union-attr]
+            reporter.node(tool, tool.metadata)  # type: ignore[union-attr]
     for name in ("tool_choice", "reasoning", "output"):
         settings = getattr(request, name)
-        if settings is not None:
+        if settings is not None and settings.metadata is not None:
             reporter.node(request, settings.metadata, f"{name}.")
     return request
 
@@ -64,7 +67,7 @@ def report_private_answer(completion: Completion, profile: Profile, log: LossLog
     """The same for an answer. Keys that tell how it was made, and nothing of what it says, are only noted."""
     reporter = _Reporter(profile.family, log, BOOKKEEPING)
     finish, usage = completion.finish, completion.usage
-    if completion.metadata is not None:
+    if completion.metadata:
         reporter.node(completion, completion.metadata)
     reporter.messages(completion.messages)
     if finish is not None and finish.metadata is not None:
@@ -74,7 +77,9 @@ def report_private_answer(completion: Completion, profile: Profile, log: LossLog
 
 
 class _Reporter:
-    """Tells what families other than one said."""
+    """Reports what families other than one said."""
+
+    __slots__ = ("_bookkeeping", "_family", "_log")
 
     def __init__(self, family: str, log: LossLog, bookkeeping: Mapping[type[Value], frozenset[str]]) -> None:
         self._family = family
@@ -88,23 +93,22 @@ class _Reporter:
             content = content_held(message)
             if type(content) is tuple:
                 for part in content:
-                    self._part(part)
+                    if type(part) is not Opaque:
+                        self._part(part)
 
-    def _part(self, part: AnyPart) -> None:
-        if type(part) is Opaque:
-            return
-        if part.metadata is not None:  # type: ignore[union-attr]
-            self.node(part, part.metadata)  # type: ignore[union-attr]
+    def _part(self, part: Any) -> None:
+        if part.metadata is not None:
+            self.node(part, part.metadata)
         if type(part) is Text:
             for citation in part.citations:
-                self.node(part, citation.metadata, "citations.")
+                if citation.metadata is not None:
+                    self.node(part, citation.metadata, "citations.")
         elif type(part) is ToolResult:
             for inner in part.parts:
-                self._part(inner)
+                if type(inner) is not Opaque:
+                    self._part(inner)
 
-    def node(self, node: Value, metadata: Metadata | None, within: str = "") -> None:
-        if metadata is None:
-            return
+    def node(self, node: Value, metadata: Metadata, within: str = "") -> None:
         for family, entries in metadata.items():
             if family == self._family:
                 continue
@@ -121,5 +125,5 @@ class _Reporter:
         if held in _SAYS_NOTHING:
             return
         bookkeeping = within == _COUNTS or key in self._bookkeeping.get(type(node), ())
-        tell = self._log.note if bookkeeping else self._log.drop
-        tell(node, within + key, key, f"only {family} understands it")
+        severity: Severity = "noted" if bookkeeping else "dropped"
+        self._log.entries.append((node, within + key, key, severity, f"only {family} understands it"))

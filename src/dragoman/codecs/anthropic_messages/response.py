@@ -74,8 +74,10 @@ def decode_finish(
     if raw is UNSET or raw is None:
         return None
     reason = _DECODE_FINISH.get(raw, "unknown")
-    if reason == "stop" and any(isinstance(part, ToolCall) and _is_direct(part) for part in parts):
-        reason = "tool_calls"
+    if reason == "stop":
+        for part in parts:
+            if type(part) is ToolCall and _is_direct(part):
+                reason = "tool_calls"
     matched = stop_sequence if isinstance(stop_sequence, str) else None
     if stop_details is UNSET:
         return Finish(reason, raw, matched)
@@ -88,6 +90,14 @@ def _is_direct(call: ToolCall) -> bool:
     return "caller" not in own(call.metadata)
 
 
+_RUNS_CALLS = frozenset({"stop", "tool_calls"})
+_TEXT_ONLY: set[type] = set()
+
+
+def _has_whole_call(content: str | tuple[AnyPart, ...]) -> bool:
+    return any(type(part) is ToolCall and not part.incomplete for part in content)
+
+
 def encode_finish(
     finish: Finish | None, source: str | None, log: LossLog, completion: Completion
 ) -> tuple[str | None, str | None]:
@@ -98,18 +108,19 @@ def encode_finish(
         return (None, None) if source == FAMILY else ("end_turn", None)
     if source == FAMILY and finish.raw is not None:
         return finish.raw, finish.stop_sequence
-    parts = completion.messages[0].parts if completion.messages else ()
-    calls = any(isinstance(part, ToolCall) and not part.incomplete for part in parts)
-    if calls and finish.reason in {"stop", "tool_calls"}:
+    content = content_held(completion.messages[0]) if completion.messages else ()
+    kinds = {type(part) for part in content} if type(content) is tuple else _TEXT_ONLY
+    has_calls = ToolCall in kinds
+    if finish.reason in _RUNS_CALLS and has_calls and _has_whole_call(content):
         return "tool_use", None
     if finish.reason == "stop" and finish.stop_sequence is not None:
         return "stop_sequence", finish.stop_sequence
-    if finish.reason == "stop" and any(isinstance(part, Refusal) for part in parts):
+    if finish.reason == "stop" and Refusal in kinds:
         return "refusal", None
     word = "end_turn" if finish.reason == "tool_calls" else _ENCODE_FINISH[finish.reason]
-    if withholds_calls(finish) and any(isinstance(part, ToolCall) for part in parts):
+    if has_calls and withholds_calls(finish):
         word = "refusal"  # the one word of this API that keeps clients from running the calls of an answer
-    elif word == "end_turn" and any(isinstance(part, ToolCall) for part in parts):
+    elif has_calls and word == "end_turn":
         word = "max_tokens"  # the one word of this API for an answer with a call that must not be run
     if finish.reason in {"content_filter", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"
@@ -197,7 +208,7 @@ def _note_spelling(wire: MessageResponse, finish: Finish | None, extra: Extra) -
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
     if completion.metadata is not None and FAMILY in completion.metadata:
         return Encoded(bytes(_encode_native(completion, completion.metadata[FAMILY], log)))
-    for message in completion.messages[1:]:
+    for message in completion.messages[1:] if len(completion.messages) > 1 else ():
         log.drop(message, "", "further candidate", "an answer of this API is one message")
     if completion.created is not None:
         log.note(completion, "created", "time of creation", "an answer of this API does not tell it")

@@ -26,7 +26,6 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import PathLookup
 
 _FIELDS = {"max_output_tokens": "max_completion_tokens", "candidates": "n", "reasoning": "reasoning_effort"}
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
@@ -168,11 +167,14 @@ _USAGE = {
 }
 
 
-def response_paths(completion: Completion) -> PathLookup:
+class ResponsePaths:
     """Where in the wire body the nodes of a completion came from."""
-    calls = [calls_before(message) for message in completion.messages]
 
-    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+    def __init__(self, completion: Completion) -> None:
+        self._completion = completion
+        self._calls: dict[int, list[int]] = {}
+
+    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
             return _answer_path(field)
         path = f"$.choices[{message_index}]"
@@ -180,10 +182,14 @@ def response_paths(completion: Completion) -> PathLookup:
             of_the_choice = field.startswith(("choice.", "logprobs"))
             path = f"{path}.{field.removeprefix('choice.')}" if of_the_choice else f"{path}.message"
             return path if of_the_choice or not field else f"{path}.{field}"
-        message = completion.messages[message_index]
-        return f"{path}.message{part_path(message, part_index, field, calls[message_index])}"
+        message = self._completion.messages[message_index]
+        before = self._calls.get(message_index)
+        if before is None:
+            before = self._calls[message_index] = calls_before(message)
+        return f"{path}.message{part_path(message, part_index, field, before)}"
 
-    return json_path
+
+response_paths = ResponsePaths
 
 
 def _answer_path(field: str) -> str:

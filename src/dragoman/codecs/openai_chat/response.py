@@ -126,7 +126,7 @@ def _has_calls(completion: Completion) -> bool:
 
 def decode_usage(held: Raw) -> Usage:
     """The counts, with the wire's own object beside them."""
-    return usage_of(_counts.read(bytes(held)), {FAMILY: {"~usage": held}})
+    return usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
