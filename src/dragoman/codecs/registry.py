@@ -65,9 +65,9 @@ class Codec(Struct, frozen=True):
     encode_error: Callable[[Failure], Encoded]
     request_paths: JsonPaths
     response_paths: JsonPaths
-    encode_plain_request: Callable[[Request], Encoded | None] | None
+    encode_plain_request: Callable[[Request], Encoded | None] | None = None
     """The short way of codecs that are not on the one path yet. It gives None for a request that needs the long one."""
-    encode_plain_response: Callable[[Completion], bytes | None] | None
+    encode_plain_response: Callable[[Completion], bytes | None] | None = None
 
 
 def formats(kind: Literal["wire", "compatible", "record"] | None = "wire") -> tuple[str, ...]:
