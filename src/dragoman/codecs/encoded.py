@@ -53,7 +53,7 @@ def UNTOLD() -> tuple[Loss, ...]:  # noqa: N802  a constant that is called only 
 
 def _read_losses(encoded: Encoded) -> tuple[Loss, ...]:
     held = losses_held(encoded)
-    return held if isinstance(held, tuple) else held()
+    return held if type(held) is tuple else held()
 
 
 def _values(encoded: Encoded) -> tuple[Any, ...]:

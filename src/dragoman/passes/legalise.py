@@ -35,7 +35,6 @@ from dragoman.ir.traits import (
     PRIVATE_SETTING,
     SAME_TOOL_NAMES,
     UNPAIRED,
-    traits_of,
 )
 from dragoman.losses import LossLog
 from dragoman.passes.misplaced import check_places
@@ -104,7 +103,7 @@ def legalise(request: Request, profile: Profile, log: LossLog) -> Request:
     """The same request when it is legal already. What came from the target's own family is its own business."""
     if request.origin == profile.family and not profile.legalises_own_family:
         return request
-    bits, calls, names = traits_of(request) or survey(request)
+    bits, calls, names = getattr(request, "_traits", None) or survey(request)
     target = _TARGETS.get(profile.name)
     if target is None or target.profile is not profile:
         target = _TARGETS[profile.name] = _Target(profile)

@@ -124,9 +124,9 @@ class _Places:
 
 def _travels_behind_signature(part: AnyPart) -> bool:
     """Whether a block of its own, before it, carried the part's signature."""
-    if not isinstance(part, ToolCall) and not (isinstance(part, Text) and part.text):
-        return False
-    return "~tagged" in (part.metadata or {}).get(FAMILY, {})
+    if type(part) is ToolCall or (type(part) is Text and part.text):
+        return part.metadata is not None and "~tagged" in part.metadata.get(FAMILY, {})
+    return False
 
 
 _OF_AN_ANSWER = {
@@ -154,7 +154,9 @@ def leading_system(messages: tuple[Message, ...]) -> int:
     """How many messages the `system` field holds. One that stood inline at the very start stays there."""
     count = 0
     for message in messages:
-        if message.role != "system" or "~inline" in (message.metadata or {}).get(FAMILY, {}):
+        if message.role != "system":
+            break
+        if message.metadata is not None and "~inline" in message.metadata.get(FAMILY, {}):
             break
         count += 1
     return count

@@ -82,10 +82,7 @@ class MessageDecoder(TraitNotes):
             self.text(system)
             self.messages.append(Message("system", system))
             return
-        parts = [decode_part(block) for block in system]
-        for part in parts:
-            self.part(part)
-        self.messages.append(Message("system", tuple(parts)))
+        self.messages.append(Message("system", tuple(self._decode_blocks(system, "system"))))
 
     def decode(self, wires: Iterable[MessageWire]) -> None:
         messages = self.messages
@@ -148,22 +145,27 @@ class MessageDecoder(TraitNotes):
 
     def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
         """Adds one message or two. True when results end this turn: then a user message after it is noted as apart."""
-        content, notes = wire.content, APART if apart else {}
+        content: Any = wire.content
         results: list[AnyPart] = []
         others: list[Block] = []
         mixed = False
-        for block in content if isinstance(content, list) else ():
+        for block in content if type(content) is list else ():
             if type(block) is ToolResultBlock:
                 mixed = mixed or bool(others)
                 results.append(self.decode_result(block))
             else:
                 others.append(block)
+        if others and not results and not apart and wire.extra is UNSET:
+            self.turn("user")
+            self.messages.append(Message("user", tuple(self._decode_blocks(others, "user"))))
+            return False
+        notes = APART if apart else {}
         if not results:
             self.messages.append(self._decode_plain(wire, "user", notes))
             return False
         if wire.extra is not UNSET:
             notes = {**notes, **wire.extra}
-        if mixed and isinstance(content, list):
+        if mixed:
             order = [type(block) is ToolResultBlock for block in content]
             notes = {**notes, "~order": Raw(encode_json(order))}
         self.messages.append(Message("tool", tuple(results), None, self._noted(notes)))
@@ -267,9 +269,9 @@ def _signed(held: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart
 
 def named(part: AnyPart, names: dict[str, str]) -> AnyPart:
     """Results of server calls take their names from the calls before them."""
-    if isinstance(part, ServerToolCall):
+    if type(part) is ServerToolCall:
         names[part.id] = part.name
-    elif isinstance(part, ServerToolResult) and part.tool_call_id in names:
+    elif type(part) is ServerToolResult and part.tool_call_id in names:
         return replace(part, name=names[part.tool_call_id])
     return part
 
@@ -345,12 +347,12 @@ class MessageEncoder(PartEncoder):
                     turn += blocks
                 continue
             if turn is not None and role == "user":
-                turn += [TextBlock(content)] if isinstance(content, str) else self.encode_blocks(content, "user")
+                turn += [TextBlock(content)] if type(content) is str else self.encode_blocks(content, "user")  # type: ignore[arg-type]
             elif role == "system":
                 self._encode_message(message, wires, None)
-            elif isinstance(content, str):
+            elif type(content) is str:
                 wires.append(MessageWire(role, content))
-            elif blocks := self.encode_blocks(content, role):
+            elif blocks := self.encode_blocks(content, role):  # type: ignore[arg-type]
                 wires.append(MessageWire(role, blocks))
             else:
                 self._encode_nothing(message, wires, None)

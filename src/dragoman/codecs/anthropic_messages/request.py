@@ -233,7 +233,7 @@ def _headers(extra: Extra, version: str) -> dict[str, str]:
 
 def _encode_system(messages: list[Message], encoder: MessageEncoder) -> str | list[WireValue] | UnsetType:
     """A single string as a string; anything more as blocks."""
-    if len(messages) == 1 and isinstance(content := content_held(messages[0]), str):
+    if len(messages) == 1 and type(content := content_held(messages[0])) is str:
         return content
     blocks: list[WireValue] = []
     for message in messages:

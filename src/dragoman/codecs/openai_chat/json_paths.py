@@ -58,7 +58,8 @@ class RequestPaths:
         if message_index is None:
             if part_index is not None:
                 return _tool_path(self._request, part_index, field)
-            return _SETTINGS.get(field) or _setting_path(self._request, field)
+            path = _SETTINGS.get(field)
+            return _setting_path(self._request, field) if path is None else path
         turns = self._turns
         if turns is None:
             turns = self._turns = _media_turns(self._request.messages)
@@ -102,9 +103,10 @@ _SETTINGS = {
 
 
 def _setting_path(request: Request, field: str) -> str:
+    if field == "max_output_tokens":
+        notes = None if request.metadata is None else request.metadata.get(FAMILY)
+        return "$.max_tokens" if notes is not None and "~max_tokens" in notes else "$.max_completion_tokens"
     head, _, rest = field.partition(".")
-    if head == "max_output_tokens" and note(request.metadata, FAMILY, "~max_tokens") is not UNSET:
-        return "$.max_tokens"
     if head == "output" and rest:
         return f"$.response_format.{'json_schema.' if rest.partition('.')[0] in _OF_A_SCHEMA else ''}{rest}"
     if head == "output":

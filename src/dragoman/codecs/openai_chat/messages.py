@@ -613,7 +613,7 @@ class MessageEncoder:
 
     def _fits(self, part: AnyPart, role: str) -> bool:
         """Users send anything but the model's own words; a system message is text."""
-        if isinstance(part, Text | Opaque) or (isinstance(part, Document) and part.text is not None):
+        if type(part) is Text or type(part) is Opaque or (type(part) is Document and part.text is not None):
             return True
         if role == "user" and isinstance(part, Media):
             return True
