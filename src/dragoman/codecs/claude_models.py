@@ -116,7 +116,7 @@ class ThinkingConfig(Struct, omit_defaults=True):
 _THINKS = frozenset({"enabled", "adaptive"})
 
 
-class Settings(Struct):
+class Settings(Struct, gc=False):
     """What a request says about thinking and sampling, as it is sent."""
 
     max_tokens: int | None

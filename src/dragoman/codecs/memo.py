@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Raw
 
 from dragoman.codecs.reading import WireReader, WireValue
-from dragoman.ir import AnyTool
+from dragoman.ir import AnyTool, ProviderTool
 from dragoman.ir.traits import has_private
 from dragoman.ir.values import Value, encode_json
 from dragoman.losses import LossLog, Severity
@@ -20,8 +20,8 @@ from dragoman.losses import LossLog, Severity
 K = TypeVar("K")
 V = TypeVar("V")
 
-MOST_BYTES = 8 << 20
-LONGEST_ENTRY = 1 << 19
+MOST_BYTES = 2 << 20
+LONGEST_ENTRY = 1 << 18
 _ENTRY_BYTES = 256
 
 
@@ -59,10 +59,10 @@ class DecodedTools:
     def __init__(self, tools: tuple[AnyTool, ...]) -> None:
         self.tools = tools
         self.names = frozenset([tool.name for tool in tools])
-        self.is_private = any(
-            metadata is not None and has_private(metadata)
-            for metadata in [getattr(tool, "metadata", None) for tool in tools]
-        )
+        self.is_private = False
+        for tool in tools:
+            if type(tool) is not ProviderTool and tool.metadata is not None and has_private(tool.metadata):  # type: ignore[union-attr]
+                self.is_private = True
 
 
 NO_TOOLS = DecodedTools(())

@@ -46,7 +46,7 @@ class RequestPaths:
         self._places: _Places | None = None
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
-        tail = _FIELDS.get(field) or _wire_field(self._request, field)
+        tail = (_FIELDS.get(field) or _wire_field(self._request, field)) if field else ""
         if message_index is None:
             head = "$" if part_index is None else f"$.tools[{part_index}]"
         else:

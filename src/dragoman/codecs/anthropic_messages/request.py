@@ -190,7 +190,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         request,
         log,
         wires,
-        _encode_system([*messages[:leading], *encoder.hoisted], encoder) if leading or encoder.hoisted else UNSET,
+        _encode_system(messages[:leading] + encoder.hoisted, encoder) if leading or encoder.hoisted else UNSET,
         UNSET if tools is None else tools,
         output if "~output_format" in extra else UNSET,
         UNSET if tools is None and not native else encode_tool_choice(request, log),
@@ -231,7 +231,7 @@ def _headers(extra: Extra, version: str) -> dict[str, str]:
     return headers
 
 
-def _encode_system(messages: list[Message], encoder: MessageEncoder) -> str | list[WireValue] | UnsetType:
+def _encode_system(messages: tuple[Message, ...], encoder: MessageEncoder) -> str | list[WireValue] | UnsetType:
     """A single string as a string; anything more as blocks."""
     if len(messages) == 1 and type(content := content_held(messages[0])) is str:
         return content

@@ -135,7 +135,8 @@ def _asks_for_usage_only(options: Raw) -> bool:
 
 
 def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFILE) -> Encoded:
-    request = fit(request, profile, log)
+    if profile.legalises_own_family:
+        request = fit(request, profile, log)
     metadata = request.metadata
     extra: Extra | None = None if metadata is None else metadata.get(FAMILY)
     native = request.origin == FAMILY and not profile.legalises_own_family

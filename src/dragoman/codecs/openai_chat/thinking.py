@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from msgspec import UNSET, structs
@@ -35,11 +36,14 @@ def encode_reasoning(settings: ReasoningSettings, request: Request, log: LossLog
     return UNSET
 
 
+@lru_cache(maxsize=256)
+def _reasons(model: str) -> bool:
+    return REASONING_MODELS.match(model) is not None
+
+
 def without_sampling(request: Request, effort: WireValue, log: LossLog) -> Request:
     """While it reasons, a model refuses sampling settings, and stop sequences altogether."""
-    if not (request.stop or _samples(request)):
-        return request
-    if request.model is None or REASONING_MODELS.match(request.model) is None:
+    if request.model is None or not _reasons(request.model) or not (request.stop or _samples(request)):
         return request
     changes: dict[str, Any] = {}
     why = "this model refuses it while it reasons"
