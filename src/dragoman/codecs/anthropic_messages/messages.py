@@ -146,29 +146,24 @@ class MessageDecoder(TraitNotes):
     def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
         """Adds one message or two. True when results end this turn: then a user message after it is noted as apart."""
         content: Any = wire.content
-        results: list[AnyPart] = []
-        others: list[Block] = []
-        mixed = False
-        for block in content if type(content) is list else ():
-            if type(block) is ToolResultBlock:
-                mixed = mixed or bool(others)
-                results.append(self.decode_result(block))
-            else:
-                others.append(block)
-        if others and not results and not apart and wire.extra is UNSET:
-            self.turn("user")
-            self.messages.append(Message("user", tuple(self._decode_blocks(others, "user"))))
-            return False
         notes = APART if apart else {}
+        results: list[ToolResultBlock] = []
+        if type(content) is list:
+            results = [block for block in content if type(block) is ToolResultBlock]
         if not results:
-            self.messages.append(self._decode_plain(wire, "user", notes))
+            if content and type(content) is list and not apart and wire.extra is UNSET:
+                self.turn("user")
+                self.messages.append(Message("user", tuple(self._decode_blocks(content, "user"))))
+            else:
+                self.messages.append(self._decode_plain(wire, "user", notes))
             return False
         if wire.extra is not UNSET:
             notes = {**notes, **wire.extra}
-        if mixed:
-            order = [type(block) is ToolResultBlock for block in content]
-            notes = {**notes, "~order": Raw(encode_json(order))}
-        self.messages.append(Message("tool", tuple(results), None, self._noted(notes)))
+        others: list[Block] = [block for block in content if type(block) is not ToolResultBlock]
+        parts: tuple[AnyPart, ...] = tuple([self.decode_result(block) for block in results])
+        if others and any(type(block) is not ToolResultBlock for block in content[: len(results)]):
+            notes = {**notes, "~order": Raw(encode_json([type(block) is ToolResultBlock for block in content]))}
+        self.messages.append(Message("tool", parts, None, self._noted(notes)))
         if others:
             self.turn("user")
             self.messages.append(Message("user", tuple(self._decode_blocks(others, "user"))))

@@ -470,6 +470,12 @@ def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> Ass
 class MessageEncoder:
     """Encodes messages one after the other; images of results wait until the last result of the turn is out."""
 
+    _profile = PROFILE
+    _to_client = False
+    _native = False
+    _model = ""
+    _waiting_media: list[WireValue] | None = None
+
     def __init__(
         self,
         log: LossLog,
@@ -479,12 +485,16 @@ class MessageEncoder:
         model: str | None = None,
         profile: ChatProfile = PROFILE,
     ) -> None:
+        # What is as usual stays a default of the class: every request builds one of these.
         self._log = log
-        self._profile = profile
-        self._to_client = to_client
-        self._native = native
-        self._model = model or ""
-        self._waiting_media: list[WireValue] = []
+        if profile is not PROFILE:
+            self._profile = profile
+        if to_client:
+            self._to_client = True
+        if native:
+            self._native = True
+        if model:
+            self._model = model
 
     @property
     def _family(self) -> str | None:
@@ -521,8 +531,8 @@ class MessageEncoder:
 
     def _flush_media(self, wires: list[WireValue]) -> None:
         # Results must be contiguous, and this API takes images only from users.
-        wires.append(UserMessage(self._waiting_media))
-        self._waiting_media = []
+        wires.append(UserMessage(self._waiting_media or []))
+        self._waiting_media = None
 
     def _encode_content(self, parts: tuple[AnyPart, ...], role: str) -> WireValue:
         wires: list[WireValue] = []
@@ -780,6 +790,7 @@ class MessageEncoder:
             if wire is not None:
                 (texts if inline or isinstance(part, Text | Opaque) else media).append(wire)
         if media:
+            self._waiting_media = self._waiting_media or []
             self._waiting_media += [TextPart(media_tag(result.tool_call_id)), *media]
             if foreign_signatures.TAGGED not in notes:
                 self._log.degrade(
