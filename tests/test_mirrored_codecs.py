@@ -14,16 +14,16 @@ from tests.support.mirrored import FOLDERS, differences
 from tests.support.promises import promise
 
 LISTED: dict[str, list[str]] = json.loads(Path(__file__).with_name("mirrored_names.json").read_text())
-MOST_DIFFERENCES = 207
+MOST_DIFFERENCES = 203
 """How many names may be listed. Lower it when codecs become more alike; never raise it."""
 
 # Package -> how many names it exports. To export one more, make the number larger on purpose.
 EXPORTED: dict[str, int] = {
-    "dragoman": 98,
-    "dragoman.ir": 54,
+    "dragoman": 100,
+    "dragoman.ir": 56,
     "dragoman.schema": 14,
     "dragoman.drivers": 19,
-    "dragoman.agent": 49,
+    "dragoman.agent": 53,
     "dragoman.chat.stores": 10,
     "dragoman.sim": 5,
     "dragoman.testing": 4,
