@@ -104,6 +104,8 @@ class EventEncoder:
         if isinstance(part, ToolCall):
             self._queue.append(outgoing)
             return []
+        if self._queue:
+            self._log.degrade(part, "", "place among the other parts", "calls leave at the end of the answer")
         if isinstance(part, Reasoning):
             outgoing.field, outgoing.head = "thinking", self._head + _NOTHING + b',"thinking":'
         elif isinstance(part, Text | Refusal):
