@@ -1,7 +1,7 @@
 """Events to a chat stream: one JSON object per line.
 
-Calls wait for the end of the answer, which decides whether they may be run, and leave in the order in which they
-started.
+Calls wait for the end of the answer, which decides whether they may be run. What follows a call waits with it, so that
+everything leaves in the order in which it started.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class EventEncoder:
         self._head = b""
         self._fields: dict[str, Any] = {}
         self._parts: dict[int, _Outgoing] = {}
-        self._queue: list[_Outgoing] = []
+        self._queue: list[_Outgoing | bytes] = []
+        """From the first call on: the calls, and the lines between and behind them."""
         self._calls = 0
         self._lengths = {"content": 0, "thinking": 0}
         self._usage: Usage | None = None
@@ -74,10 +75,11 @@ class EventEncoder:
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
         out: list[bytes] = []
         for event in events:
-            if type(event) is PartDelta:
-                out.append(self._delta(event))
+            lines = [self._delta(event)] if type(event) is PartDelta else _HANDLERS[type(event)](self, event)
+            if self._queue and type(event) not in _ENDS:
+                self._queue += lines
             else:
-                out += _HANDLERS[type(event)](self, event)
+                out += lines
         return b"".join(out)
 
     def close(self) -> bytes:
@@ -104,8 +106,6 @@ class EventEncoder:
         if isinstance(part, ToolCall):
             self._queue.append(outgoing)
             return []
-        if self._queue:
-            self._log.degrade(part, "", "place among the other parts", "calls leave at the end of the answer")
         if isinstance(part, Reasoning):
             outgoing.field, outgoing.head = "thinking", self._head + _NOTHING + b',"thinking":'
         elif isinstance(part, Text | Refusal):
@@ -150,14 +150,16 @@ class EventEncoder:
         mark = foreign_signatures.signed_text(signed, outgoing.start, self._lengths[outgoing.field] - outgoing.start)
         return [] if mark is None else [self._line(_NOTHING + b',"signatures":' + encode_json([mark]))]
 
-    def _call_lines(self, finish: Finish, *, native: bool) -> list[bytes]:
-        """All calls, which wait for the end of the answer: only then is it known whether they may be run (law 7)."""
+    def _held_lines(self, finish: Finish, *, native: bool) -> list[bytes]:
+        """The calls, and what followed them: only at the end is it known whether a call may be run (law 7)."""
         lines: list[bytes] = []
         for outgoing in self._queue:
-            if withholds_calls(finish) and not native:
+            if isinstance(outgoing, bytes):
+                lines.append(outgoing)
+            elif withholds_calls(finish) and not native:
                 self._log.drop(outgoing.part, "", CALL_WITHHELD, CANNOT_SAY)
-                continue
-            lines.append(self._line(_NOTHING + b',"tool_calls":[' + encode_json(self._call(outgoing)) + b"]"))
+            else:
+                lines.append(self._line(_NOTHING + b',"tool_calls":[' + encode_json(self._call(outgoing)) + b"]"))
         return lines
 
     def _call(self, outgoing: _Outgoing) -> Any:
@@ -179,10 +181,10 @@ class EventEncoder:
     def _on_finished(self, event: Finished) -> list[bytes]:
         self._on_start(StreamStart())
         for outgoing in self._queue:
-            if not outgoing.ended:
+            if isinstance(outgoing, _Outgoing) and not outgoing.ended:
                 outgoing.ended = outgoing.incomplete = True
         notes: Extra | None = (event.metadata or {}).get(FAMILY)
-        lines = self._call_lines(event.finish, native=notes is not None)
+        lines = self._held_lines(event.finish, native=notes is not None)
         answer = Completion(())
         prompt, written = encode_usage(self._usage, self._log, answer)
         said = {
@@ -200,7 +202,8 @@ class EventEncoder:
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
         content = encode_error(event.failure).content
         tell_of_kind(event.failure, decode_error(content).kind, self._log)
-        return [bytes(single_line(Raw(content))) + b"\n"]
+        held = [line for line in self._queue if isinstance(line, bytes)]
+        return [*held, bytes(single_line(Raw(content))) + b"\n"]
 
 
 def _arguments(call: ToolCall, text: str, *, cut: bool) -> Raw:
@@ -229,6 +232,8 @@ class _Outgoing:
         self.ended = False
         self.incomplete = False
 
+
+_ENDS = frozenset({Finished, StreamFailed})
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
     StreamStart: EventEncoder._on_start,  # noqa: SLF001
