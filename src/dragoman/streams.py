@@ -27,7 +27,7 @@ from dragoman.ir import (
     StreamStart,
     Text,
 )
-from dragoman.losses import Loss, LossLog, intermediate_paths
+from dragoman.losses import Loss, LossLog
 from dragoman.passes.answers import RestoredEvents
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _BROKEN = (DecodeError, *MALFORMED)
 _LONG = 1 << 10
 _MOST_PARTS = 8
+_OF_THE_ANSWER = (StreamStart, Completion)
 
 
 class PayloadDecoder(Protocol):
@@ -273,7 +274,11 @@ class StreamEncoder:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        return self._log.resolve(Completion(()), intermediate_paths)
+        """Paths lead into the whole answer: a part of a stream is spread over many bodies and has no path of its own."""
+        return tuple(
+            Loss(f"$.{field}" if field and type(node) in _OF_THE_ANSWER else "$", what, severity, why)
+            for node, field, what, severity, why in self._log.entries
+        )
 
 
 class StreamTranslator:
