@@ -274,7 +274,7 @@ class StreamEncoder:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """Paths lead into the whole answer: a part of a stream is spread over many bodies and has no path of its own."""
+        """Paths lead into the whole answer: a part is spread over many bodies and has no path of its own."""
         return tuple(
             Loss(f"$.{field}" if field and type(node) in _OF_THE_ANSWER else "$", what, severity, why)
             for node, field, what, severity, why in self._log.entries
