@@ -23,9 +23,7 @@ KNOWN: tuple[Known, ...] = (
     Known("request", "Citation", "metadata (own)", _NOT_READ, ("openai-chat", "openai-responses")),
     Known("request", "Reasoning", "metadata (own)", _NOT_READ, ("openai-chat",)),
     Known("request", "Refusal", "metadata (own)", _NOT_READ, ("openai-chat",)),
-    Known("request", "Image", "signature", _SILENT, ("openai-chat",)),
     Known("request", "Image", "metadata (own)", _NOT_READ, ("ollama-chat",)),
-    Known("request", "Document", "signature", _SILENT, ("openai-chat",)),
     Known("request", "Audio", "metadata (own)", _NOT_READ, ("ollama-chat",)),
     Known("request", "ToolResult", "metadata (own)", _NOT_READ, ("openai-responses",)),
     Known(
@@ -84,8 +82,6 @@ KNOWN: tuple[Known, ...] = (
             "ollama-chat",
         ),
     ),
-    Known("answer", "Usage", "image", _SILENT, ("anthropic-messages",)),
-    Known("answer", "Usage", "total", _SILENT, ("anthropic-messages",)),
     Known(
         "answer",
         "Finish",

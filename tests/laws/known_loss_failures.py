@@ -51,11 +51,8 @@ KNOWN: dict[str, set[str]] = {
         "gemini-generate: $.generationConfig.responseSchema",
         "gemini-generate: $.generationConfig.responseSchema.properties.address",
         "gemini-generate: $.generationConfig.responseSchema.properties.employer.anyOf[N]",
-        "mistral-chat: $.seed",
         "ollama-chat: $.options.temperature",
-        "openai-compat-chat: $.reasoning_effort",
         "openai-responses: $.input[N].content[N]",
-        "openrouter-chat: $.reasoning_effort",
     },
     "real responses": {
         "openai-compat-chat: $.choices[N].message.content[N]",

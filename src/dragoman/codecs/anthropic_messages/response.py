@@ -220,6 +220,8 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     elif (usage.reasoning or 0) > usage.output:
         why = "thinking is part of the output here, and the output was told as less"
         log.degrade(completion, "usage.reasoning", f"{usage.reasoning} reasoning tokens", why)
+    if usage is not None and (usage.image or (usage.total is not None and usage.total != usage.input + usage.output)):
+        _note_counts(completion, usage, log)
     if completion.model is None:
         log.note(completion, "model", "empty model name", "an answer of this API names its model")
     wire = MessageResponse(
@@ -234,6 +236,13 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         encode_usage(usage or Usage()),
     )
     return Encoded(encode_json(wire))
+
+
+def _note_counts(completion: Completion, usage: Usage, log: LossLog) -> None:
+    if usage.image:
+        log.note(completion, "usage.image", f"{usage.image} image tokens", "this API does not count them apart")
+    if usage.total is not None and usage.total != usage.input + usage.output:
+        log.note(completion, "usage.total", f"total of {usage.total} tokens", "this API has no total")
 
 
 def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:

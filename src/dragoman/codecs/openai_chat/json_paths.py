@@ -98,15 +98,19 @@ def _media_turns(messages: tuple[Message, ...]) -> list[int]:
 _SETTINGS = {
     name: f"$.{_FIELDS.get(name, name)}"
     for name in Request.__struct_fields__
-    if name not in {"max_output_tokens", "output"}
+    if name not in {"max_output_tokens", "output", "reasoning", "seed"}
 }
 
 
 def _setting_path(request: Request, field: str) -> str:
+    notes = {} if request.metadata is None else request.metadata.get(FAMILY, {})
     if field == "max_output_tokens":
-        notes = None if request.metadata is None else request.metadata.get(FAMILY)
-        return "$.max_tokens" if notes is not None and "~max_tokens" in notes else "$.max_completion_tokens"
+        return "$.max_tokens" if "~max_tokens" in notes else "$.max_completion_tokens"
+    if field == "seed":
+        return "$.random_seed" if "~raw:random_seed" in notes else "$.seed"
     head, _, rest = field.partition(".")
+    if head == "reasoning" and request.reasoning is None and head in notes:
+        return f"$.{field}"  # OpenRouter's own key, not the setting
     if head == "output" and rest:
         return f"$.response_format.{'json_schema.' if rest.partition('.')[0] in _OF_A_SCHEMA else ''}{rest}"
     if head == "output":

@@ -153,8 +153,6 @@ def decode_part(wire: ContentPart) -> AnyPart:
 def _encode_text(part: Text, log: LossLog) -> WireValue:
     if part.metadata is None and part.cache is None and part.signature is None:
         return TextPart(part.text)
-    if part.signature is not None:
-        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
     return _finish(part, TextPart(part.text), log)
 
 
@@ -235,6 +233,8 @@ def _encode_foreign(part: AnyPart, log: LossLog) -> WireValue:
 
 def _finish(part: Text | Image | Audio | Document, wire: Wire, log: LossLog) -> WireValue:
     extra = (part.metadata or {}).get(FAMILY)
+    if part.signature is not None:
+        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
     if part.cache is not None and (extra is None or MODELLED + "prompt_cache_breakpoint" not in extra):
         log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
     return wire if not extra else spliced(wire, extra)
