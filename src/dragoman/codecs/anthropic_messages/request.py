@@ -22,6 +22,7 @@ from dragoman.codecs.anthropic_messages.tools import (
 )
 from dragoman.codecs.anthropic_messages.wire import (
     PASSED_ON,
+    USUALLY_PASSED_ON,
     FormatWire,
     MessagesBody,
     MessagesRequest,
@@ -29,6 +30,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     MetadataWire,
     OutputConfig,
     TextBlock,
+    UsualMessagesBody,
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
@@ -42,7 +44,8 @@ from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(MessagesRequest, "anthropic-messages request", wider=MessagesBody)
+_reader = WireReader(UsualMessagesBody, "anthropic-messages request", wider=MessagesBody)
+_usual_keys = collect_keys(UsualMessagesBody, USUALLY_PASSED_ON)
 _keys = collect_keys(MessagesBody, PASSED_ON)
 _metadata = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -84,7 +87,7 @@ SETTINGS = Settings(
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    extra: Extra = _keys(wire) or {} if type(wire) is MessagesBody else {}
+    extra: Extra = (_keys(wire) if type(wire) is MessagesBody else _usual_keys(wire)) or {}
     decoder = MessageDecoder()
     if wire.system is not UNSET:
         if wire.system:

@@ -326,21 +326,27 @@ class MessagesRequest(Wire, frozen=True, omit_defaults=True):
     cache_control: CacheControl | None | UnsetType = UNSET
 
 
-class MessagesBody(MessagesRequest, frozen=True, omit_defaults=True):
-    """A request as it is read: with the keys that no field of the intermediate format models."""
+class UsualMessagesBody(MessagesRequest, frozen=True, omit_defaults=True):
+    """A request as it is usually read: with the more frequent keys that no field of the intermediate format models."""
 
-    anthropic_beta: MaybeRaw = None
+    # In the body on Bedrock and Vertex, in a header elsewhere.
     anthropic_version: MaybeRaw = None
-    betas: MaybeRaw = None
-    compaction: MaybeRaw = None
     container: MaybeRaw = None
     context_management: MaybeRaw = None
+    mcp_servers: MaybeRaw = None
+    service_tier: MaybeRaw = None
+
+
+class MessagesBody(UsualMessagesBody, frozen=True, omit_defaults=True):
+    """With all of them."""
+
+    anthropic_beta: MaybeRaw = None
+    betas: MaybeRaw = None
+    compaction: MaybeRaw = None
     diagnostics: MaybeRaw = None
     fallback_credit_token: MaybeRaw = None
     fallbacks: MaybeRaw = None
     inference_geo: MaybeRaw = None
-    mcp_servers: MaybeRaw = None
-    service_tier: MaybeRaw = None
     speed: MaybeRaw = None
     thread: MaybeRaw = None
     user_profile_id: MaybeRaw = None
@@ -349,6 +355,7 @@ class MessagesBody(MessagesRequest, frozen=True, omit_defaults=True):
 
 PASSED_ON = tuple(name for name in MessagesBody.__struct_fields__ if name not in MessagesRequest.__struct_fields__)
 """Keys of a request that only this family understands."""
+USUALLY_PASSED_ON = tuple(name for name in PASSED_ON if name in UsualMessagesBody.__struct_fields__)
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from dragoman.codecs.openai_chat.tools import (
     encode_tool_choice,
     encode_tools,
 )
-from dragoman.codecs.openai_chat.wire import PASSED_ON, ChatBody, ChatRequest
+from dragoman.codecs.openai_chat.wire import PASSED_ON, USUALLY_PASSED_ON, ChatBody, ChatRequest, UsualChatBody
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
@@ -28,7 +28,8 @@ from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(ChatRequest, "openai-chat request", wider=ChatBody)
+_reader = WireReader(UsualChatBody, "openai-chat request", wider=ChatBody)
+_usual_keys = collect_keys(UsualChatBody, USUALLY_PASSED_ON)
 _keys = collect_keys(ChatBody, PASSED_ON)
 
 
@@ -65,7 +66,7 @@ SETTINGS = Settings(
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    extra = _keys(wire) if type(wire) is ChatBody else None
+    extra = _keys(wire) if type(wire) is ChatBody else _usual_keys(wire)
     decoder = MessageDecoder()
     messages = decoder.decode(wire.messages)
     tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)

@@ -252,14 +252,22 @@ class ChatRequest(Wire, frozen=True, omit_defaults=True):
     user: MaybeStr = None
 
 
-class ChatBody(ChatRequest, frozen=True, omit_defaults=True):
-    """A request as it is read: with the keys that no field of the intermediate format models."""
+class UsualChatBody(ChatRequest, frozen=True, omit_defaults=True):
+    """A request as it is usually read: with the more frequent keys that no field of the intermediate format models."""
+
+    logprobs: MaybeRaw = None
+    service_tier: MaybeRaw = None
+    store: MaybeRaw = None
+    top_logprobs: MaybeRaw = None
+
+
+class ChatBody(UsualChatBody, frozen=True, omit_defaults=True):
+    """With all of them."""
 
     audio: MaybeRaw = None
     function_call: MaybeRaw = None
     functions: MaybeRaw = None
     logit_bias: MaybeRaw = None
-    logprobs: MaybeRaw = None
     metadata: MaybeRaw = None
     modalities: MaybeRaw = None
     moderation: MaybeRaw = None
@@ -268,9 +276,6 @@ class ChatBody(ChatRequest, frozen=True, omit_defaults=True):
     prompt_cache_options: MaybeRaw = None
     prompt_cache_retention: MaybeRaw = None
     safety_identifier: MaybeRaw = None
-    service_tier: MaybeRaw = None
-    store: MaybeRaw = None
-    top_logprobs: MaybeRaw = None
     verbosity: MaybeRaw = None
     web_search_options: MaybeRaw = None
     # OpenRouter
@@ -296,6 +301,7 @@ class ChatBody(ChatRequest, frozen=True, omit_defaults=True):
 
 PASSED_ON = tuple(name for name in ChatBody.__struct_fields__ if name not in ChatRequest.__struct_fields__)
 """Keys of a request that only this family understands."""
+USUALLY_PASSED_ON = tuple(name for name in PASSED_ON if name in UsualChatBody.__struct_fields__)
 
 
 class PromptDetails(Struct, frozen=True, gc=False):
