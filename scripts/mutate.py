@@ -202,7 +202,7 @@ def mutated(text: str, mutant: Mutant) -> ast.Module:
 # ── running them ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports one module from a changed tree, and every other as usual."""
 
     def __init__(self, name: str, path: Path, tree: ast.Module) -> None:
@@ -265,10 +265,12 @@ def _test(path: Path, tree: ast.Module | None, tier: int) -> None:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
-    if tree is not None:
-        sys.meta_path.insert(0, _Changed(module_name(path), path, tree))
-    code = 3
+    code = 1
     try:
+        if tree is not None:
+            sys.meta_path.insert(0, Changed(module_name(path), path, tree))
+            importlib.import_module(module_name(path))  # now: pytest puts an importer of its own in front of ours
+        code = 3
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-W", _IMPORTED]
         code = int(pytest.main([*options, *selection_for(path), *tests_for(path, tier)]))
     finally:

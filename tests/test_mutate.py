@@ -1,10 +1,13 @@
 """scripts/mutate.py: every kind of change it knows is made, one at a time, and where it should not be."""
 
 import ast
+import importlib
+import sys
+from pathlib import Path
 
 import pytest
 
-from scripts.mutate import mutants_of, mutated
+from scripts.mutate import Changed, mutants_of, mutated
 
 
 @pytest.mark.parametrize(
@@ -51,3 +54,15 @@ def test_statements_of_functions_and_loops() -> None:
 )
 def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
     assert mutants_of(source) == []
+
+
+def test_the_changed_module_is_the_one_that_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "mutation_probe.py"
+    source.write_text("VALUE = 3\n")
+    (mutant,) = mutants_of(source.read_text())
+    monkeypatch.syspath_prepend(tmp_path)
+    changed = Changed("mutation_probe", source, mutated(source.read_text(), mutant))
+    monkeypatch.setattr(sys, "meta_path", [changed, *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "mutation_probe", raising=False)
+    assert importlib.import_module("mutation_probe").VALUE == 4
+    del sys.modules["mutation_probe"]

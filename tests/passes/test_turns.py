@@ -7,8 +7,9 @@ import pytest
 
 from dragoman import ir
 from dragoman.errors import EncodeError
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, intermediate_paths
 from dragoman.passes import turns
+from dragoman.passes.pairing import pair_results
 from dragoman.profile import Profile
 from tests.support.promises import promise
 
@@ -200,3 +201,33 @@ def test_stop_sequences_obey_the_target() -> None:
     assert entries(log) == []
     assert turns.legal_settings(request, profile(blank_stop=False, stop_limit=2), log).stop == ("a", "b")
     assert entries(log) == [("blank stop sequence", "dropped"), ("1 stop sequences", "dropped")]
+
+
+def test_a_stop_sequence_that_is_not_blank_is_no_loss() -> None:
+    log = LossLog()
+    assert turns.legal_settings(asked(USER, stop=("a",)), profile(blank_stop=False), log).stop == ("a",)
+    assert entries(log) == []
+
+
+def path_of(new: ir.Message, request: ir.Request, log: LossLog) -> str:
+    """Where a later loss of a message that a pass made points to."""
+    log.drop(new, "name", "name", "a test")
+    return log.resolve(request, intermediate_paths)[-1].path
+
+
+def test_losses_of_a_message_that_a_pass_replaced_point_to_the_original() -> None:
+    log, request = LossLog(), asked(ir.Message("system", "one"), ir.Message("system", "two"))
+    turned = turns.ensure_turns(request, profile(system="field"), log).messages[1]
+    assert path_of(turned, request, log) == "$.messages[1].name"
+    log, request = LossLog(), asked(USER, MODEL, CALLED)
+    joined = turns.merge_model_turns(request, profile(merge_model_turns=True), log).messages[1]
+    assert path_of(joined, request, log) == "$.messages[1].name"
+    log, request = LossLog(), asked(USER, ir.Message("assistant", "so far "))
+    trimmed = turns.ensure_turns(request, profile(final_assistant="trimmed"), log).messages[1]
+    assert path_of(trimmed, request, log) == "$.messages[1].name"
+    log, request = LossLog(), asked(USER, ir.Message("user", (ir.Text(" "), ir.Text("words"))))
+    kept = turns.drop_blank_text(request, profile(blank_text=False), log).messages[1]
+    assert path_of(kept, request, log) == "$.messages[1].name"
+    log, request = LossLog(), asked(USER, CALLED, MODEL)
+    paired = pair_results(request, profile(), log).messages[1]
+    assert path_of(paired, request, log) == "$.messages[1].name"
