@@ -187,6 +187,13 @@ def _genai_keys(function: str, target: str) -> Any:
     return TypedDict(f"{function}_{target}", dict.fromkeys(sorted(set(names)), Any))  # type: ignore[operator]
 
 
+def _items(union: Any) -> Any:
+    """The items of Responses that are read as structs; those of every other type are kept whole."""
+    read = import_module("dragoman.codecs.openai_responses.messages").ITEM_TYPES
+    kinds = [(member, _literals((_fields(member) or {}).get("type"))) for member in _members(union)]
+    return Union[tuple(member for member, types in kinds if not types or set(types) & read)]  # noqa: UP007
+
+
 ROOTS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
     "openai-chat request": lambda: (
         chat.completion_create_params.CompletionCreateParamsBase,
@@ -197,12 +204,15 @@ ROOTS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
     "openai-chat usage": lambda: (openai.types.CompletionUsage, _wire("openai_chat", "UsageWire")),
     "openai-responses request": lambda: (
         responses.response_create_params.ResponseCreateParamsBase,
-        _wire("openai_responses", "LooseRequest"),
+        _wire("openai_responses", "ResponsesBody"),
     ),
-    "openai-responses input item": lambda: (responses.ResponseInputItemParam, _wire("openai_responses", "Item")),
-    "openai-responses tool": lambda: (responses.ToolParam, _wire("openai_responses", "AnyTool")),
-    "openai-responses response": lambda: (responses.Response, _wire("openai_responses", "LooseResponse")),
-    "openai-responses output item": lambda: (responses.ResponseOutputItem, _wire("openai_responses", "Item")),
+    "openai-responses input item": lambda: (
+        _items(responses.ResponseInputItemParam),
+        _wire("openai_responses", "Item"),
+    ),
+    "openai-responses tool": lambda: (responses.ToolParam, _wire("openai_responses", "ProviderToolWire")),
+    "openai-responses response": lambda: (responses.Response, _wire("openai_responses", "ResponsesAnswer")),
+    "openai-responses output item": lambda: (_items(responses.ResponseOutputItem), _wire("openai_responses", "Item")),
     "openai-responses usage": lambda: (responses.ResponseUsage, _wire("openai_responses", "UsageWire")),
     "anthropic-messages request": lambda: (
         beta.message_create_params.MessageCreateParamsBase,

@@ -20,7 +20,6 @@ AT_MOST: dict[str, tuple[int, int]] = {
     "openai-chat": (4, 15),
     "anthropic-messages": (14, 8),
     "gemini-generate": (44, 37),
-    "openai-responses": (25, 10),
     "ollama-chat": (12, 2),
     "bedrock-converse": (4, 3),
     "openai-compat-chat": (20, 96),
@@ -29,7 +28,7 @@ AT_MOST: dict[str, tuple[int, int]] = {
     "groq-chat": (4, 100),
     "mistral-chat": (25, 32),
     "xai-chat": (11, 32),
-    "responses-compat": (9, 26),
+    "responses-compat": (2, 3),
 }
 
 

@@ -45,8 +45,6 @@ FILES = (
     ("gemini-generate", "gemini"),
     ("vertex-generate", "vertex"),
     ("bedrock-converse", "bedrock-converse"),
-    ("openai-responses", "openai-responses"),
-    ("responses-compat", "openai-responses"),
 )
 
 

@@ -13,7 +13,7 @@ codec whose API has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from msgspec import NODEFAULT, UNSET, Struct
@@ -176,18 +176,21 @@ class Settings:
         return f"{absent} if {unset} else write_{row.field}(request.{row.field}, request, log)"
 
 
-def collect_keys(wire: type[Wire], names: Sequence[str]) -> Callable[[Any], Extra | None]:
+def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> Callable[[Any], Extra | None]:
     """A function from a wire struct to its extras and those of its members that are only passed on; None without any.
 
-    The dictionary is the caller's own.
+    The dictionary is the caller's own. `names` may map members to the keys under which they are kept.
     """
     defaults = _defaults(wire)
+    keys = dict(zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True))
+    if isinstance(names, Mapping):
+        keys.update(names)
     lines = ["def generated(wire):", "    extra = None if wire.extra is UNSET else dict(wire.extra)"]
     for name in names:
         lines += [
             f"    if wire.{name} is not {_absent(defaults[name])}:",
             "        if extra is None: extra = {}",
-            f"        extra[{name!r}] = wire.{name}",
+            f"        extra[{keys[name]!r}] = wire.{name}",
         ]
     return _compiled("\n".join([*lines, "    return extra\n"]), f"keys of {wire.__name__}", {})
 

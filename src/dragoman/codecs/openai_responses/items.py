@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
-from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_responses import foreign_signatures
-from dragoman.codecs.openai_responses.parts import TRUE, PartEncoder, decode_part, own, wire_text
+from dragoman.codecs.openai_responses.parts import TRUE, PartEncoder, decode_part, exact, own, wire_text
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, SummaryText
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
+from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.signature_tags import is_tagged
 from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
@@ -52,17 +54,39 @@ def own_part_notes(notes: Extra) -> Extra:
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _keys_beyond(*interpreted: str) -> Callable[[Item], Extra | None]:
+    """A function from an item to what it says beyond these members; None for the usual item."""
+    others = tuple(name for name in Item.__struct_fields__ if name not in {*interpreted, "extra"})
+    collect = collect_keys(Item, others)
+
+    def keys(item: Item) -> Extra | None:
+        found: dict[str, Any] | None = collect(item)
+        if found is None:
+            return None
+        return {key: held if type(held) is Raw else Raw(encode_json(exact(held))) for key, held in found.items()}
+
+    return keys
+
+
+message_keys = _keys_beyond("type", "role", "content", "id", "status")
+output_keys = _keys_beyond("type", "call_id", "output", "id", "name", "status")
+_call_keys = _keys_beyond("type", "call_id", "name", "arguments", "id", "status")
+_custom_call_keys = _keys_beyond("type", "call_id", "name", "input", "id", "status")
+_reasoning_keys = _keys_beyond("type", "summary", "content", "encrypted_content", "id", "status")
+
+
 def decode_call(item: Item, seed: object) -> ToolCall:
     """A function call or a custom tool call. The item's own id is a note; `call_id` is what links call and output."""
     call_id, name, given = item.call_id, item.name, item.arguments
     custom = item.type == "custom_tool_call"
-    notes: Extra = {} if item.extra is UNSET else dict(item.extra)
+    keys = _custom_call_keys(item) if custom else _call_keys(item)
+    if keys is None and call_id and type(given) is str and name is not UNSET and item.id is item.status is UNSET:
+        return ToolCall(call_id, name, read_arguments(given), given, invented_id=call_id[:4] == INVENTED_PREFIX)
+    notes: Extra = keys or {}
     if item.id is not UNSET:
         notes[ID] = wire_text(item.id)
     if item.status is not UNSET:
         notes[STATUS] = item.status
-    if item.namespace is not UNSET:
-        notes["namespace"] = item.namespace
     invented = False
     if call_id is UNSET or not call_id:
         notes["~call_id"] = TRUE if call_id is UNSET else Raw(b'""')
@@ -92,7 +116,7 @@ def decode_call(item: Item, seed: object) -> ToolCall:
 
 
 def decode_reasoning(item: Item) -> Reasoning:
-    notes: Extra = {} if item.extra is UNSET else dict(item.extra)
+    notes: Extra = _reasoning_keys(item) or {}
     if item.status is not UNSET:
         notes[STATUS] = item.status
     text = _reasoning_text(item, notes)
@@ -121,15 +145,13 @@ def _reasoning_text(item: Item, notes: Extra) -> str:
         summary = []
     texts = [part.text for part in summary if isinstance(part, SummaryText)]
     if len(summary) > 1 or not all(map(_is_plain, summary)):
-        notes[MODELLED + "summary"] = Raw(encode_json([_exact(part) for part in summary]))
+        notes[MODELLED + "summary"] = Raw(encode_json(exact(summary)))
     if content is UNSET:
         return SUMMARY_BREAK.join(texts)
-    notes[MODELLED + "content"] = Raw(
-        encode_json(content if isinstance(content, str) else [_exact(part) for part in content])
-    )
+    notes[MODELLED + "content"] = Raw(encode_json(exact(content)))
     said = content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
     if said and MODELLED + "summary" not in notes:
-        notes[MODELLED + "summary"] = Raw(encode_json([_exact(part) for part in summary]))
+        notes[MODELLED + "summary"] = Raw(encode_json(exact(summary)))
     return said or SUMMARY_BREAK.join(texts)
 
 
@@ -139,11 +161,6 @@ SUMMARY_BREAK = "\n\n"
 
 def _is_plain(part: Any) -> bool:
     return isinstance(part, SummaryText) and part.extra is UNSET and bool(part.text)
-
-
-def _exact(wire: Any) -> Raw:
-    raw = getattr(wire, "raw", None)
-    return raw if isinstance(raw, Raw) else spliced(wire, wire.extra or {})
 
 
 def decode_result(call_id: str, name: str, output: Any, metadata: Metadata | None) -> ToolResult:

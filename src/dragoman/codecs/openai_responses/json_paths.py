@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dragoman.codecs.openai_responses.items import INSTRUCTIONS
-from dragoman.codecs.openai_responses.messages import message_items
-from dragoman.codecs.openai_responses.parts import own
-from dragoman.codecs.openai_responses.profile import ENDED_EARLY, FAMILY
+from dragoman.codecs.openai_responses.items import EASY, ID, INSTRUCTIONS, TYPED, spelling_of
+from dragoman.codecs.openai_responses.messages import item_places
+from dragoman.codecs.openai_responses.parts import CONTENT, own
+from dragoman.codecs.openai_responses.profile import ENDED_EARLY
+from dragoman.codecs.openai_responses.request import SETTINGS
 from dragoman.ir import (
     AnyPart,
+    Audio,
     Completion,
     Document,
     Finish,
     Image,
     Message,
+    Opaque,
     Reasoning,
     Refusal,
     Request,
@@ -22,65 +25,88 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.losses import Tables, paths_by_tables, running_totals
+from dragoman.losses import PathLookup
 
-_OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
 _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
     Image: {"url": "image_url", "data": "image_url", "media_type": "image_url"},
     Document: {"data": "file_data", "media_type": "file_data", "url": "file_url", "title": "filename"},
+    Audio: {"data": "input_audio.data", "media_type": "input_audio.format"},
     ToolCall: {"id": "call_id", "signature": ""},
     Reasoning: {"signature": "encrypted_content", "text": "summary", "redacted": "encrypted_content"},
     Refusal: {"text": "refusal"},
 }
+_OF_REASONING = {"mode": "effort", "budget_tokens": "effort", "visible": "summary"}
 
 
-def request_json_path(
-    request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
-) -> str:
-    """Where in the wire body a node of the request came from."""
-    if message_index is None:
-        return _locate_setting(field) if part_index is None else _locate_tool(part_index, field)
+def request_paths(request: Request) -> PathLookup:
+    """Where in the wire body the nodes of a request came from."""
     messages = request.messages
-    if message_index == 0 and own(messages[0].metadata) == INSTRUCTIONS[FAMILY]:
-        return "$.instructions"
-    if "~input" in own(request.metadata):
-        return "$.input"
-    start = tables.of(messages, _item_counts)[message_index]
-    message = messages[message_index]
-    if part_index is None:
-        path = f"$.input[{start}]"
-        return f"{path}.{field}" if field else path
-    if message.role == "assistant":
-        item, place = tables.of(message, _items)[part_index]
-        return locate_part(f"$.input[{start + item}]", message.parts[part_index], place, field)
-    return _locate_in_message(f"$.input[{start}]", message, part_index, field)
+    places = _Places(messages)
+    is_text = "~input" in own(request.metadata)
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is None:
+            return _setting_path(field) if part_index is None else _tool_path(part_index, field)
+        message = messages[message_index]
+        if message_index == 0 and message.metadata == INSTRUCTIONS:
+            return "$.instructions"
+        if is_text:
+            return "$.input"
+        start = places.start(message_index)
+        if part_index is None:
+            path = f"$.input[{start}]"
+            return f"{path}.{field}" if field else path
+        if message.role == "assistant":
+            item, place = places.within(message_index)[part_index]
+            return part_path(f"$.input[{start + item}]", message.parts[part_index], place, field)
+        return _content_path(f"$.input[{start}]", message, part_index, field)
+
+    return json_path
 
 
-def _item_counts(messages: tuple[Message, ...]) -> list[int]:
-    return running_totals(map(_item_count, messages))
+class _Places:
+    """From which item on each message stands: one walk when the first one is looked up."""
+
+    def __init__(self, messages: tuple[Message, ...]) -> None:
+        self._messages = messages
+        self._starts: list[int] = []
+        self._within: dict[int, list[tuple[int, int]]] = {}
+
+    def start(self, index: int) -> int:
+        if not self._starts:
+            self._walk()
+        return self._starts[index]
+
+    def within(self, index: int) -> list[tuple[int, int]]:
+        """For each part of an assistant message, its item and its place there."""
+        if not self._starts:
+            self._walk()
+        return self._within[index]
+
+    def _walk(self) -> None:
+        start = 0
+        for index, message in enumerate(self._messages):
+            self._starts.append(start)
+            if message.role == "assistant":
+                self._within[index], count = item_places(message)
+                start += count
+            elif index or message.metadata != INSTRUCTIONS:
+                start += 1
 
 
-def _items(message: Message) -> list[tuple[int, int]]:
-    return list(message_items(message))
-
-
-def _item_count(message: Message) -> int:
-    if message.role == "assistant":
-        return max((item for item, _ in message_items(message)), default=0) + 1
-    return 0 if own(message.metadata) == INSTRUCTIONS[FAMILY] else 1
-
-
-def _locate_in_message(path: str, message: Message, part_index: int, field: str) -> str:
+def _content_path(path: str, message: Message, part_index: int, field: str) -> str:
     part = message.parts[part_index]
     if isinstance(part, ToolResult):
         return f"{path}.{field}" if field and field not in ToolResult.__struct_fields__ else path
+    if isinstance(part, Opaque) and not part.kind.startswith(CONTENT):
+        return path  # a whole item
     if type(content_held(message)) is str:
         return f"{path}.content"
     inner = _OF_A_PART.get(type(part), {}).get(field, "prompt_cache_breakpoint" if field == "cache" else field)
     return f"{path}.content[{part_index}]" + (f".{inner}" if inner else "")
 
 
-def locate_part(path: str, part: AnyPart, place: int, field: str) -> str:
+def part_path(path: str, part: AnyPart, place: int, field: str) -> str:
     """A part of the model's turn, within its item."""
     inner = _OF_A_PART.get(type(part), {}).get(field, field)
     if isinstance(part, Text | Refusal):
@@ -88,29 +114,29 @@ def locate_part(path: str, part: AnyPart, place: int, field: str) -> str:
             return f"{path}.phase"
         if field.startswith("item."):
             return f"{path}.{field.removeprefix('item.')}"
-        if field.startswith("citations"):
-            return f"{path}.content[{place}].annotations"
         notes = own(part.metadata)
-        easy = "~item" not in notes and "~id" not in notes
-        path += ".content" if easy and not place else f".content[{place}]"
+        spelled = spelling_of(notes)
+        is_string = spelled in {EASY, TYPED} or (spelled is None and ID not in notes)
+        path += ".content" if is_string and not place else f".content[{place}]"
+        if field.startswith("citations"):
+            return f"{path}.annotations"
+    elif isinstance(part, Opaque) and part.kind.startswith(CONTENT):
+        path += f".content[{place}]"
+    elif isinstance(part, ToolCall) and part.custom and field in {"arguments", "arguments_text"}:
+        inner = "input"
     return f"{path}.{inner}" if inner else path
 
 
-def _locate_setting(field: str) -> str:
+def _setting_path(field: str) -> str:
     head, _, rest = field.partition(".")
-    if head == "output":
-        inner = f".{rest}" if rest.partition(".")[0] in _OF_A_SCHEMA or rest else ""
-        return f"$.text.format{inner}"
+    if head == "reasoning" and rest in _OF_REASONING:
+        return f"$.reasoning.{_OF_REASONING[rest]}"
     if head == "tool_choice" and rest in ToolChoice.__struct_fields__:
         return "$.tool_choice"
-    if head == "reasoning" and rest == "visible":
-        return "$.reasoning.summary"
-    if head == "reasoning" and rest in {"mode", "budget_tokens"}:
-        return "$.reasoning.effort"
-    return f"$.{field}" if head else "$"
+    return SETTINGS.path(field)
 
 
-def _locate_tool(index: int, field: str) -> str:
+def _tool_path(index: int, field: str) -> str:
     return f"$.tools[{index}].{field}" if field else f"$.tools[{index}]"
 
 
@@ -125,28 +151,34 @@ _USAGE = {
 }
 
 
-def response_json_path(
-    completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
-) -> str:
-    """Where in the wire body a node of the completion came from."""
-    if message_index is None:
-        head, _, rest = field.partition(".")
-        if head == "finish":
-            if rest and rest not in Finish.__struct_fields__:
-                return f"$.incomplete_details.{rest}"
-            early = completion.finish is not None and completion.finish.raw in ENDED_EARLY
-            return "$.incomplete_details.reason" if early else "$.status"
-        if head == "usage" and rest:
-            return f"$.usage.{_USAGE.get(rest, rest)}"
-        if head == "created":
-            return "$.created_at"
-        return f"$.{field}" if field else "$"
-    if part_index is None:
-        return f"$.output.{field}" if field else "$.output"
-    message = completion.messages[message_index]
-    item, place = tables.of(message, _items)[part_index]
-    return locate_part(f"$.output[{item}]", message.parts[part_index], place, field)
+def response_paths(completion: Completion) -> PathLookup:
+    """Where in the wire body the nodes of a completion came from."""
+    messages = completion.messages
+    places: dict[int, list[tuple[int, int]]] = {}
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is None:
+            return _answer_path(completion, field)
+        if part_index is None:
+            return f"$.output.{field}" if field else "$.output"
+        within = places.get(message_index)
+        if within is None:
+            within = places[message_index] = item_places(messages[message_index])[0]
+        item, place = within[part_index]
+        return part_path(f"$.output[{item}]", messages[message_index].parts[part_index], place, field)
+
+    return json_path
 
 
-request_paths = paths_by_tables(request_json_path)
-response_paths = paths_by_tables(response_json_path)
+def _answer_path(completion: Completion, field: str) -> str:
+    head, _, rest = field.partition(".")
+    if head == "finish":
+        if rest and rest not in Finish.__struct_fields__:
+            return f"$.incomplete_details.{rest}"
+        early = completion.finish is not None and completion.finish.raw in ENDED_EARLY
+        return "$.incomplete_details.reason" if early else "$.status"
+    if head == "usage" and rest:
+        return f"$.usage.{_USAGE.get(rest, rest)}"
+    if head == "created":
+        return "$.created_at"
+    return f"$.{field}" if field else "$"

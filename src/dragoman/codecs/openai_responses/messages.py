@@ -7,7 +7,7 @@ first part; a text without such a note goes on with the item before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import UNSET, Raw
@@ -20,6 +20,7 @@ from dragoman.codecs.openai_responses.items import (
     EASY,
     EASY_PARTS,
     ID,
+    INSTRUCTIONS,
     ITEM,
     SPELLING,
     STATUS,
@@ -29,6 +30,8 @@ from dragoman.codecs.openai_responses.items import (
     decode_call,
     decode_reasoning,
     decode_result,
+    message_keys,
+    output_keys,
     own_part_notes,
     spelling_of,
 )
@@ -38,6 +41,7 @@ from dragoman.codecs.openai_responses.parts import (
     TRUE,
     PartEncoder,
     decode_part,
+    exact,
     own,
     wire_text,
 )
@@ -49,12 +53,13 @@ from dragoman.codecs.openai_responses.server_items import (
     read_head,
     role_of_item,
 )
-from dragoman.codecs.openai_responses.wire import Item, OutputText
+from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, OutputText
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
     Message,
+    Metadata,
     Opaque,
     Reasoning,
     Refusal,
@@ -66,13 +71,25 @@ from dragoman.ir import (
     ToolCall,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.notes import MODELLED, Extra, Spelling
 from dragoman.ir.parts import opaque_block_held
+from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(Item, "openai-responses")
 
+_SAID = (Text, Refusal)
+_SPELLED = {
+    (untyped, developer): Spelling(
+        {FAMILY: ({} if untyped else {"~type": TRUE}) | ({"~role": DEVELOPER} if developer else {})}
+    )
+    if developer or not untyped
+    else None
+    for untyped in (True, False)
+    for developer in (True, False)
+}
+"""Metadata of a message, by whether its item has no type and whether its role is the developer's."""
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,32 +104,26 @@ def read_item(raw: Raw) -> Item | None:
         return None
 
 
-def decode_items(items: Iterable[Item | Raw]) -> tuple[Message, ...]:
-    """The input of a request."""
-    decoder = MessageDecoder()
-    for index, item in enumerate(items):
-        decoder.add(item, index)
-    return decoder.finished()
-
-
 def decode_answer(items: Iterable[Item | Raw], seed: str) -> tuple[AnyPart, ...]:
     """The output of a response: all of it is the model's."""
     decoder = MessageDecoder(seed, answering=True)
-    for index, item in enumerate(items):
-        decoder.add(item, index)
+    decoder.add_items(items)
     return decoder.answer()
 
 
-class MessageDecoder:
-    """Decodes items one after the other; results take their names from the calls before them."""
+class MessageDecoder(TraitNotes):
+    """Decodes items one after the other; results take their names from the calls before them.
+
+    Notes the traits of the conversation as it reads (ir/traits.py).
+    """
 
     def __init__(self, seed: str = "", *, answering: bool = False) -> None:
+        super().__init__()
         self._messages: list[Message] = []
-        self._turn: list[AnyPart] = []
+        self._said: list[AnyPart] = []
+        """The model's turn, so far."""
         self._seed = seed
         self._answering = answering
-        self._where = "output" if answering else "input"
-        self._names: dict[str, str] = {}
         self._custom: set[str] = set()
         self._unanswered: list[str] = []
         self._server_calls: dict[str, str] = {}
@@ -124,17 +135,32 @@ class MessageDecoder:
 
     def answer(self) -> tuple[AnyPart, ...]:
         self._give_up_carrier()
-        return tuple(self._turn)
+        return tuple(self._said)
 
     def parts_of(self, item: Raw, index: int) -> list[AnyPart]:
         """The parts of one item of an answer that comes piece by piece."""
-        before = len(self._turn)
-        self.add(item, index)
-        return self._turn[before:]
+        before = len(self._said)
+        self._add(item, index)
+        return self._said[before:]
 
-    def add(self, item: Item | Raw, index: int) -> None:
-        if isinstance(item, Raw):
-            read = self._read(item, index)
+    def add_instructions(self, text: str) -> None:
+        self.turn("system")
+        self.text(text)
+        self._messages.append(Message("system", text, None, INSTRUCTIONS))
+
+    def add_text(self, text: str) -> None:
+        """The input where it is a string."""
+        self.turn("user")
+        self.text(text)
+        self._messages.append(Message("user", text))
+
+    def add_items(self, items: Iterable[Item | Raw]) -> None:
+        for index, item in enumerate(items):
+            self._add(item, index)
+
+    def _add(self, item: Item | Raw, index: int) -> None:
+        if type(item) is not Item:
+            read = self._read(item, index)  # type: ignore[arg-type]
             if read is None:
                 return
             item = read
@@ -143,12 +169,12 @@ class MessageDecoder:
             kind = "message"
         handler = _HANDLERS.get(kind)  # type: ignore[arg-type]
         if handler is None:
-            self._add_other(spliced(item, item.extra or {}), index)
+            self._add_other(exact(item), index)
         else:
             handler(self, item, index)
 
     def _read(self, raw: Raw, index: int) -> Item | None:
-        """An item of a kind we model; None when it is another one, and added."""
+        """An item of a type we model; None when it is another one, and added."""
         try:
             head = read_head(raw)
             other = head.type not in _HANDLERS and (head.type is not None or head.role is None)
@@ -157,40 +183,64 @@ class MessageDecoder:
         if other:
             self._add_other(raw, index)
             return None
-        try:
-            return _reader.read(bytes(raw))
-        except DecodeError as error:
-            path = error.path.replace("$", f"$.{self._where}[{index}]", 1)
-            raise DecodeError(path=path, expected=error.expected, got=error.got, source=error.source) from error
+        return _reader.read(raw, f"$.{self._where}[{index}]")
+
+    @property
+    def _where(self) -> str:
+        return "output" if self._answering else "input"
 
     # ── messages ──
 
     def _add_message(self, item: Item, index: int) -> None:
-        role = item.role
+        role, content = item.role, item.content
         if role == "assistant" or (self._answering and role is UNSET):
             self._add_assistant(item)
             return
         own_role = _ROLES.get(role)  # type: ignore[arg-type]
-        content = item.content
         if own_role is None:
             raise self._misfit(index, "role", "user, assistant, system or developer", role)
-        if self._turn:
+        if self._said or self._owed is not None:
             self._end_turn()
-        parts: Any = content
-        if content is UNSET:
-            if item.extra is UNSET or "content" not in item.extra:
-                raise self._misfit(index, "content", "text or a list of parts", content)
-            parts = ()
-        elif type(content) is list:
-            parts = tuple([decode_part(part) for part in content])
+        if content is UNSET and (item.extra is UNSET or "content" not in item.extra):
+            raise self._misfit(index, "content", "text or a list of parts", content)
         if self._answering:
-            self._turn.append(Opaque(FAMILY, "message", spliced(item, item.extra or {})))
+            self._said.append(Opaque(FAMILY, "message", exact(item)))
             return
-        notes = self._message_notes(item)
-        self._messages.append(Message(own_role, parts, None, {FAMILY: notes} if notes else None))
+        self.turn(own_role)
+        parts: Any = ()
+        if type(content) is str:
+            parts = content
+            if not content or content.isspace():
+                self.bits |= BLANK_TEXT
+        elif type(content) is list:
+            parts = self._decode_parts(content)
+        else:
+            self.bits |= EMPTY_MESSAGE
+        keys = message_keys(item)
+        if keys is None and item.id is item.status is UNSET:
+            metadata: Metadata | None = _SPELLED[item.type is UNSET, role == "developer"]
+        else:
+            metadata = {FAMILY: self._message_notes(item, keys or {})}
+            self.metadata(metadata)
+        self._messages.append(Message(own_role, parts, None, metadata))
 
-    def _message_notes(self, item: Item) -> Extra:
-        notes: Extra = {} if item.extra is UNSET else dict(item.extra)
+    def _decode_parts(self, wires: list[ContentPart]) -> tuple[AnyPart, ...]:
+        parts: list[AnyPart] = []
+        for wire in wires:
+            if type(wire) is InputText and wire.prompt_cache_breakpoint is wire.extra is UNSET:
+                text = wire.text
+                if not text or text.isspace():
+                    self.bits |= BLANK_TEXT
+                parts.append(Text(text))
+            else:
+                part = decode_part(wire)
+                self.part(part)
+                parts.append(part)
+        if not parts:
+            self.bits |= EMPTY_MESSAGE
+        return tuple(parts)
+
+    def _message_notes(self, item: Item, notes: Extra) -> Extra:
         if item.type is not UNSET:
             notes["~type"] = TRUE
         if item.role == "developer":
@@ -199,12 +249,16 @@ class MessageDecoder:
             notes[MODELLED + "id"] = wire_text(item.id)
         if item.status is not UNSET:
             notes[STATUS] = item.status
-        if item.phase is not UNSET:
-            notes["phase"] = item.phase
         return notes
 
     def _add_assistant(self, item: Item) -> None:
-        content = item.content
+        content, said = item.content, self._said
+        notes = self._item_notes(item)
+        if type(content) is str and notes is None and item.type is item.id is UNSET:
+            if said and type(said[-1]) in _SAID and not self._answering:
+                self._end_turn()
+            self._say(Text(content))
+            return
         parts: list[AnyPart]
         if type(content) is str:
             parts = [Text(content)]
@@ -213,29 +267,33 @@ class MessageDecoder:
             parts = [decode_part(part, assistant=True) for part in content] if type(content) is list else []
             spelled = EASY_PARTS if item.type is UNSET else TYPED_PARTS
         first = parts[0] if parts else None
-        if not isinstance(first, Text | Refusal):
-            self._say(Opaque(FAMILY, "message", spliced(item, item.extra or {})))
+        if type(first) is not Text and type(first) is not Refusal:
+            self._say(Opaque(FAMILY, "message", exact(item)))
             return
-        notes = self._item_notes(item)
-        if spelled is not EASY or notes or item.id is not UNSET:
-            if item.id is not UNSET:
-                notes[ID] = wire_text(item.id)
-            if item.status is not UNSET:
-                notes["~status"] = item.status
-            if spelled is not TYPED_PARTS or item.id is UNSET:
-                notes[ITEM] = SPELLING[spelled]
-            parts[0] = replace(first, metadata={FAMILY: own(first.metadata) | notes})
-        elif self._turn and isinstance(self._turn[-1], Text | Refusal) and not self._answering:
-            self._end_turn()
-        for part in parts:
+        notes = notes or {}
+        if item.id is not UNSET:
+            notes[ID] = wire_text(item.id)
+        if spelled is not TYPED_PARTS or item.id is UNSET:
+            notes[ITEM] = SPELLING[spelled]
+        if first.metadata is not None:
+            notes = own(first.metadata) | notes
+        if type(first) is Text:
+            self._say(Text(first.text, first.citations, first.cache, first.signature, {FAMILY: notes}))
+        else:
+            self._say(Refusal(first.text, {FAMILY: notes}))
+        for part in parts[1:]:
             self._say(part)
 
-    def _item_notes(self, item: Item) -> Extra:
+    def _item_notes(self, item: Item) -> Extra | None:
+        """What a message item of the model says beside its content and its id."""
+        keys = message_keys(item)
+        if keys is None and item.status is UNSET:
+            return None
         notes: Extra = {}
-        if item.phase is not UNSET:
-            notes["phase"] = item.phase
-        if item.extra is not UNSET:
-            notes.update((keep(FAMILY, UNSET, item=item.extra) or {})[FAMILY])
+        if keys is not None:
+            if "phase" in keys:
+                notes["phase"] = keys.pop("phase")
+            notes.update((keep(FAMILY, UNSET, item=keys or UNSET) or {FAMILY: {}})[FAMILY])
         if item.status is not UNSET:
             notes["~status"] = item.status
         return notes
@@ -250,19 +308,27 @@ class MessageDecoder:
             else:
                 self._owed = None
                 part = signed_part
-        self._turn.append(part)
+        if not self._said:
+            self.turn("assistant")
+        if type(part) is ToolCall:
+            self.call(part.id, part.name)
+            if part.metadata is not None:
+                self.metadata(part.metadata)
+        elif type(part) is not Opaque:
+            self.part(part)
+        self._said.append(part)
 
     def _give_up_carrier(self) -> None:
         """A signature whose part is not there stays where it is, as the item it came in."""
         if self._owed is not None:
-            self._turn.append(Opaque(FAMILY, "reasoning", self._owed[1]))
-            self._owed = None
+            carrier, self._owed = self._owed[1], None
+            self._say(Opaque(FAMILY, "reasoning", carrier))
 
     def _end_turn(self) -> None:
         self._give_up_carrier()
-        if self._turn and not self._answering:
-            self._messages.append(Message("assistant", tuple(self._turn)))
-            self._turn = []
+        if self._said and not self._answering:
+            self._messages.append(Message("assistant", tuple(self._said)))
+            self._said = []
 
     # ── reasoning ──
 
@@ -272,60 +338,71 @@ class MessageDecoder:
             self._say(decode_reasoning(item))
             return
         kind, signature = carried
-        raw = spliced(item, item.extra or {})
+        raw = exact(item)
         if foreign_signatures.is_empty_text(kind):
             self._say(Text("", signature=signature, metadata={FAMILY: {foreign_signatures.CARRIER: raw}}))
         elif not foreign_signatures.is_behind(kind):
             self._give_up_carrier()
             self._owed = (signature, raw)
         else:
-            last = self._turn[-1] if self._turn else Opaque(FAMILY, "", {})
+            last = self._said[-1] if self._said else Opaque(FAMILY, "", {})
             again = foreign_signatures.signed(last, signature, raw, foreign_signatures.CARRIER_BEHIND)
             if again is None:
                 self._say(Opaque(FAMILY, "reasoning", raw))
             else:
-                self._turn[-1] = again
+                self._said[-1] = again
 
     # ── calls ──
 
     def _add_call(self, item: Item, index: int) -> None:
         call = decode_call(item, f"{self._seed} {index}" if self._answering else index)
-        if item.call_id is UNSET or not item.call_id:
+        if not item.call_id:
             self._unanswered.append(call.id)
-        self._names[call.id] = call.name
         if call.custom:
             self._custom.add(call.id)
         self._say(call)
 
     def _add_output(self, item: Item, index: int) -> None:
         if self._answering:
-            self._turn.append(Opaque(FAMILY, str(item.type), spliced(item, item.extra or {})))
+            self._said.append(Opaque(FAMILY, str(item.type), exact(item)))
             return
-        if self._turn:
+        if self._said or self._owed is not None:
             self._end_turn()
         call_id, output = item.call_id, item.output
         if output is UNSET:
             raise self._misfit(index, "output", "text or a list of parts", output)
-        notes: Extra = {} if item.extra is UNSET else dict(item.extra)
-        if call_id is UNSET or not call_id:
-            # The type lets it be left out; such outputs answer in order.
-            notes["~call_id"] = TRUE if call_id is UNSET else Raw(b'""')
-            call_id = self._unanswered.pop(0) if self._unanswered else ""
-        self._output_notes(item, call_id, notes)
-        name = self._names.get(call_id, "") or (item.name if item.name is not UNSET else "")
-        result = decode_result(call_id, name, output, {FAMILY: notes} if notes else None)
+        notes = output_keys(item)
+        if (
+            not call_id
+            or notes is not None
+            or not (item.id is item.name is item.status is UNSET)
+            or (self._custom or item.type != "function_call_output")
+        ):
+            notes = self._output_notes(item, notes or {})
+            if not call_id:
+                # The type lets it be left out; such outputs answer in order.
+                notes["~call_id"] = TRUE if call_id is UNSET else Raw(b'""')
+                call_id = self._unanswered.pop(0) if self._unanswered else ""
+            if (item.type == "custom_tool_call_output") != (call_id in self._custom):
+                notes["~type"] = wire_text(str(item.type))
+        name = self.call_names.get(call_id, "") or (item.name if item.name is not UNSET else "")
+        metadata = {FAMILY: notes} if notes else None
+        result = decode_result(call_id, name, output, metadata)
+        self.result(call_id, name)
+        if metadata is not None:
+            self.metadata(metadata)
+        for piece in result.parts:
+            if (piece_metadata := getattr(piece, "metadata", None)) is not None:
+                self.metadata(piece_metadata)
         self._messages.append(Message("tool", (result,)))
 
-    def _output_notes(self, item: Item, call_id: str, notes: Extra) -> None:
-        if (item.type == "custom_tool_call_output") != (call_id in self._custom):
-            notes["~type"] = wire_text(str(item.type))
+    def _output_notes(self, item: Item, notes: Extra) -> Extra:
         for key, held in (("id", item.id), ("name", item.name)):
             if held is not UNSET:
                 notes[MODELLED + key] = wire_text(held)
         if item.status is not UNSET:
             notes[STATUS] = item.status
-        if item.namespace is not UNSET:
-            notes["namespace"] = item.namespace
+        return notes
 
     # ── the rest ──
 
@@ -342,7 +419,9 @@ class MessageDecoder:
                 self._say(part)
             return
         self._end_turn()
-        self._messages.append(Message(role_of_item(head.type or ""), tuple(parts)))
+        role = role_of_item(head.type or "")
+        self.turn(role)
+        self._messages.append(Message(role, tuple(parts)))
 
     def _misfit(self, index: int, key: str, expected: str, got: object) -> DecodeError:
         path = f"$.{self._where}[{index}]" + (f".{key}" if key else "")
@@ -358,6 +437,8 @@ _HANDLERS: dict[str, Callable[[MessageDecoder, Item, int], None]] = {
     "custom_tool_call_output": MessageDecoder._add_output,  # noqa: SLF001
     "reasoning": MessageDecoder._add_reasoning,  # noqa: SLF001
 }
+ITEM_TYPES = frozenset(_HANDLERS)
+"""Items that are read as structs; all others are kept whole."""
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -399,7 +480,7 @@ class MessageEncoder:
             if message.metadata is not None and role in {"tool", "assistant"}:
                 self._report_turn(message)
             if role == "tool":
-                items += [self._items.result(part) for part in message.tool_results]
+                items += [self._items.result(part) for part in content]  # type: ignore[arg-type]
             elif role == "assistant":
                 if type(content) is str and not self._to_client:
                     items.append(Item(UNSET, "assistant", content))
@@ -539,16 +620,23 @@ class MessageEncoder:
         return OutputText(wire.text, NOTHING if wire.annotations is UNSET else wire.annotations, NOTHING)
 
 
-def message_items(message: Message) -> Iterator[tuple[int, int]]:
-    """For each part of an assistant message: the item it stands in, and its place in that item's content."""
+def item_places(message: Message) -> tuple[list[tuple[int, int]], int]:
+    """For each part of an assistant message: the item it stands in, and its place in that item's content.
+
+    And how many items there are.
+    """
+    places: list[tuple[int, int]] = []
     item, place = -1, 0
-    parts = message.parts
-    for index, part in enumerate(parts):
+    previous: AnyPart | None = None
+    for part in message.parts:
         notes = own(getattr(part, "metadata", None))
-        if begins_item(part, parts[index - 1] if index else None):
+        if begins_item(part, previous):
+            # The item that carries a signature stands before its part; an empty text is told by it alone.
             item += 1 + (foreign_signatures.CARRIER in notes and not (type(part) is Text and not part.text))
             place = 0
         else:
             place += 1
-        yield max(item, 0), place
+        places.append((max(item, 0), place))
         item += foreign_signatures.CARRIER_BEHIND in notes
+        previous = part
+    return places, item + 1

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace
 
 from dragoman.codecs.media import audio_format, audio_type, data_url, split_data_url
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -24,6 +25,7 @@ from dragoman.codecs.openai_responses.wire import (
     RefusalPart,
     SummaryText,
 )
+from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
 from dragoman.ir import (
     AnyPart,
@@ -63,6 +65,19 @@ _raws = msgspec.json.Decoder(list[Raw]).decode
 def own(metadata: Metadata | None) -> Extra:
     """What this family said about a node, and how."""
     return {} if metadata is None else metadata.get(FAMILY, {})
+
+
+def exact(value: WireValue) -> WireValue:
+    """A wire value as it was read, with what it and its inner objects say beyond their types."""
+    if isinstance(value, list):
+        return [exact(piece) for piece in value]
+    if not isinstance(value, Wire):
+        return value
+    if isinstance(value, Unmodelled):
+        return value.raw
+    held = [(name, getattr(value, name)) for name in value.__struct_fields__]
+    inner = {name: exact(inner) for name, inner in held if isinstance(inner, list | Wire)}
+    return spliced(replace(value, **inner) if inner else value, value.extra or {})
 
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,7 +121,7 @@ def _decode_output_text(wire: OutputText, *, assistant: bool) -> Text:
 
 def _decode_plain_text(wire: ReasoningText | SummaryText, *, assistant: bool) -> Opaque:  # noqa: ARG001
     """Reasoning where the API takes none; kept whole, for the API itself to refuse."""
-    return Opaque(FAMILY, CONTENT + "misplaced", spliced(wire, wire.extra or {}))
+    return Opaque(FAMILY, CONTENT + "misplaced", exact(wire))
 
 
 def _decode_image(wire: InputImage, *, assistant: bool) -> Image:  # noqa: ARG001
@@ -125,6 +140,8 @@ def _decode_image(wire: InputImage, *, assistant: bool) -> Image:  # noqa: ARG00
 
 def _decode_file(wire: InputFile, *, assistant: bool) -> Document:  # noqa: ARG001
     cache, notes = _decode_mark(wire, wire.prompt_cache_breakpoint)
+    if wire.detail is not UNSET:
+        notes["detail"] = wire.detail
     title = None if wire.filename is UNSET else wire.filename
     file_id = None if wire.file_id is UNSET else wire.file_id
     url = None if wire.file_url is UNSET else wire.file_url
@@ -377,19 +394,21 @@ class PartEncoder:
             self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
         return spliced(wire, notes) if notes else wire
 
-    _ENCODERS: ClassVar[Mapping[type[AnyPart], Callable[[Any, Any, str], WireValue]]] = {
-        Text: _encode_text,
-        Image: _encode_image,
-        Document: _encode_document,
-        Audio: _encode_audio,
-        Refusal: _encode_refusal,
-        Opaque: _encode_opaque,
-        Reasoning: _refuse,
-        ToolCall: _refuse,
-        ToolResult: _refuse,
-        ServerToolCall: _refuse,
-        ServerToolResult: _refuse,
-    }
+    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], WireValue]]] = PartHandlers[
+        Callable[[Any, Any, str], WireValue]
+    ](
+        text=_encode_text,
+        reasoning=_refuse,
+        refusal=_encode_refusal,
+        image=_encode_image,
+        document=_encode_document,
+        audio=_encode_audio,
+        tool_call=_refuse,
+        tool_result=_refuse,
+        server_tool_call=_refuse,
+        server_tool_result=_refuse,
+        opaque=_encode_opaque,
+    ).by_type()
 
 
 _EXTENSIONS = {"application/pdf": "pdf", "text/plain": "txt", "text/csv": "csv", "text/html": "html"}

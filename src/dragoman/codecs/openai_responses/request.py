@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.openai_responses.items import INSTRUCTIONS
-from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_items
+from dragoman.codecs.memo import NO_TOOLS
+from dragoman.codecs.openai_responses.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.openai_responses.parts import TRUE, own
 from dragoman.codecs.openai_responses.profile import (
     FAMILY,
@@ -27,84 +27,125 @@ from dragoman.codecs.openai_responses.tools import (
     encode_tool_choice,
     encode_tools,
 )
-from dragoman.codecs.openai_responses.wire import LooseRequest, ResponsesRequest, Settings, TextSettings
+from dragoman.codecs.openai_responses.wire import (
+    PASSED_ON,
+    RequestFields,
+    ResponsesBody,
+    ResponsesRequest,
+    TextSettings,
+)
 from dragoman.codecs.reading import WireReader, WireValue, check_text, keep, spliced
+from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
-from dragoman.ir import Message, Request, Text
+from dragoman.ir import Message, Request, StructuredOutput, Text
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 PATH = "/responses"
+NAME = "openai-responses"
+SOURCE = "openai-responses request"
 
 _strict = msgspec.json.Decoder(ResponsesRequest)
-SOURCE = "openai-responses request"
-_loose = WireReader(LooseRequest, SOURCE)
+_loose = WireReader(ResponsesBody, SOURCE)
+_keys = collect_keys(ResponsesBody, PASSED_ON)
+_text_keys = collect_keys(TextSettings, ("verbosity",))
 
 NOT_STORED = Raw(b"false")
 ENCRYPTED = Raw(b'["reasoning.encrypted_content"]')
 STRING = Raw(b'"string"')
+EMPTY = Raw(b'"empty"')
+
+
+def _write_maximum(maximum: int, request: Request, log: LossLog) -> int:
+    if maximum >= LEAST_OUTPUT_TOKENS or request.origin == FAMILY:
+        return maximum
+    why = f"this API takes no fewer than {LEAST_OUTPUT_TOKENS}"
+    log.degrade(request, "max_output_tokens", f"a limit of {maximum} tokens", why)
+    return LEAST_OUTPUT_TOKENS
+
+
+SETTINGS = Settings(
+    ResponsesRequest,
+    FAMILY,
+    (
+        Setting("model"),
+        Setting("tool_choice", read=decode_tool_choice, write=BY_HAND),
+        Setting("parallel_tool_calls", write=BY_HAND),
+        Setting("max_output_tokens", write=_write_maximum),
+        Setting("temperature", write=BY_HAND),
+        Setting("top_p", write=BY_HAND),
+        Setting("reasoning", read=decode_reasoning, write=encode_reasoning),
+        Setting("output", "text", BY_HAND, BY_HAND, path="text.format"),
+        Setting("stream"),
+        Setting("user"),
+        Setting("candidates", None),  # one answer is what this API gives; more are reported by hand
+        Setting("stop", None, lost="this API takes none"),
+        Setting("cache", None, lost="prompts are cached automatically by this API"),
+    ),
+    content=("instructions", "tools", "store", "include", "input"),
+)
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def decode_request(body: bytes) -> Request:
-    wire: ResponsesRequest | LooseRequest
+    wire: ResponsesRequest | ResponsesBody
+    extra: Extra | None = None
     check_text(body, SOURCE)
     try:
         wire = _strict.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         wire = _loose.read(body)
+        extra = _keys(wire)
     given: Any = wire.input
-    text = wire.text
-    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
-    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    messages: tuple[Message, ...] = ()
-    if type(given) is str:
-        messages = (Message("user", given),)
-        extra["~input"] = STRING
-    elif given is not UNSET:
-        messages = decode_items(given)
-        if not messages:
-            extra["~input"] = Raw(b'"empty"')
+    decoder = MessageDecoder()
     if wire.instructions is not None:
-        messages = (Message("system", wire.instructions, None, INSTRUCTIONS), *messages)
-    if wire.tools is not UNSET and not tools:
-        extra["tools"] = wire.tools  # none, said aloud
-    _decode_state(wire, extra)
+        decoder.add_instructions(wire.instructions)
+    if type(given) is str:
+        decoder.add_text(given)
+        extra = {"~input": STRING} if extra is None else extra | {"~input": STRING}
+    elif given is not UNSET:
+        if not given:
+            extra = {**(extra or {}), "~input": EMPTY}
+        decoder.add_items(given)
+    messages = decoder.finished()
+    tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
+    output: StructuredOutput | None = None
+    text = wire.text
+    if not (wire.store is wire.include is text is UNSET and (tools.tools or wire.tools is UNSET)):
+        extra = _decode_spelling(wire, {} if extra is None else extra) or None
+        output = None if text is UNSET or text.format is UNSET else decode_output(text.format)
+    metadata = None if extra is None else {FAMILY: extra}
+    request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, output)
+    bits = decoder.finish(has_messages=bool(messages))
+    if tools.is_private or has_private_setting(request):
+        bits |= PRIVATE_SETTING
+    return with_traits(request, bits, decoder.call_names, tools.names)
+
+
+def _decode_spelling(wire: RequestFields, extra: Extra) -> Extra:
+    """What is kept between requests, and which of several ways of saying the same thing the client chose."""
+    store, include, text = wire.store, wire.include, wire.text
+    if wire.tools is not UNSET and not decode_tools(wire.tools).tools:
+        extra["tools"] = wire.tools  # an empty list, or null
+    if store is not UNSET:
+        # Not keeping anything is what other APIs do anyway, and no loss there.
+        extra["store" if store == TRUE else MODELLED + "store"] = store
+    if include is not UNSET:
+        only_reasoning = include == ENCRYPTED or parse_json(include) in (None, [], ["reasoning.encrypted_content"])
+        extra[MODELLED * only_reasoning + "include"] = include
     if text is not UNSET:
         _decode_text_settings(text, extra)
-    return Request(
-        wire.model,
-        messages,
-        tools,
-        None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice),
-        wire.parallel_tool_calls,
-        wire.max_output_tokens,
-        wire.temperature,
-        wire.top_p,
-        reasoning=None if wire.reasoning is UNSET else decode_reasoning(wire.reasoning),
-        output=None if text is UNSET or text.format is UNSET else decode_output(text.format),
-        stream=wire.stream,
-        user=wire.user,
-        metadata={FAMILY: extra} if extra else None,
-        origin=FAMILY,
-    )
-
-
-def _decode_state(wire: Settings, extra: Extra) -> None:
-    """What is kept between requests. Not keeping it is what other APIs do anyway, and no loss there."""
-    if wire.store is not UNSET:
-        extra[("" if bytes(wire.store) == b"true" else MODELLED) + "store"] = wire.store
-    if wire.include is not UNSET:
-        only_reasoning = parse_json(wire.include) in (None, [], ["reasoning.encrypted_content"])
-        extra[MODELLED * only_reasoning + "include"] = wire.include
+    return extra
 
 
 def _decode_text_settings(text: TextSettings, extra: Extra) -> None:
-    within = (keep(FAMILY, UNSET, text=text.extra) or {FAMILY: {}})[FAMILY]
-    extra.update(within)
+    keys = _text_keys(text)
+    if keys is not None:
+        extra.update((keep(FAMILY, UNSET, text=keys) or {})[FAMILY])
     if text.format is UNSET:
         extra["~text"] = TRUE
     elif decode_output(text.format) is None:
@@ -119,40 +160,42 @@ def _decode_text_settings(text: TextSettings, extra: Extra) -> None:
 def encode_request(request: Request, log: LossLog) -> Encoded:
     native = request.origin == FAMILY
     extra = own(request.metadata)
+    store = include = UNSET
+    temperature, top_p = request.temperature, request.top_p
     if not native:
-        request = _fitting(request, log)
-        extra = _explicit(request, extra)
+        request = _as_the_api_takes_it(request, log)
+        if extra:
+            extra = _explicit(request, extra)
+        else:
+            store, include = _state(request)
+        if not (temperature is top_p is None):
+            temperature, top_p = _sampling(request, log)
     instructions, messages = _split_instructions(request, native=native)
-    encoder = MessageEncoder(log, native=native)
-    items: Any = encoder.encode(messages)
+    items: Any = MessageEncoder(log, native=native).encode(messages)
     if "~input" in extra and native:
-        spelled = parse_json(extra["~input"])
-        items = messages[0].text if spelled == "string" and len(messages) == 1 else items
+        items = messages[0].text if extra["~input"] == STRING and len(messages) == 1 else items
     elif not items:
         if not native and not _has_state(extra):
             raise EncodeError(path="$.input", reason="no message says anything this API can hold", target=NAME)
         items = UNSET
-    tools: Any = encode_tools(request.tools, log, native=native) if request.tools else None
-    choice = request.tool_choice if tools or native else None
-    wire = ResponsesRequest(
-        request.model,
+    tools = (encode_tools(request.tools, log, native=native) if request.tools else None) or UNSET
+    is_choosable = tools is not UNSET or native
+    choice = request.tool_choice if is_choosable else None
+    wire = SETTINGS.write(
+        request,
+        log,
         instructions,
-        tools or UNSET,
+        tools,
+        store,
+        include,
+        items,
         UNSET if choice is None else encode_tool_choice(choice, request.tools),
-        request.parallel_tool_calls if tools or native else None,
-        request.max_output_tokens,
-        request.temperature,
-        request.top_p,
-        UNSET if request.reasoning is None else encode_reasoning(request.reasoning, request, log),
-        _encode_text_settings(request, extra, log),
-        request.stream,
-        request.user,
-        input=items,
+        request.parallel_tool_calls if is_choosable else None,
+        temperature,
+        top_p,
+        UNSET if request.output is None and not extra else _encode_text_settings(request, extra, log),
     )
     return Encoded(encode_json(wire) if not extra else bytes(spliced(wire, extra)), (), PATH)
-
-
-NAME = "openai-responses"
 
 
 def _has_state(extra: Extra) -> bool:
@@ -160,55 +203,50 @@ def _has_state(extra: Extra) -> bool:
 
 
 def _explicit(request: Request, extra: Extra) -> Extra:
-    """Defaults of this API that no other has: it stores what it is sent, and keeps its reasoning to itself."""
+    """The keys of a request of another family that says something to this one, and what this API must be told."""
     if _has_state(extra) or "store" in extra:
         return extra
-    said: Extra = {"store": NOT_STORED}
-    if REASONING_MODELS.match(request.model or "") is not None:
-        said["include"] = ENCRYPTED
+    store, include = _state(request)
+    said: Extra = {"store": store} if include is UNSET else {"store": store, "include": include}
     return {**said, **{key: held for key, held in extra.items() if key.removeprefix(MODELLED) not in said}}
 
 
-_UNKNOWN_SETTINGS = ("top_k", "seed", "presence_penalty", "frequency_penalty")
+def _state(request: Request) -> tuple[Any, Any]:
+    """`store` and `include`: by default this API stores what it is sent and keeps its reasoning; no other does."""
+    return NOT_STORED, UNSET if REASONING_MODELS.match(request.model or "") is None else ENCRYPTED
 
 
-def _fitting(request: Request, log: LossLog) -> Request:
-    """A request of another family without what this API has no field for."""
-    for name in _UNKNOWN_SETTINGS:
-        if getattr(request, name) is not None:
-            log.drop(request, name, name, "this API has no such setting")
-    if request.stop:
-        log.drop(request, "stop", "stop sequences", "this API takes none")
-    if request.candidates not in {None, 1}:
+def _as_the_api_takes_it(request: Request, log: LossLog) -> Request:
+    if request.candidates is not None and request.candidates != 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
-    if request.cache is not None:
-        log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
-    changes: dict[str, Any] = {}
-    maximum = request.max_output_tokens
-    if maximum is not None and maximum < LEAST_OUTPUT_TOKENS:
-        why = f"this API takes no fewer than {LEAST_OUTPUT_TOKENS}"
-        log.degrade(request, "max_output_tokens", f"a limit of {maximum} tokens", why)
-        changes["max_output_tokens"] = LEAST_OUTPUT_TOKENS
-    if REASONING_MODELS.match(request.model or "") is not None and not _is_switched_off(request):
-        for name in SAMPLING:
-            if getattr(request, name) is not None:
-                log.drop(request, name, name, "this model refuses it while it reasons")
-                changes[name] = None
-    if request.output is not None and request.output.kind == "json" and not _says_json(request.messages):
-        # "Response input messages must contain the word 'json' in some form"
-        log.invent(request, "output", "the instruction to answer in JSON", "this API wants the word JSON in a message")
-        changes["messages"] = (Message("system", "Answer in JSON."), *request.messages)
-    return _replaced(request, changes, log) if changes else request
+    if request.output is not None and request.output.kind == "json":
+        request = _announcing_json(request, log)
+    return request
+
+
+def _announcing_json(request: Request, log: LossLog) -> Request:
+    """JSON mode is refused unless the conversation says the word; no schema is needed for it elsewhere."""
+    if _says_json(request.messages):
+        return request
+    # "Response input messages must contain the word 'json' in some form"
+    log.invent(request, "output", "the instruction to answer in JSON", "this API wants the word JSON in a message")
+    announced = structs.replace(request, messages=(Message("system", "Answer in JSON."), *request.messages))
+    log.replaced(announced, request)
+    return announced
+
+
+def _sampling(request: Request, log: LossLog) -> tuple[float | None, float | None]:
+    """Temperature and top_p, for a model that takes them."""
+    if REASONING_MODELS.match(request.model or "") is None or _is_switched_off(request):
+        return request.temperature, request.top_p
+    for name in SAMPLING:
+        if getattr(request, name) is not None:
+            log.drop(request, name, name, "this model refuses it while it reasons")
+    return None, None
 
 
 def _is_switched_off(request: Request) -> bool:
     return is_off(request.reasoning) and "none" in efforts_of(request.model or "")
-
-
-def _replaced(request: Request, changes: dict[str, Any], log: LossLog) -> Request:
-    changed = structs.replace(request, **changes)
-    log.replaced(changed, request)
-    return changed
 
 
 def _split_instructions(request: Request, *, native: bool) -> tuple[str | None, tuple[Message, ...]]:

@@ -10,19 +10,20 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
-from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS
+from dragoman.codecs.openai_responses.items import COMPLETED, INCOMPLETE, STATUS
 from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_answer
 from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
 from dragoman.codecs.openai_responses.profile import ENDED_EARLY, FAMILY
 from dragoman.codecs.openai_responses.server_items import asks_client
 from dragoman.codecs.openai_responses.wire import (
     InputDetails,
-    LooseResponse,
     OutputDetails,
+    ResponsesAnswer,
     ResponsesResponse,
     UsageWire,
 )
 from dragoman.codecs.reading import WireReader, WireValue, check_text, spliced
+from dragoman.codecs.settings import collect_keys
 from dragoman.ir import (
     AnyPart,
     Completion,
@@ -41,7 +42,7 @@ from dragoman.losses import LossLog
 
 _strict = msgspec.json.Decoder(ResponsesResponse)
 SOURCE = "openai-responses response"
-_loose = WireReader(LooseResponse, SOURCE)
+_loose = WireReader(ResponsesAnswer, SOURCE)
 _counts = WireReader(UsageWire, "openai-responses usage")
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -174,23 +175,25 @@ def report_usage(usage: Usage, node: Value, log: LossLog) -> None:
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-_ECHO = tuple(
-    (name, MODELLED + name)
-    for name in (
-        *("object", "created_at", "incomplete_details", "completed_at", "background", "frequency_penalty"),
-        *("instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls", "presence_penalty"),
-        *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "reasoning", "safety_identifier"),
-        *("store", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
-    )
+_ECHO = (
+    *("object", "created_at", "incomplete_details", "completed_at", "background", "frequency_penalty"),
+    *("instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls", "presence_penalty"),
+    *("previous_response_id", "prompt_cache_key", "prompt_cache_retention", "reasoning", "safety_identifier"),
+    *("store", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
 )
 """What the answer repeats of the request, filled with defaults, and what we say in our own fields."""
 _SAID = ("billing", "error", "moderation", "service_tier", "tool_usage")
-NOTED = dict(_ECHO) | {"status": STATUS} | {name: name for name in ("id", "model", "output", "usage", *_SAID)}
-"""Under which key each field of an answer is noted, while it is noted at all."""
+_RARE = tuple(name for name in ResponsesAnswer.__struct_fields__ if name not in ResponsesResponse.__struct_fields__)
+_KEPT = {name: MODELLED + name for name in _ECHO} | {name: name for name in _SAID}
+
+_keys = collect_keys(ResponsesResponse, _KEPT)
+_all_keys = collect_keys(
+    ResponsesAnswer, _KEPT | {name: name for name in _RARE} | {"output_text": MODELLED + "output_text"}
+)
 
 
 def decode_response(body: bytes) -> Completion:
-    wire: ResponsesResponse | LooseResponse
+    wire: ResponsesResponse | ResponsesAnswer
     check_text(body, SOURCE)
     try:
         wire = _strict.decode(body)
@@ -216,25 +219,14 @@ def decode_response(body: bytes) -> Completion:
     )
 
 
-def metadata_of(wire: ResponsesResponse | LooseResponse) -> Extra:
+def metadata_of(wire: ResponsesResponse | ResponsesAnswer) -> Extra:
     """What the answer says beyond its output."""
-    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    for name, key in _ECHO:
-        held = getattr(wire, name)
-        if held is not UNSET:
-            extra[key] = held
-    for name in _SAID:
-        held = getattr(wire, name)
-        if held is not UNSET:
-            extra[name] = held
-    if wire.status is not None:
-        extra[STATUS] = Raw(encode_json(wire.status))
-    if not wire.output:
+    extra: Extra = (_keys(wire) if type(wire) is ResponsesResponse else _all_keys(wire)) or {}
+    status = wire.status
+    if status is not None:
+        extra[STATUS] = COMPLETED if status == "completed" else Raw(encode_json(status))
+    if not wire.output and wire.output is not UNSET:
         extra[MODELLED + "output"] = NULL if wire.output is None else NOTHING
-        if wire.output is UNSET:
-            del extra[MODELLED + "output"]
-    if "output_text" in extra:
-        extra[MODELLED + "output_text"] = extra.pop("output_text")  # all texts once more
     return extra
 
 

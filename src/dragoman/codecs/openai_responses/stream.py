@@ -40,7 +40,7 @@ from dragoman.codecs.openai_responses.stream_wire import (
     SummaryDelta,
     TextDelta,
 )
-from dragoman.codecs.openai_responses.wire import Item, LooseResponse
+from dragoman.codecs.openai_responses.wire import Item, ResponsesAnswer
 from dragoman.codecs.reading import WireReader
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -72,7 +72,7 @@ _deltas: msgspec.json.Decoder[Delta] = msgspec.json.Decoder(Delta)
 _others = msgspec.json.Decoder(OtherEvent)
 _openings = msgspec.json.Decoder(Opening)
 _part_heads = msgspec.json.Decoder(PartHead)
-_answers = WireReader(LooseResponse, SOURCE)
+_answers = WireReader(ResponsesAnswer, SOURCE)
 
 # ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -15,15 +15,18 @@ from dragoman.codecs.openai_responses.profile import (
 from dragoman.codecs.openai_responses.wire import ReasoningWire
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.reasoning_effort import effort_of_budget
+from dragoman.codecs.settings import collect_keys
 from dragoman.ir import ReasoningSettings, Request
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
+_keys = collect_keys(ReasoningWire, ("context", "generate_summary", "mode"))
+
 
 def decode_reasoning(wire: ReasoningWire) -> ReasoningSettings:
     effort = None if wire.effort is UNSET else wire.effort
-    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    notes: Extra = _keys(wire) or {}
     if wire.summary is not UNSET and wire.summary != "auto":
         notes[MODELLED + "summary"] = Raw(encode_json(wire.summary))
     visible = None if wire.summary is UNSET else True

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import rooted_schema
-from dragoman.codecs.openai_responses.parts import own
+from dragoman.codecs.openai_responses.parts import NULL, own
 from dragoman.codecs.openai_responses.profile import FAMILY, PROFILE
-from dragoman.codecs.openai_responses.wire import AnyTool, ChoiceObject, FormatWire, FunctionTool
-from dragoman.codecs.openai_responses.wire import CustomTool as CustomToolWire
-from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
+from dragoman.codecs.openai_responses.wire import ChoiceObject, FormatWire, ProviderToolWire, ToolWire
+from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.codecs.settings import collect_keys
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -26,40 +28,32 @@ NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _decode_tools(wires: list[AnyTool] | None) -> tuple[Tool, ...]:
-    return tuple([_decode_tool(wire) for wire in wires or ()])
+def _beyond(*interpreted: str) -> tuple[str, ...]:
+    return tuple(name for name in ProviderToolWire.__struct_fields__ if name not in {*interpreted, "extra"})
 
 
-_tools: WireReader[list[AnyTool] | None] = WireReader(
-    list[AnyTool] | None,  # type: ignore[arg-type]
-    "openai-responses request",
-    path="$.tools",
-    lone_elements=False,
-)
-decode_tools = RememberingReader(_tools, _decode_tools).read
+_function_keys = collect_keys(ProviderToolWire, _beyond("type", "name", "description", "parameters", "strict"))
+_custom_keys = collect_keys(ProviderToolWire, _beyond("type", "name", "description", "format"))
 
 
-def _decode_tool(wire: AnyTool) -> Tool:
-    if isinstance(wire, FunctionTool):
-        if wire.name is UNSET:
-            return ProviderTool("function", FAMILY, spliced(wire, wire.extra or {}))
-        return ToolDefinition(
-            wire.name,
-            None if wire.description is UNSET else wire.description,
-            None if wire.parameters is UNSET else wire.parameters,
-            None if wire.strict is UNSET else wire.strict,
-            None,
-            None if wire.extra is UNSET else keep(FAMILY, wire.extra),
-        )
-    if isinstance(wire, CustomToolWire):
-        return CustomTool(
-            wire.name,
-            None if wire.description is UNSET else wire.description,
-            None if wire.format is UNSET else _nested(wire.format),
-            keep(FAMILY, wire.extra),
-        )
-    definition = parse_json(wire.raw)
-    return ProviderTool(_provider_name(definition), FAMILY, wire.raw)
+def _decode_tool(wire: ProviderToolWire) -> Tool:
+    kind, name, description = wire.type, wire.name, wire.description
+    if name is None or kind not in {"function", "custom"}:
+        raw = spliced(wire, {} if wire.extra is UNSET else wire.extra)
+        return ProviderTool(_provider_name(parse_json(raw)), FAMILY, raw)
+    extra = _function_keys(wire) if kind == "function" else _custom_keys(wire)
+    if description is None:
+        extra = {**(extra or {}), "description": NULL}
+    elif description is UNSET:
+        description = None
+    metadata = None if extra is None else {FAMILY: extra}
+    if kind == "custom":
+        return CustomTool(name, description, None if wire.format is UNSET else _nested(wire.format), metadata)
+    parameters = None if wire.parameters is UNSET else wire.parameters
+    return ToolDefinition(name, description, parameters, wire.strict, metadata=metadata)
+
+
+decode_tools = ToolReader(ProviderToolWire, "openai-responses request", _decode_tool).read
 
 
 def _provider_name(definition: dict[str, Any]) -> str:
@@ -87,8 +81,9 @@ def _flat(held: Any) -> WireValue:
     return Raw(encode_json({**rest, **form["grammar"]}))
 
 
-def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> list[WireValue]:
-    return [wire for tool in tools if (wire := _encode_tool(tool, tools, log, native=native)) is not None]
+def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> WireValue:
+    """The list on the wire, or None when no tool is left."""
+    return (_NATIVE_WRITER if native else _WRITER).write(tools, log)
 
 
 def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
@@ -96,20 +91,22 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         if tool.cache is not None:
             log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
         parameters = parameters_held(tool) if native else rooted_schema(tool, tools, log, PROFILE.name)
-        wire = FunctionTool(
+        wire = ToolWire(
+            "function",
             tool.name,
             UNSET if tool.description is None else tool.description,
             _parameters(parameters, native=native),
-            (UNSET if tool.strict is None else tool.strict) if native else _strict(tool, log),
+            tool.strict if native else _strict(tool, log),
         )
         extra = own(tool.metadata)
         return spliced(wire, extra) if extra else wire
     if isinstance(tool, CustomTool):
         form = format_held(tool)
-        custom = CustomToolWire(
+        custom = ToolWire(
+            "custom",
             tool.name,
             UNSET if tool.description is None else tool.description,
-            UNSET if form is None else _flat(form),
+            format=UNSET if form is None else _flat(form),
         )
         extra = own(tool.metadata)
         return spliced(custom, extra) if extra else custom
@@ -117,6 +114,10 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         return definition_held(tool)
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
     return None
+
+
+_WRITER = ToolWriter(partial(_encode_tool, native=False))
+_NATIVE_WRITER = ToolWriter(partial(_encode_tool, native=True))
 
 
 def _parameters(held: Any, *, native: bool) -> Any:

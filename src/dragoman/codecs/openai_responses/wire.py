@@ -1,16 +1,17 @@
-"""Responses on the wire. Only what we interpret is typed; the rest travels as extras, exactly as written.
+"""Responses on the wire: every documented field of what we interpret, and the keys of servers that speak the format.
 
-Items have no common tag: a message may leave its `type` out, and most do. So one struct holds the fields of the kinds
-that nearly all traffic consists of, and a body that says more is read item by item.
+What we interpret has its type, other keys are exact JSON. Items have no common tag: a message may leave its `type` out,
+and most do. So one struct holds the fields of the types that nearly all traffic consists of; in a body with other
+types, or with keys that are only passed on, each item is read alone. Items of other types are kept whole.
 """
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeStr, Unmodelled, Wire
+from dragoman.codecs.reading import MaybeBool, MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Unmodelled, Wire
 
 # ── content parts ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -38,6 +39,7 @@ class InputFile(Wire, frozen=True, tag="input_file"):
     file_url: str | UnsetType = UNSET
     file_id: str | UnsetType = UNSET
     filename: str | UnsetType = UNSET
+    detail: Raw | UnsetType = UNSET
     prompt_cache_breakpoint: Breakpoint | UnsetType = UNSET
 
 
@@ -101,6 +103,9 @@ class Item(Wire, frozen=True):
     status: Raw | UnsetType = UNSET
     phase: Raw | UnsetType = UNSET
     namespace: Raw | UnsetType = UNSET
+    caller: Raw | UnsetType = UNSET
+    created_by: Raw | UnsetType = UNSET
+    is_async: Raw | UnsetType = field(default=UNSET, name="async")
 
 
 class ItemHead(Struct, frozen=True, gc=False):
@@ -119,20 +124,66 @@ class ItemHead(Struct, frozen=True, gc=False):
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class FunctionTool(Wire, frozen=True, tag="function"):
-    name: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
+class ToolWire(Wire, frozen=True, omit_defaults=True):
+    """A function or a custom tool, which we interpret, or a tool of the provider, which is only passed on."""
+
+    type: str | UnsetType = UNSET
+    name: MaybeStr = None
+    # An explicit null is as common as nothing.
+    description: str | None | UnsetType = UNSET
     parameters: Raw | UnsetType = UNSET
-    strict: bool | UnsetType = UNSET
-
-
-class CustomTool(Wire, frozen=True, tag="custom"):
-    name: str
-    description: str | UnsetType = UNSET
+    strict: MaybeBool = None
     format: Raw | UnsetType = UNSET
+    allowed_callers: Raw | UnsetType = UNSET
+    defer_loading: Raw | UnsetType = UNSET
+    output_schema: Raw | UnsetType = UNSET
+    is_async: Raw | UnsetType = field(default=UNSET, name="async")
+    # The shape of Chat, which some clients send.
+    function: Raw | UnsetType = UNSET
 
 
-AnyTool: TypeAlias = FunctionTool | CustomTool | Unmodelled
+class ProviderToolWire(ToolWire, frozen=True, omit_defaults=True):
+    """A tool as it is read: with the keys of tools that the provider runs."""
+
+    action: Raw | UnsetType = UNSET
+    allowed_tools: Raw | UnsetType = UNSET
+    authorization: Raw | UnsetType = UNSET
+    background: Raw | UnsetType = UNSET
+    complexity: Raw | UnsetType = UNSET
+    connector_id: Raw | UnsetType = UNSET
+    container: Raw | UnsetType = UNSET
+    display_height: Raw | UnsetType = UNSET
+    display_width: Raw | UnsetType = UNSET
+    environment: Raw | UnsetType = UNSET
+    execution: Raw | UnsetType = UNSET
+    external_web_access: Raw | UnsetType = UNSET
+    filters: Raw | UnsetType = UNSET
+    frame_count: Raw | UnsetType = UNSET
+    frame_duration_ms: Raw | UnsetType = UNSET
+    headers: Raw | UnsetType = UNSET
+    image_settings: Raw | UnsetType = UNSET
+    input_fidelity: Raw | UnsetType = UNSET
+    input_image_mask: Raw | UnsetType = UNSET
+    max_num_results: Raw | UnsetType = UNSET
+    model: Raw | UnsetType = UNSET
+    moderation: Raw | UnsetType = UNSET
+    output_compression: Raw | UnsetType = UNSET
+    output_format: Raw | UnsetType = UNSET
+    partial_images: Raw | UnsetType = UNSET
+    quality: Raw | UnsetType = UNSET
+    ranking_options: Raw | UnsetType = UNSET
+    require_approval: Raw | UnsetType = UNSET
+    search_content_types: Raw | UnsetType = UNSET
+    search_context_size: Raw | UnsetType = UNSET
+    server_description: Raw | UnsetType = UNSET
+    server_label: Raw | UnsetType = UNSET
+    server_url: Raw | UnsetType = UNSET
+    size: Raw | UnsetType = UNSET
+    svg: Raw | UnsetType = UNSET
+    tools: Raw | UnsetType = UNSET
+    tunnel_id: Raw | UnsetType = UNSET
+    user_location: Raw | UnsetType = UNSET
+    vector_store_ids: Raw | UnsetType = UNSET
 
 
 class ChoiceObject(Wire, frozen=True):
@@ -153,17 +204,21 @@ class FormatWire(Wire, frozen=True):
 
 class TextSettings(Wire, frozen=True):
     format: FormatWire | UnsetType = UNSET
+    verbosity: Raw | UnsetType = UNSET
 
 
 class ReasoningWire(Wire, frozen=True):
     effort: str | UnsetType = UNSET
     summary: str | UnsetType = UNSET
+    context: Raw | UnsetType = UNSET
+    generate_summary: Raw | UnsetType = UNSET
+    mode: Raw | UnsetType = UNSET
 
 
 # ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Settings(Wire, frozen=True, omit_defaults=True):
+class RequestFields(Wire, frozen=True, omit_defaults=True):
     """A request without its input."""
 
     model: MaybeStr = None
@@ -182,14 +237,38 @@ class Settings(Wire, frozen=True, omit_defaults=True):
     include: Raw | UnsetType = UNSET
 
 
-class ResponsesRequest(Settings, frozen=True, omit_defaults=True):
+class ResponsesRequest(RequestFields, frozen=True, omit_defaults=True):
     input: str | list[Item] | UnsetType = UNSET
 
 
-class LooseRequest(Settings, frozen=True, omit_defaults=True):
-    """A request some of whose items say more than `Item` knows."""
+class ResponsesBody(RequestFields, frozen=True, omit_defaults=True):
+    """Any request as it is read: each item alone, and the keys that no field of the intermediate format models."""
 
     input: str | list[Raw] | UnsetType = UNSET
+    access_programs: MaybeRaw = None
+    background: MaybeRaw = None
+    context_management: MaybeRaw = None
+    conversation: MaybeRaw = None
+    image: MaybeRaw = None
+    max_tool_calls: MaybeRaw = None
+    metadata: MaybeRaw = None
+    moderation: MaybeRaw = None
+    previous_response_id: MaybeRaw = None
+    prompt: MaybeRaw = None
+    prompt_cache_key: MaybeRaw = None
+    prompt_cache_options: MaybeRaw = None
+    prompt_cache_retention: MaybeRaw = None
+    safety_identifier: MaybeRaw = None
+    service_tier: MaybeRaw = None
+    stream_options: MaybeRaw = None
+    top_logprobs: MaybeRaw = None
+    truncation: MaybeRaw = None
+    # OpenRouter
+    provider: MaybeRaw = None
+
+
+PASSED_ON = tuple(name for name in ResponsesBody.__struct_fields__ if name not in ResponsesRequest.__struct_fields__)
+"""Keys of a request that only this family understands."""
 
 
 class InputDetails(Struct, frozen=True, gc=False):
@@ -256,7 +335,21 @@ class ResponsesResponse(Answer, frozen=True, omit_defaults=True):
     output: list[Item] | UnsetType = UNSET
 
 
-class LooseResponse(Answer, frozen=True, omit_defaults=True):
-    """A response some of whose items say more than `Item` knows."""
+class ResponsesAnswer(Answer, frozen=True, omit_defaults=True):
+    """Any response as it is read: each item alone, and keys that few answers have."""
 
     output: list[Raw] | None | UnsetType = UNSET
+    access_programs: Raw | UnsetType = UNSET
+    conversation: Raw | UnsetType = UNSET
+    image: Raw | UnsetType = UNSET
+    output_text: Raw | UnsetType = UNSET
+    prompt: Raw | UnsetType = UNSET
+    prompt_cache_diagnostics: Raw | UnsetType = UNSET
+    prompt_cache_options: Raw | UnsetType = UNSET
+    # Azure, GitHub Copilot, and others
+    content_filters: Raw | UnsetType = UNSET
+    copilot_usage: Raw | UnsetType = UNSET
+    status_details: Raw | UnsetType = UNSET
+    system_fingerprint: Raw | UnsetType = UNSET
+    tool_calls: Raw | UnsetType = UNSET
+    total_tokens: Raw | UnsetType = UNSET
