@@ -54,35 +54,33 @@ def own_part_notes(notes: Extra) -> Extra:
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _keys_beyond(*interpreted: str) -> Callable[[Item], Extra | None]:
+def _keys_beyond(*interpreted: str) -> Callable[[Item], dict[str, Any] | None]:
     """A function from an item to what it says beyond these members; None for the usual item."""
-    others = tuple(name for name in Item.__struct_fields__ if name not in {*interpreted, "extra"})
-    collect = collect_keys(Item, others)
-
-    def keys(item: Item) -> Extra | None:
-        found: dict[str, Any] | None = collect(item)
-        if found is None:
-            return None
-        return {key: held if type(held) is Raw else Raw(encode_json(exact(held))) for key, held in found.items()}
-
-    return keys
+    return collect_keys(Item, [name for name in Item.__struct_fields__ if name not in {*interpreted, "extra"}])
 
 
 message_keys = _keys_beyond("type", "role", "content", "id", "status")
 output_keys = _keys_beyond("type", "call_id", "output", "id", "name", "status")
-_call_keys = _keys_beyond("type", "call_id", "name", "arguments", "id", "status")
+call_keys = _keys_beyond("type", "call_id", "name", "arguments", "id", "status")
 _custom_call_keys = _keys_beyond("type", "call_id", "name", "input", "id", "status")
 _reasoning_keys = _keys_beyond("type", "summary", "content", "encrypted_content", "id", "status")
+
+
+def kept(keys: dict[str, Any] | None) -> Extra:
+    """Such keys as notes: members of a type that has no use for them are kept as they were read."""
+    if keys is None:
+        return {}
+    return {key: held if type(held) is Raw else Raw(encode_json(exact(held))) for key, held in keys.items()}
 
 
 def decode_call(item: Item, seed: object) -> ToolCall:
     """A function call or a custom tool call. The item's own id is a note; `call_id` is what links call and output."""
     call_id, name, given = item.call_id, item.name, item.arguments
     custom = item.type == "custom_tool_call"
-    keys = _custom_call_keys(item) if custom else _call_keys(item)
+    keys = _custom_call_keys(item) if custom else call_keys(item)
     if keys is None and call_id and type(given) is str and name is not UNSET and item.id is item.status is UNSET:
         return ToolCall(call_id, name, read_arguments(given), given, invented_id=call_id[:4] == INVENTED_PREFIX)
-    notes: Extra = keys or {}
+    notes = kept(keys)
     if item.id is not UNSET:
         notes[ID] = wire_text(item.id)
     if item.status is not UNSET:
@@ -116,7 +114,7 @@ def decode_call(item: Item, seed: object) -> ToolCall:
 
 
 def decode_reasoning(item: Item) -> Reasoning:
-    notes: Extra = _reasoning_keys(item) or {}
+    notes = kept(_reasoning_keys(item))
     if item.status is not UNSET:
         notes[STATUS] = item.status
     text = _reasoning_text(item, notes)

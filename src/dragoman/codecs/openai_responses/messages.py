@@ -30,6 +30,7 @@ from dragoman.codecs.openai_responses.items import (
     decode_call,
     decode_reasoning,
     decode_result,
+    kept,
     message_keys,
     output_keys,
     own_part_notes,
@@ -117,20 +118,28 @@ class MessageDecoder(TraitNotes):
     Notes the traits of the conversation as it reads (ir/traits.py).
     """
 
+    # Defaults of the class: few requests need them, and each one set costs.
+    _seed = ""
+    _answering = False
+    _owed: tuple[Signature, Raw] | None = None
+    _custom: set[str] | frozenset[str] = frozenset()
+    """Ids of the calls of custom tools."""
+    _unanswered: list[str] | tuple[()] = ()
+    """Ids of the calls that came without one."""
+    _server_calls: dict[str, str] | None = None
+
     def __init__(self, seed: str = "", *, answering: bool = False) -> None:
         super().__init__()
         self._messages: list[Message] = []
         self._said: list[AnyPart] = []
         """The model's turn, so far."""
-        self._seed = seed
-        self._answering = answering
-        self._custom: set[str] = set()
-        self._unanswered: list[str] = []
-        self._server_calls: dict[str, str] = {}
-        self._owed: tuple[Signature, Raw] | None = None
+        if answering:
+            self._seed = seed
+            self._answering = True
 
     def finished(self) -> tuple[Message, ...]:
-        self._end_turn()
+        if self._said or self._owed is not None:
+            self._end_turn()
         return tuple(self._messages)
 
     def answer(self) -> tuple[AnyPart, ...]:
@@ -155,8 +164,13 @@ class MessageDecoder(TraitNotes):
         self._messages.append(Message("user", text))
 
     def add_items(self, items: Iterable[Item | Raw]) -> None:
+        handlers = _HANDLERS
         for index, item in enumerate(items):
-            self._add(item, index)
+            handler = handlers.get(item.type) if type(item) is Item else None  # type: ignore[arg-type]
+            if handler is None:
+                self._add(item, index)
+            else:
+                handler(self, item, index)  # type: ignore[arg-type]
 
     def _add(self, item: Item | Raw, index: int) -> None:
         if type(item) is not Item:
@@ -220,7 +234,7 @@ class MessageDecoder(TraitNotes):
         if keys is None and item.id is item.status is UNSET:
             metadata: Metadata | None = _SPELLED[item.type is UNSET, role == "developer"]
         else:
-            metadata = {FAMILY: self._message_notes(item, keys or {})}
+            metadata = {FAMILY: self._message_notes(item, kept(keys))}
             self.metadata(metadata)
         self._messages.append(Message(own_role, parts, None, metadata))
 
@@ -293,7 +307,8 @@ class MessageDecoder(TraitNotes):
         if keys is not None:
             if "phase" in keys:
                 notes["phase"] = keys.pop("phase")
-            notes.update((keep(FAMILY, UNSET, item=keys or UNSET) or {FAMILY: {}})[FAMILY])
+            if keys:
+                notes.update((keep(FAMILY, UNSET, item=kept(keys)) or {})[FAMILY])
         if item.status is not UNSET:
             notes["~status"] = item.status
         return notes
@@ -357,8 +372,12 @@ class MessageDecoder(TraitNotes):
     def _add_call(self, item: Item, index: int) -> None:
         call = decode_call(item, f"{self._seed} {index}" if self._answering else index)
         if not item.call_id:
+            if not self._unanswered:
+                self._unanswered = []
             self._unanswered.append(call.id)
         if call.custom:
+            if type(self._custom) is not set:
+                self._custom = set()
             self._custom.add(call.id)
         self._say(call)
 
@@ -371,14 +390,15 @@ class MessageDecoder(TraitNotes):
         call_id, output = item.call_id, item.output
         if output is UNSET:
             raise self._misfit(index, "output", "text or a list of parts", output)
-        notes = output_keys(item)
+        keys = output_keys(item)
+        notes: Extra | None = None
         if (
             not call_id
-            or notes is not None
+            or keys is not None
             or not (item.id is item.name is item.status is UNSET)
             or (self._custom or item.type != "function_call_output")
         ):
-            notes = self._output_notes(item, notes or {})
+            notes = self._output_notes(item, kept(keys))
             if not call_id:
                 # The type lets it be left out; such outputs answer in order.
                 notes["~call_id"] = TRUE if call_id is UNSET else Raw(b'""')
@@ -391,9 +411,10 @@ class MessageDecoder(TraitNotes):
         self.result(call_id, name)
         if metadata is not None:
             self.metadata(metadata)
-        for piece in result.parts:
-            if (piece_metadata := getattr(piece, "metadata", None)) is not None:
-                self.metadata(piece_metadata)
+        if type(output) is not str:
+            for piece in result.parts:
+                if (piece_metadata := getattr(piece, "metadata", None)) is not None:
+                    self.metadata(piece_metadata)
         self._messages.append(Message("tool", (result,)))
 
     def _output_notes(self, item: Item, notes: Extra) -> Extra:
@@ -413,6 +434,8 @@ class MessageDecoder(TraitNotes):
             raise self._misfit(index, "", "an item", bytes(raw)[:80].decode(errors="replace")) from error
         if head.type is None and head.id is None:
             raise self._misfit(index, "", "an item with a type or a role", bytes(raw)[:80].decode(errors="replace"))
+        if self._server_calls is None:
+            self._server_calls = {}
         parts = decode_other(raw, head, self._server_calls)
         if self._answering or not isinstance(parts[0], Opaque) or role_of_item(head.type or "") == "assistant":
             for part in parts:

@@ -31,6 +31,7 @@ from dragoman.ir import (
     FinishReason,
     Message,
     Metadata,
+    Opaque,
     Refusal,
     ToolCall,
     Usage,
@@ -60,18 +61,20 @@ def decode_finish(status: str | None, details: Raw | UnsetType, parts: tuple[Any
     """There is no finish reason here: the status, the details of an early end, and what was said tell it."""
     if status in _UNFINISHED:
         return None
-    reason, further = _early_end(details)
-    if status == "incomplete" and reason is not None:
-        return Finish(ENDED_EARLY.get(reason, "unknown"), reason, metadata=further)
+    if status == "incomplete":
+        reason, further = _early_end(details)
+        if reason is not None:
+            return Finish(ENDED_EARLY.get(reason, "unknown"), reason, metadata=further)
     if status is not None and status not in _ENDED:
         return Finish(_STATUS.get(status, "unknown"), status)
     word: FinishReason = "stop"
     for part in parts:
-        if isinstance(part, ToolCall):
+        kind = type(part)
+        if kind is ToolCall:
             return Finish("tool_calls", status)
-        if isinstance(part, Refusal):
+        if kind is Refusal:
             word = "refusal"
-        elif asks_client(part):
+        elif kind is Opaque and asks_client(part):
             word = "pause"  # the client is asked for something that no other API calls a tool call
     return Finish(word, status)
 
@@ -119,7 +122,7 @@ def encode_finish(
 
 def decode_usage(held: Raw) -> Usage:
     """The counts, with the wire's own object beside them."""
-    return usage_of(_counts.read(bytes(held)), {FAMILY: {"~usage": held}})
+    return usage_of(_counts.read(held), {FAMILY: {"~usage": held}})
 
 
 def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
@@ -202,9 +205,9 @@ def decode_response(body: bytes) -> Completion:
     extra = metadata_of(wire)
     parts = decode_answer(wire.output or (), wire.id or "")
     finish = decode_finish(wire.status, wire.incomplete_details, parts)
-    if any(isinstance(part, ToolCall) for part in parts):
+    if any(type(part) is ToolCall for part in parts):
         parts = _cut(parts, None if finish is None else finish.reason)
-    created = UNSET if wire.created_at is UNSET else parse_json(wire.created_at)
+    created = None if wire.created_at is UNSET else parse_json(wire.created_at)
     usage = wire.usage
     if usage is not UNSET and bytes(usage) == b"null":
         extra[MODELLED + "usage"], usage = NULL, UNSET
@@ -232,13 +235,14 @@ def metadata_of(wire: ResponsesResponse | ResponsesAnswer) -> Extra:
 
 def _cut(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[AnyPart, ...]:
     """A call that says of itself that it is not complete must not be run; nor one whose text breaks off."""
-    marked = tuple(
-        structs.replace(part, incomplete=True)
-        if isinstance(part, ToolCall) and bytes(own(part.metadata).get(STATUS, NULL)) in _NOT_COMPLETE
-        else part
-        for part in parts
-    )
-    return cut_short(marked, reason)
+    marked = [_marked(part) if type(part) is ToolCall and part.metadata is not None else part for part in parts]
+    return cut_short(tuple(marked), reason)
+
+
+def _marked(call: ToolCall) -> ToolCall:
+    status = own(call.metadata).get(STATUS, COMPLETED)
+    cut = status != COMPLETED and bytes(status) in _NOT_COMPLETE
+    return structs.replace(call, incomplete=True) if cut else call
 
 
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
