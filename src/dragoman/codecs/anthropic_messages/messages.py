@@ -91,7 +91,7 @@ class MessageDecoder(TraitNotes):
             role, content = wire.role, wire.content
             if role == "assistant":
                 after_results = False
-                if wire.extra is not UNSET or not content:
+                if not content or not wire.extra is wire.output_config is UNSET:
                     messages.append(self._decode_plain(wire, "assistant", {}))
                     continue
                 self.turn("assistant")
@@ -101,7 +101,7 @@ class MessageDecoder(TraitNotes):
                 else:
                     messages.append(Message("assistant", tuple(self._decode_blocks(content, "assistant"))))  # type: ignore[arg-type]
             elif role == "user":
-                if type(content) is str and wire.extra is UNSET and not after_results:
+                if type(content) is str and wire.extra is wire.output_config is UNSET and not after_results:
                     self.turn("user")
                     self.text(content)
                     messages.append(Message("user", content))
@@ -121,8 +121,9 @@ class MessageDecoder(TraitNotes):
     def _decode_plain(self, wire: MessageWire, role: Any, noted: Extra) -> Message:
         content, notes = wire.content, noted
         self.turn(role)
-        if wire.extra is not UNSET:
-            notes = {**notes, **wire.extra}
+        keys = _message_keys(wire)
+        if keys is not None:
+            notes = {**notes, **keys}
         parts: Any = content
         if isinstance(content, list):
             parts = tuple(self._decode_blocks(content, role))
@@ -151,14 +152,15 @@ class MessageDecoder(TraitNotes):
         if type(content) is list:
             results = [block for block in content if type(block) is ToolResultBlock]
         if not results:
-            if content and type(content) is list and not apart and wire.extra is UNSET:
+            if content and type(content) is list and not apart and wire.extra is wire.output_config is UNSET:
                 self.turn("user")
                 self.messages.append(Message("user", tuple(self._decode_blocks(content, "user"))))
             else:
                 self.messages.append(self._decode_plain(wire, "user", notes))
             return False
-        if wire.extra is not UNSET:
-            notes = {**notes, **wire.extra}
+        keys = _message_keys(wire)
+        if keys is not None:
+            notes = {**notes, **keys}
         others: list[Block] = [block for block in content if type(block) is not ToolResultBlock]
         parts: tuple[AnyPart, ...] = tuple([self.decode_result(block) for block in results])
         if others and any(type(block) is not ToolResultBlock for block in content[: len(results)]):
@@ -194,6 +196,7 @@ class MessageDecoder(TraitNotes):
         return ToolResult(call_id, name, kind, value, parts, cache, self._noted(notes))
 
 
+_message_keys = collect_keys(MessageWire, ("output_config",))
 _result_keys = collect_keys(ToolResultBlock, ("toolset_name",))
 
 

@@ -246,6 +246,7 @@ class MessageWire(Wire, frozen=True):
     role: str
     # β: a system message may hold nothing but `output_config`.
     content: str | list[Block] | UnsetType = UNSET
+    output_config: Raw | UnsetType = UNSET
 
 
 class ToolWire(Wire, frozen=True):

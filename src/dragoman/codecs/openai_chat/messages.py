@@ -276,6 +276,7 @@ _assistant_keys = collect_keys(
         "prefix",
         "cache_control",
         "provider_metadata",
+        "parsed",
     ),
 )
 
@@ -348,12 +349,14 @@ def _decode_legacy_call(seed: object, parts: list[AnyPart], extra: Extra) -> Non
     notes: Extra = {"~legacy": Raw(b"true")}
     if isinstance(given, dict):
         notes["~arguments"] = Raw(b'"object"')
-    if legacy.extra is not UNSET:
-        notes[WITHIN + "function"] = Raw(encode_json(legacy.extra))
+    keys = _function_keys(legacy)
+    if keys is not None:
+        notes[WITHIN + "function"] = Raw(encode_json(keys))
     call = ToolCall(invent_id(seed, 0), name, read_arguments(text), text, invented_id=True, metadata={FAMILY: notes})
     parts.append(call)
 
 
+_function_keys = collect_keys(Function, ("parsed_arguments",))
 _call_keys = collect_keys(Call, ("index", "cache_control", "extra_content"))
 
 
@@ -366,7 +369,7 @@ def decode_call(call: Call, seed: object, index: int) -> ToolCall:
         and function.name is not UNSET
         and call.type is not UNSET
         and call.index is call.cache_control is call.extra_content is call.custom is UNSET
-        and call.extra is function.extra is UNSET
+        and call.extra is function.extra is function.parsed_arguments is UNSET
     ):
         text = function.arguments
         held = read_arguments(text)
@@ -409,7 +412,8 @@ def _decode_odd_call(call: Call, seed: object, index: int) -> ToolCall:
         name = ""
         extra["~name"] = Raw(b'"absent"')
     text, held = _odd_arguments(function, extra)
-    metadata = _merged(extra, keep(FAMILY, UNSET, function=function.extra))
+    keys = _function_keys(function)
+    metadata = _merged(extra, keep(FAMILY, UNSET, function=UNSET if keys is None else keys))
     return ToolCall(
         call_id, name, held, text, invented_id=invented or is_invented(call_id), signature=signature, metadata=metadata
     )

@@ -74,6 +74,8 @@ class Function(Wire, frozen=True):
     name: str | UnsetType = UNSET
     # Text by the specification; llama.cpp and Ollama also give an object, OpenRouter nothing for no-argument calls.
     arguments: str | dict[str, Raw] | None | UnsetType = UNSET
+    # What the vendor's SDK adds to its own answers, and clients send back.
+    parsed_arguments: Raw | UnsetType = UNSET
 
 
 class Custom(Wire, frozen=True):
@@ -144,6 +146,8 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant"):
     prefix: Raw | UnsetType = UNSET
     cache_control: Raw | UnsetType = UNSET
     provider_metadata: Raw | UnsetType = UNSET
+    # What the vendor's SDK adds to its own answers, and clients send back.
+    parsed: Raw | UnsetType = UNSET
 
 
 class ToolMessage(ChatMessage, frozen=True, tag="tool"):
