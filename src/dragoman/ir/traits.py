@@ -134,7 +134,7 @@ class TraitNotes:
             self.bits |= BLANK_TEXT
 
     def metadata(self, metadata: Metadata) -> None:
-        if not self.bits & PRIVATE_CONTENT and has_private(metadata):
+        if not self.bits & PRIVATE_CONTENT and type(metadata) is not Spelling and has_private(metadata):
             self.bits |= PRIVATE_CONTENT
 
     def part(self, part: AnyPart) -> None:

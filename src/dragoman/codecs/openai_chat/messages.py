@@ -72,6 +72,7 @@ from dragoman.losses import LossLog
 FAMILY = "openai"
 
 DEVELOPER: Extra = {"~role": Raw(b'"developer"')}
+ONLY_DEVELOPER = Spelling({FAMILY: DEVELOPER})
 TAGGED_MEDIA: Metadata = {FAMILY: {foreign_signatures.TAGGED: Raw(b"true")}}
 OLD_MAXIMUM: Extra = {"~max_tokens": Raw(b"true")}
 ONLY_OLD_MAXIMUM = Spelling({FAMILY: OLD_MAXIMUM})
@@ -240,6 +241,8 @@ class MessageDecoder(TraitNotes):
                 self.text(content)
             else:
                 content = self._decode_parts(content, is_user=False)
+            if wire.name is wire.cache_control is wire.extra is UNSET:
+                return Message("system", content, None, ONLY_DEVELOPER)
             return self._decode_noted("system", wire, content, DEVELOPER)
         if isinstance(wire, FunctionMessage):
             return self._decode_legacy_result(wire)

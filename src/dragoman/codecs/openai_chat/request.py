@@ -53,7 +53,7 @@ SETTINGS = Settings(
         Setting("frequency_penalty"),
         Setting("candidates", "n"),
         Setting("reasoning", "reasoning_effort", decode_reasoning, BY_HAND),
-        Setting("output", "response_format", decode_output, encode_output),
+        Setting("output", "response_format", BY_HAND, encode_output),
         Setting("stream"),
         Setting("user"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),
@@ -71,6 +71,7 @@ def decode_request(body: bytes) -> Request:
     messages = decoder.decode(wire.messages)
     tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
     maximum, seed = wire.max_completion_tokens, wire.seed
+    output = None if wire.response_format is UNSET else decode_output(wire.response_format)
     metadata: Metadata | None = None
     if wire.max_tokens is not None:
         if maximum is not None:
@@ -81,12 +82,16 @@ def decode_request(body: bytes) -> Request:
             maximum = wire.max_tokens
             extra.update(OLD_MAXIMUM)
     if not (wire.stop is wire.stream_options is wire.response_format is UNSET and (tools.tools or wire.tools is UNSET)):
-        extra = _decode_spelling(wire, metadata[FAMILY] | {} if metadata is not None else extra or {}) or None
+        spelled = {} if metadata is None else dict(metadata[FAMILY])
+        extra = _decode_spelling(wire, extra or spelled, has_output=output is not None)
+        if wire.tools is not UNSET and not tools.tools:
+            extra["tools"] = wire.tools
+        extra = extra or None
     if extra is not None:
         if type(wire) is ChatBody and wire.random_seed is not None and seed is None:
             seed = _decode_seed(wire.random_seed, extra)
         metadata = {FAMILY: extra}
-    request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, maximum, seed)
+    request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, maximum, seed, output)
     if decoder.tagged:
         return request  # media returned to their results: what was noted of the wire's messages does not hold
     bits = decoder.finish(bool(messages))
@@ -109,7 +114,7 @@ def _decode_seed(held: Raw, extra: Extra) -> int | None:
     return seed
 
 
-def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
+def _decode_spelling(wire: ChatRequest, extra: Extra, *, has_output: bool) -> Extra:
     """Which of several ways of saying the same thing the client chose."""
     stop, options, output = wire.stop, wire.stream_options, wire.response_format
     if isinstance(stop, str):
@@ -118,10 +123,8 @@ def _decode_spelling(wire: ChatRequest, extra: Extra) -> Extra:
         extra["stop"] = Raw(b"[]")
     if options is not UNSET:
         extra[MODELLED * _asks_for_usage_only(options) + "stream_options"] = options
-    if output is not UNSET and decode_output(output) is None:
+    if output is not UNSET and not has_output:
         extra[MODELLED + "response_format"] = spliced(output, {} if output.extra is UNSET else output.extra)
-    if wire.tools is not UNSET and not decode_tools(wire.tools).tools:
-        extra["tools"] = wire.tools
     return extra
 
 
