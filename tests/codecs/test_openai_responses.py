@@ -493,3 +493,82 @@ def test_exact_json_stays_exact() -> None:
     body = b'{"model":"m","input":[{"role":"user","content":"hi"}],"tools":[' + tool + b"]}"
     again = dragoman.encode_request(dragoman.decode_request(body, NAME), NAME).json()
     assert b'{"type":"object","x":1e400,"y":[1.0]}' in again
+
+
+# ── keys and items that are only passed on ────────────────────────────────────────────────────────────────────
+
+STRAY: dict[str, dict[str, Any]] = {
+    "a message with a name": {**USER, "name": "ann"},
+    "a message with a call's id": {**USER, "call_id": "call_9"},
+    "a text of the assistant with a name": {"role": "assistant", "content": "yes", "name": "bot"},
+    "a call with content": {**CALL, "content": [{"type": "input_text", "text": "x", "mark": 1}]},
+    "a call with a caller": {**CALL, "caller": {"type": "program", "caller_id": "c"}, "async": True},
+    "reasoning with a phase": {**REASONING, "phase": "analysis"},
+}
+
+
+@pytest.mark.parametrize("item", STRAY.values(), ids=STRAY)
+def test_members_that_an_items_type_has_no_use_for_are_kept(item: dict[str, Any]) -> None:
+    assert returns(asked(USER, item, USER)) is None
+
+
+@pytest.mark.parametrize("item", [STRAY["a message with a name"], STRAY["a message with a call's id"]])
+def test_and_they_are_losses_elsewhere(item: dict[str, Any]) -> None:
+    encoded = dragoman.translate_request(asked(item), source=NAME, target="openai-chat")
+    assert paths(encoded) == {f"$.input[0].{key}" for key in item.keys() - USER.keys()}
+
+
+def test_a_message_that_is_kept_whole_keeps_unknown_keys_of_its_parts() -> None:
+    image = {"type": "input_image", "image_url": PIXEL, "mark": {"a": [1]}}
+    assert returns(asked(USER, {"role": "assistant", "content": [image]}, USER)) is None
+
+
+def test_losses_of_whole_items_name_the_item() -> None:
+    tools = {"type": "additional_tools", "role": "developer", "tools": [TOOL]}
+    screen = {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}}
+    body = asked({"role": "system", "content": "s"}, USER, tools, {**USER, "content": "on"}, screen)
+    for target in ("openai-chat", "anthropic-messages", "gemini"):
+        assert {"$.input[2]", "$.input[4]"} <= paths(dragoman.translate_request(body, source=NAME, target=target))
+
+
+def test_losses_of_text_name_the_content_as_it_was_spelled() -> None:
+    cited = {"type": "file_citation", "file_id": "file-1", "filename": "a.txt", "index": 0}
+    said = [{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b", "annotations": [cited]}]
+    body = asked(USER, CALL, OUTPUT, {"type": "message", "role": "assistant", "content": said}, USER)
+    encoded = dragoman.translate_request(body, source=NAME, target="openai-chat")
+    assert any(path.startswith("$.input[3].content[1].annotations") for path in paths(encoded))
+
+
+KEYS = {
+    "conversation": {"id": "conv_1"},
+    "prompt_cache_key": "k",
+    "service_tier": "flex",
+    "text": {"verbosity": "low"},
+    "reasoning": {"effort": "low", "context": "auto", "mode": "pro"},
+    "truncation": "auto",
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_settings_of_this_family_return_and_are_losses_elsewhere(key: str) -> None:
+    body = asked({"type": "message", **USER}, CALL, OUTPUT, **{key: KEYS[key]})
+    assert returns(body) is None
+    encoded = dragoman.translate_request(body, source=NAME, target="anthropic-messages")
+    assert any(path.startswith(f"$.{key}") for path in paths(encoded))
+
+
+TOOLS = (
+    {"type": "web_search", "user_location": {"type": "approximate", "country": "DE"}},
+    {"type": "mcp", "server_label": "docs", "server_url": "https://x", "require_approval": "never"},
+    {"type": "function", "name": "g", "description": None, "parameters": {"type": "object"}, "defer_loading": True},
+    {"type": "custom", "name": "c", "format": {"type": "text"}, "async": True},
+    {"type": "function", "function": {"name": "nested"}},
+    {"type": "of_tomorrow", "any": [1]},
+)
+
+
+def test_tools_of_every_type_return() -> None:
+    assert returns(asked(USER, tools=list(TOOLS))) is None
+    assert [tool.name for tool in read(USER, tools=list(TOOLS)).tools] == [
+        "web_search", "docs", "g", "c", "function", "of_tomorrow"
+    ]  # fmt: skip

@@ -10,9 +10,9 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_responses import foreign_signatures
-from dragoman.codecs.openai_responses.parts import TRUE, PartEncoder, decode_part, exact, own, wire_text
+from dragoman.codecs.openai_responses.parts import NOTHING, TRUE, PartEncoder, decode_part, exact, own, wire_text
 from dragoman.codecs.openai_responses.profile import FAMILY
-from dragoman.codecs.openai_responses.wire import Item, SummaryText
+from dragoman.codecs.openai_responses.wire import Item, OutputText, SummaryText
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.settings import collect_keys
@@ -190,6 +190,28 @@ class ItemEncoder:
         self._seed = seed
         self._custom: set[str] = set()
         self._invented = 0
+        self._ids = ""
+        """How the ids of items begin that have none of their own."""
+
+    def usual_text(self, text: str) -> WireValue:
+        """A text of the model that says nothing to this family alone."""
+        if not self._to_client:
+            return Item(UNSET, "assistant", text)
+        if self._native:
+            return Item(UNSET, "assistant", [OutputText(text)])
+        # A strict client expects both lists on every text.
+        content: list[Any] = [OutputText(text, NOTHING, NOTHING)]
+        return Item("message", "assistant", content, self._item_id("msg"), status=COMPLETED)
+
+    def usual_call(self, call: ToolCall) -> WireValue:
+        """A complete call of a function that says nothing to this family alone."""
+        text = arguments_as_text(call)
+        if not self._to_client:
+            return Item("function_call", UNSET, UNSET, UNSET, call.id, call.name, text)
+        if self._native:
+            return Item("function_call", UNSET, UNSET, UNSET, call.id, call.name, text or "{}")
+        item_id = self._item_id("fc")
+        return Item("function_call", UNSET, UNSET, item_id, call.id, call.name, text or "{}", status=COMPLETED)
 
     def message(self, content: Any, notes: Extra) -> WireValue:
         spelled = spelling_of(notes)
@@ -214,8 +236,10 @@ class ItemEncoder:
         return spliced(item, further) if further else item
 
     def _item_id(self, prefix: str) -> str:
+        if not self._ids:
+            self._ids = invent_id(self._seed, 0).removesuffix("0")
         self._invented += 1
-        return f"{prefix}_{invent_id(self._seed, self._invented - 1)}"
+        return f"{prefix}_{self._ids}{self._invented - 1}"
 
     def with_carrier(self, part: Text | ToolCall, item: WireValue) -> list[WireValue]:
         """An item, and the one that carries its signature to a client and back; providers never see that (law 6)."""
@@ -239,8 +263,8 @@ class ItemEncoder:
         if call.cache is not None:
             self._log.drop(call, "cache", "cache mark", "a call takes no cache breakpoint")
         notes = own(call.metadata)
-        if not notes and not call.custom and not self._to_client:
-            return Item("function_call", call_id=call.id, name=call.name, arguments=arguments_as_text(call))
+        if not (notes or call.custom or call.incomplete):
+            return self.usual_call(call)
         item_id: Any = UNSET
         status: Any = UNSET
         if self._native:

@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.items import (
     DEVELOPER,
@@ -143,7 +142,8 @@ class MessageDecoder(TraitNotes):
         return tuple(self._messages)
 
     def answer(self) -> tuple[AnyPart, ...]:
-        self._give_up_carrier()
+        if self._owed is not None:
+            self._give_up_carrier()
         return tuple(self._said)
 
     def parts_of(self, item: Raw, index: int) -> list[AnyPart]:
@@ -323,7 +323,11 @@ class MessageDecoder(TraitNotes):
             else:
                 self._owed = None
                 part = signed_part
-        if not self._said:
+        said = self._said
+        if self._answering:
+            said.append(part)  # passes do not ask for the traits of an answer
+            return
+        if not said:
             self.turn("assistant")
         if type(part) is ToolCall:
             self.call(part.id, part.name)
@@ -331,7 +335,7 @@ class MessageDecoder(TraitNotes):
                 self.metadata(part.metadata)
         elif type(part) is not Opaque:
             self.part(part)
-        self._said.append(part)
+        said.append(part)
 
     def _give_up_carrier(self) -> None:
         """A signature whose part is not there stays where it is, as the item it came in."""
@@ -505,10 +509,10 @@ class MessageEncoder:
             if role == "tool":
                 items += [self._items.result(part) for part in content]  # type: ignore[arg-type]
             elif role == "assistant":
-                if type(content) is str and not self._to_client:
-                    items.append(Item(UNSET, "assistant", content))
+                if type(content) is str:
+                    items.append(self._items.usual_text(content))
                 else:
-                    items += self._plain_turn(content) or self.encode_turn(message)
+                    items += self._usual_turn(content) or self.encode_turn(message)  # type: ignore[arg-type]
             elif type(content) is str and message.metadata is None and message.name is None:
                 items.append(Item(UNSET, role, content))
             else:
@@ -520,26 +524,24 @@ class MessageEncoder:
             if not key.startswith("~"):
                 self._log.drop(message, key, key, "a turn is a row of items here, and has no fields of its own")
 
-    def _plain_turn(self, content: str | tuple[AnyPart, ...]) -> list[WireValue] | None:
-        """The usual turn of an agent, text then calls and nothing beside them; None for every other."""
-        if self._to_client:
-            return None
-        items: list[WireValue] = []
-        for part in content:
+    def _usual_turn(self, content: tuple[AnyPart, ...]) -> list[WireValue] | None:
+        """The turn of an agent, text then calls, none of which says more to this family; None for every other."""
+        for index, part in enumerate(content):
             kind = type(part)
-            if kind is ToolCall:
-                call: ToolCall = part  # type: ignore[assignment]
-                if call.metadata is not None or call.signature is not None or call.custom or call.cache is not None:
-                    return None
-                items.append(Item("function_call", UNSET, UNSET, UNSET, call.id, call.name, arguments_as_text(call)))
-            elif kind is Text and not items:
-                said: Text = part  # type: ignore[assignment]
-                if said.metadata is not None or said.signature is not None or said.citations or said.cache is not None:
-                    return None
-                items.append(Item(UNSET, "assistant", said.text))
-            else:
+            if kind is not ToolCall and (kind is not Text or index or part.citations):  # type: ignore[union-attr]
                 return None
-        return items
+            if part.signature is not None or part.cache is not None:  # type: ignore[union-attr]
+                return None
+            metadata = part.metadata  # type: ignore[union-attr]
+            if metadata is not None and FAMILY in metadata:
+                return None
+            if kind is ToolCall and (part.custom or part.incomplete):  # type: ignore[union-attr]
+                return None
+        items = self._items
+        return [
+            items.usual_call(part) if type(part) is ToolCall else items.usual_text(part.text)  # type: ignore[union-attr, arg-type]
+            for part in content
+        ]
 
     def _encode_message(self, message: Message) -> list[WireValue]:
         if message.name is not None:

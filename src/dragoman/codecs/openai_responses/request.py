@@ -37,9 +37,9 @@ from dragoman.codecs.openai_responses.wire import (
 from dragoman.codecs.reading import WireReader, WireValue, check_text, keep, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
-from dragoman.ir import Message, Request, StructuredOutput, Text
+from dragoman.ir import Message, Metadata, Request, StructuredOutput, Text
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
 from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -57,6 +57,7 @@ NOT_STORED = Raw(b"false")
 ENCRYPTED = Raw(b'["reasoning.encrypted_content"]')
 STRING = Raw(b'"string"')
 EMPTY = Raw(b'"empty"')
+ONLY_STRING = Spelling({FAMILY: {"~input": STRING}})
 
 
 def _write_maximum(maximum: int, request: Request, log: LossLog) -> int:
@@ -101,12 +102,16 @@ def decode_request(body: bytes) -> Request:
         wire = _loose.read(body)
         extra = _keys(wire)
     given: Any = wire.input
+    metadata: Metadata | None = None
     decoder = MessageDecoder()
     if wire.instructions is not None:
         decoder.add_instructions(wire.instructions)
     if type(given) is str:
         decoder.add_text(given)
-        extra = {"~input": STRING} if extra is None else extra | {"~input": STRING}
+        if extra is None:
+            metadata = ONLY_STRING
+        else:
+            extra["~input"] = STRING
     elif given is not UNSET:
         if not given:
             extra = {**(extra or {}), "~input": EMPTY}
@@ -116,9 +121,10 @@ def decode_request(body: bytes) -> Request:
     output: StructuredOutput | None = None
     text = wire.text
     if not (wire.store is wire.include is text is UNSET and (tools.tools or wire.tools is UNSET)):
-        extra = _decode_spelling(wire, {} if extra is None else extra) or None
+        extra = _decode_spelling(wire, dict((metadata or {}).get(FAMILY, {})) if extra is None else extra) or None
         output = None if text is UNSET or text.format is UNSET else decode_output(text.format)
-    metadata = None if extra is None else {FAMILY: extra}
+    if extra is not None:
+        metadata = {FAMILY: extra}
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, output)
     bits = decoder.finish(has_messages=bool(messages))
     if tools.is_private or has_private_setting(request):

@@ -205,8 +205,7 @@ def decode_response(body: bytes) -> Completion:
     extra = metadata_of(wire)
     parts = decode_answer(wire.output or (), wire.id or "")
     finish = decode_finish(wire.status, wire.incomplete_details, parts)
-    if any(type(part) is ToolCall for part in parts):
-        parts = _cut(parts, None if finish is None else finish.reason)
+    parts = _cut(parts, None if finish is None else finish.reason)
     created = None if wire.created_at is UNSET else parse_json(wire.created_at)
     usage = wire.usage
     if usage is not UNSET and bytes(usage) == b"null":
@@ -235,14 +234,16 @@ def metadata_of(wire: ResponsesResponse | ResponsesAnswer) -> Extra:
 
 def _cut(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[AnyPart, ...]:
     """A call that says of itself that it is not complete must not be run; nor one whose text breaks off."""
-    marked = [_marked(part) if type(part) is ToolCall and part.metadata is not None else part for part in parts]
-    return cut_short(tuple(marked), reason)
+    for part in parts:
+        if type(part) is ToolCall and own(part.metadata).get(STATUS, COMPLETED) != COMPLETED:
+            parts = tuple([_marked(part) if type(part) is ToolCall else part for part in parts])
+            break
+    return cut_short(parts, reason) if reason == "length" else parts
 
 
 def _marked(call: ToolCall) -> ToolCall:
-    status = own(call.metadata).get(STATUS, COMPLETED)
-    cut = status != COMPLETED and bytes(status) in _NOT_COMPLETE
-    return structs.replace(call, incomplete=True) if cut else call
+    is_cut = bytes(own(call.metadata).get(STATUS, NULL)) in _NOT_COMPLETE
+    return structs.replace(call, incomplete=True) if is_cut else call
 
 
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
