@@ -76,10 +76,16 @@ class ToolReader:
     """
 
     def __init__(
-        self, kind: Any, source: str, decode: Callable[[Any], AnyTool], *, aliases: Mapping[str, str] | None = None
+        self,
+        kind: Any,
+        source: str,
+        decode: Callable[[Any], AnyTool],
+        *,
+        wider: Any = None,
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
-        """`kind` is the wire type of one tool; `decode` gets a value of it."""
-        self._reader: WireReader[Any] = WireReader(kind, source, aliases=aliases, lone_elements=False)
+        """`kind` is the wire type of one tool; `decode` gets a value of it, or of `wider` (see `WireReader`)."""
+        self._reader: WireReader[Any] = WireReader(kind, source, wider=wider, aliases=aliases, lone_elements=False)
         self._items: WireReader[list[Raw] | None] = WireReader(_ITEMS, source, path="$.tools", lone_elements=False)
         self._decode = decode
         self._lists: BoundedMemo[int, tuple[Raw, DecodedTools]] = BoundedMemo()

@@ -512,7 +512,7 @@ class MessageEncoder:
                 if type(content) is str:
                     items.append(self._items.usual_text(content))
                 else:
-                    items += self._usual_turn(content) or self.encode_turn(message)  # type: ignore[arg-type]
+                    items += self._usual_turn(content) or self.encode_turn(message)
             elif type(content) is str and message.metadata is None and message.name is None:
                 items.append(Item(UNSET, role, content))
             else:
@@ -524,24 +524,21 @@ class MessageEncoder:
             if not key.startswith("~"):
                 self._log.drop(message, key, key, "a turn is a row of items here, and has no fields of its own")
 
-    def _usual_turn(self, content: tuple[AnyPart, ...]) -> list[WireValue] | None:
+    def _usual_turn(self, content: Any) -> list[WireValue] | None:
         """The turn of an agent, text then calls, none of which says more to this family; None for every other."""
         for index, part in enumerate(content):
             kind = type(part)
-            if kind is not ToolCall and (kind is not Text or index or part.citations):  # type: ignore[union-attr]
+            if kind is not ToolCall and (kind is not Text or index or part.citations):
                 return None
-            if part.signature is not None or part.cache is not None:  # type: ignore[union-attr]
+            if part.signature is not None or part.cache is not None:
                 return None
-            metadata = part.metadata  # type: ignore[union-attr]
+            metadata = part.metadata
             if metadata is not None and FAMILY in metadata:
                 return None
-            if kind is ToolCall and (part.custom or part.incomplete):  # type: ignore[union-attr]
+            if kind is ToolCall and (part.custom or part.incomplete):
                 return None
         items = self._items
-        return [
-            items.usual_call(part) if type(part) is ToolCall else items.usual_text(part.text)  # type: ignore[union-attr, arg-type]
-            for part in content
-        ]
+        return [items.usual_call(part) if type(part) is ToolCall else items.usual_text(part.text) for part in content]
 
     def _encode_message(self, message: Message) -> list[WireValue]:
         if message.name is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
@@ -34,7 +33,7 @@ from dragoman.codecs.openai_responses.wire import (
     ResponsesRequest,
     TextSettings,
 )
-from dragoman.codecs.reading import WireReader, WireValue, check_text, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Metadata, Request, StructuredOutput, Text
@@ -48,8 +47,7 @@ PATH = "/responses"
 NAME = "openai-responses"
 SOURCE = "openai-responses request"
 
-_strict = msgspec.json.Decoder(ResponsesRequest)
-_loose = WireReader(ResponsesBody, SOURCE)
+_reader: WireReader[RequestFields] = WireReader(ResponsesRequest, SOURCE, wider=ResponsesBody)
 _keys = collect_keys(ResponsesBody, PASSED_ON)
 _text_keys = collect_keys(TextSettings, ("verbosity",))
 
@@ -93,15 +91,9 @@ SETTINGS = Settings(
 
 
 def decode_request(body: bytes) -> Request:
-    wire: ResponsesRequest | ResponsesBody
-    extra: Extra | None = None
-    check_text(body, SOURCE)
-    try:
-        wire = _strict.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        wire = _loose.read(body)
-        extra = _keys(wire)
-    given: Any = wire.input
+    wire: Any = _reader.read(body)
+    extra = _keys(wire) if type(wire) is ResponsesBody else None
+    given = wire.input
     metadata: Metadata | None = None
     decoder = MessageDecoder()
     if wire.instructions is not None:

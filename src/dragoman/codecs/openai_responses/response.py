@@ -16,13 +16,14 @@ from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
 from dragoman.codecs.openai_responses.profile import ENDED_EARLY, FAMILY
 from dragoman.codecs.openai_responses.server_items import asks_client
 from dragoman.codecs.openai_responses.wire import (
+    Answer,
     InputDetails,
     OutputDetails,
     ResponsesAnswer,
     ResponsesResponse,
     UsageWire,
 )
-from dragoman.codecs.reading import WireReader, WireValue, check_text, spliced
+from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.ir import (
     AnyPart,
@@ -41,9 +42,8 @@ from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import Value, encode_json, parse_json
 from dragoman.losses import LossLog
 
-_strict = msgspec.json.Decoder(ResponsesResponse)
 SOURCE = "openai-responses response"
-_loose = WireReader(ResponsesAnswer, SOURCE)
+_reader: WireReader[Answer] = WireReader(ResponsesResponse, SOURCE, wider=ResponsesAnswer)
 _counts = WireReader(UsageWire, "openai-responses usage")
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -196,12 +196,7 @@ _all_keys = collect_keys(
 
 
 def decode_response(body: bytes) -> Completion:
-    wire: ResponsesResponse | ResponsesAnswer
-    check_text(body, SOURCE)
-    try:
-        wire = _strict.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        wire = _loose.read(body)
+    wire: Any = _reader.read(body)
     extra = metadata_of(wire)
     parts = decode_answer(wire.output or (), wire.id or "")
     finish = decode_finish(wire.status, wire.incomplete_details, parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,20 +29,24 @@ NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
 # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _beyond(*interpreted: str) -> tuple[str, ...]:
-    return tuple(name for name in ProviderToolWire.__struct_fields__ if name not in {*interpreted, "extra"})
+def _keys_beyond(*interpreted: str) -> dict[type[ToolWire], Callable[[ToolWire], Extra | None]]:
+    """What a tool says beyond these members, by the struct that it was read as."""
+    return {
+        kind: collect_keys(kind, [name for name in kind.__struct_fields__ if name not in {*interpreted, "extra"}])
+        for kind in (ToolWire, ProviderToolWire)
+    }
 
 
-_function_keys = collect_keys(ProviderToolWire, _beyond("type", "name", "description", "parameters", "strict"))
-_custom_keys = collect_keys(ProviderToolWire, _beyond("type", "name", "description", "format"))
+_function_keys = _keys_beyond("type", "name", "description", "parameters", "strict")
+_custom_keys = _keys_beyond("type", "name", "description", "format")
 
 
-def _decode_tool(wire: ProviderToolWire) -> Tool:
+def _decode_tool(wire: ToolWire) -> Tool:
     kind, name, description = wire.type, wire.name, wire.description
     if name is None or kind not in {"function", "custom"}:
         raw = spliced(wire, {} if wire.extra is UNSET else wire.extra)
         return ProviderTool(_provider_name(parse_json(raw)), FAMILY, raw)
-    extra = _function_keys(wire) if kind == "function" else _custom_keys(wire)
+    extra = (_function_keys if kind == "function" else _custom_keys)[type(wire)](wire)
     if description is None:
         extra = {**(extra or {}), "description": NULL}
     elif description is UNSET:
@@ -53,7 +58,7 @@ def _decode_tool(wire: ProviderToolWire) -> Tool:
     return ToolDefinition(name, description, parameters, wire.strict, metadata=metadata)
 
 
-decode_tools = ToolReader(ProviderToolWire, "openai-responses request", _decode_tool).read
+decode_tools = ToolReader(ToolWire, "openai-responses request", _decode_tool, wider=ProviderToolWire).read
 
 
 def _provider_name(definition: dict[str, Any]) -> str:
