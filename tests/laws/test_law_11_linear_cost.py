@@ -179,12 +179,12 @@ REQUESTS: dict[str, Callable[[int], Request]] = {
         "required", tuple(f"tool_{i}" for i in range(n)))),
     "tools called and not declared": lambda n: ask(*(m for i in range(n) for m in (
         Message("assistant", (call(i, name=f"t{i}"),)), Message("tool", (result(i, name=f"t{i}"),)))), tools=()),
-    "properties of a schema": lambda n: ask(tools=(ToolDefinition("f", "x", wide(n)),)),
-    "depth of a schema": lambda n: ask(tools=(ToolDefinition("f", "x", deep(n // 32)),)),
-    "references that lead on": lambda n: ask(tools=(ToolDefinition("f", "x", referring(n // 32)),)),
-    "references to one definition": lambda n: ask(tools=(ToolDefinition("f", "x", referring_often(n)),)),
-    "alternatives of a schema": lambda n: ask(tools=(ToolDefinition("f", "x", alternatives(n)),)),
-    "options of a schema": lambda n: ask(tools=(ToolDefinition("f", "x", options(n)),)),
+    "properties of a schema": lambda n: ask(tools=(ToolDefinition("f", "A tool.", wide(n)),)),
+    "depth of a schema": lambda n: ask(tools=(ToolDefinition("f", "A tool.", deep(n // 32)),)),
+    "references that lead on": lambda n: ask(tools=(ToolDefinition("f", "A tool.", referring(n // 32)),)),
+    "references to one definition": lambda n: ask(tools=(ToolDefinition("f", "A tool.", referring_often(n)),)),
+    "alternatives of a schema": lambda n: ask(tools=(ToolDefinition("f", "A tool.", alternatives(n)),)),
+    "options of a schema": lambda n: ask(tools=(ToolDefinition("f", "A tool.", options(n)),)),
     "one long text": lambda n: ask(Message("user", "Hello 👋, " * 2 * n)),
     "one long argument": lambda n: ask(Message("assistant", (ToolCall("c", "f", {"a": 'x"\\\n' * 4 * n}),)),
                                        Message("tool", (ToolResult("c", "f", "text", "x"),))),
@@ -204,7 +204,8 @@ REQUESTS: dict[str, Callable[[int], Request]] = {
     "losses": lambda n: ask(*(Message("user", "x", metadata=keyed(1)) for _ in range(n))),
     "losses of calls": lambda n: ask(Message("assistant", tuple(
         ToolCall(f"call_{i}", "f", {}, metadata=keyed(1)) for i in range(n))), parallel(n)[1]),
-    "losses of tools": lambda n: ask(tools=tuple(ToolDefinition(f"t{i}", metadata=keyed(1)) for i in range(n))),
+    "losses of tools": lambda n: ask(tools=tuple(
+        ToolDefinition(f"t{i}", "A tool.", metadata=keyed(1)) for i in range(n))),
     "losses after replacements": lambda n: ask(*(m for i in range(n) for m in (
         Message("assistant", (ToolCall("same", "a b", {}, metadata=keyed(1)), Text(" "))),
         Message("tool", (ToolResult("same", "a b", "text", "x", metadata=keyed(1)),)),
@@ -588,7 +589,7 @@ def value_rows() -> Iterator[tuple[str, str, str, Prepare]]:
     single = {
         "tool_call": lambda n: ToolCall("c", "f", {f"k{i}": "x" * 9 for i in range(n)}),
         "tool_result": lambda n: ToolResult("c", "f", "data", {f"k{i}": "x" * 9 for i in range(n)}),
-        "tool_definition": lambda n: ToolDefinition("f", "x", wide(n)),
+        "tool_definition": lambda n: ToolDefinition("f", "A tool.", wide(n)),
         "tool_choice": lambda n: ToolChoice("required", tuple(f"t{i}" for i in range(n))),
         "message": lambda n: Message("user", tuple(Text("x") for _ in range(n))),
     }
