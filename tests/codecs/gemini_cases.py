@@ -495,11 +495,11 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
             },
         },
     ),
-    "nothing, said aloud": (config(), {"metadata": within("generationConfig")}),
-    "null": ({"generationConfig": None}, {"metadata": noted(generationConfig=None)}),
+    "nothing, said aloud": (config(), {"metadata": noted(**{"~raw:generationConfig": {}})}),
+    "null": ({"generationConfig": None}, {"metadata": noted(**{"~raw:generationConfig": None})}),
     "settings nobody else has": (
         config(responseModalities=["IMAGE"], imageConfig={"aspectRatio": "16:9"}),
-        {"metadata": within("generationConfig", imageConfig={"aspectRatio": "16:9"}, responseModalities=["IMAGE"])},
+        {"metadata": within("generationConfig", responseModalities=["IMAGE"], imageConfig={"aspectRatio": "16:9"})},
     ),
     "snake_case": (
         {"generation_config": {"max_output_tokens": 5}},

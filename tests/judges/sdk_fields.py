@@ -223,13 +223,13 @@ ROOTS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
     "anthropic-messages usage": lambda: (beta.BetaUsage, _wire("anthropic_messages", "UsageWire")),
     "gemini request": lambda: (
         _genai_keys("_GenerateContentConfig_to_mldev", "parent_object"),
-        _wire("gemini", "GenerateContentRequest"),
+        _wire("gemini", "GenerateContentBody"),
     ),
     "vertex request": lambda: (
         _genai_keys("_GenerateContentConfig_to_vertex", "parent_object"),
-        _wire("gemini", "GenerateContentRequest"),
+        _wire("gemini", "GenerateContentBody"),
     ),
-    "gemini generation config": lambda: (google.GenerationConfig, _wire("gemini", "GenerationConfig")),
+    "gemini generation config": lambda: (google.GenerationConfig, _wire("gemini", "GenerationConfigBody")),
     "gemini content": lambda: (google.Content, _wire("gemini", "Content")),
     "gemini tool": lambda: (google.Tool, _wire("gemini", "ToolObject")),
     "gemini tool config": lambda: (google.ToolConfig, _wire("gemini", "ToolConfig")),

@@ -7,6 +7,7 @@ its content); notes remember bodies that did otherwise.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,12 +16,10 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.parts import (
     ABSENT,
-    GIVEN_ID,
     NULL,
     TRUE,
     PartDecoder,
     PartEncoder,
-    decode_plain,
     is_plain_text,
     notes_of,
     server_call,
@@ -54,6 +53,7 @@ from dragoman.ir import (
     AnyPart,
     Message,
     Metadata,
+    Opaque,
     Role,
     ServerToolResult,
     Text,
@@ -63,6 +63,7 @@ from dragoman.ir import (
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import Extra
 from dragoman.ir.parts import arguments_held
+from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -87,91 +88,97 @@ TAGGED_MEDIA: Metadata = {FAMILY: {"~tagged": TRUE}}
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def decode_system(content: Content) -> Message:
-    notes: Extra = {} if content.extra is UNSET else dict(content.extra)
-    if content.role is not UNSET:
-        notes[ROLE] = Raw(encode_json(content.role))
-    parts = _decode_body(content, notes, PartDecoder("$.systemInstruction", "$.systemInstruction"))
-    return Message("system", parts, None, {FAMILY: notes} if notes else None)
-
-
 def decode_answer(content: Content | UnsetType, seed: str, path: str) -> Message:
     """The content of a candidate."""
     if content is UNSET:
         return Message("assistant", (), None, {FAMILY: {"~content": ABSENT}})
-    if content.role == "model" and content.extra is UNSET and content.parts:
-        quick = decode_plain(content.parts, seed, GIVEN_ID)
-        if quick is not None:
-            return Message("assistant", _held(quick))
     notes: Extra = {} if content.extra is UNSET else dict(content.extra)
     if content.role != "model":
         notes[ROLE] = NULL if content.role is UNSET else Raw(encode_json(content.role))
-    parts = _decode_body(content, notes, PartDecoder(seed, path, marks_ids=True))
+    parts = _decode_body(content, notes, seed, path, marks_ids=True)
     return Message("assistant", parts, None, {FAMILY: notes} if notes else None)
 
 
-def _decode_body(content: Content, notes: Extra, decoder: PartDecoder) -> str | tuple[AnyPart, ...]:
+def _decode_body(
+    content: Content,
+    notes: Extra,
+    seed: str | int,
+    path: str | None = None,
+    *,
+    marks_ids: bool = False,
+    makes_calls: bool = True,
+) -> str | tuple[AnyPart, ...]:
+    """The parts of a content (see `PartDecoder`). A lone text is held as a string."""
     wires = content.parts
     if wires is UNSET or not wires:
         notes[PARTS] = ABSENT if wires is UNSET else Raw(b"[]")
         return ()
     if len(wires) == 1 and is_plain_text(wires[0]):
         return wires[0].text  # type: ignore[return-value]
-    return tuple(decoder.decode(wires))
+    return tuple(PartDecoder(seed, path, marks_ids=marks_ids, makes_calls=makes_calls).decode(wires))
 
 
-class MessageDecoder:
-    """Decodes the contents of one request, in order: results are paired with the calls before them."""
+class MessageDecoder(TraitNotes):
+    """Decodes the contents of one request, in order: results are paired with the calls before them.
+
+    Notes the traits of the conversation as it reads (ir/traits.py).
+    """
+
+    __slots__ = ("_messages", "_order", "_served", "_tagged", "_unanswered", "is_rearranged")
 
     def __init__(self) -> None:
-        self._calls: dict[str, tuple[int, str]] = {}
-        self._unanswered: list[ToolCall] = []
+        super().__init__()
+        self._order: dict[str, int] = {}
+        """Id of each call -> its place among all calls."""
+        self._unanswered = _Unanswered()
         self._messages: list[Message] = []
+        self._served: list[ToolCall] = []
         self._tagged = False
+        self.is_rearranged = False
+        """Messages were changed after they had been read: what was noted does not hold."""
 
-    def decode(self, contents: Sequence[Content]) -> tuple[Message, ...]:
+    def decode(self, contents: Sequence[Content], system: Content | None | UnsetType = UNSET) -> tuple[Message, ...]:
+        """The usual content is read in a few lines; `_decode_content` reads one that says more."""
         messages = self._messages
+        if system is not None and system is not UNSET:
+            messages.append(self._decode_system(system))
         for index, content in enumerate(contents):
-            wires = content.parts
-            role = content.role
+            wires, role = content.parts, content.role
             if content.extra is UNSET and wires:
-                wire = wires[0]
                 if role == "user":
+                    wire = wires[0]
                     if len(wires) == 1 and is_plain_text(wire):
-                        messages.append(Message("user", wire.text))  # type: ignore[arg-type]
+                        self.turn(role)
+                        text: str = wire.text  # type: ignore[assignment]
+                        if not text or text.isspace():
+                            self.bits |= BLANK_TEXT
+                        messages.append(Message("user", text))
                         continue
-                    if wire.function_response is not UNSET and self._decode_plain_results(wires):
+                    if wire.function_response is not UNSET:
+                        self._decode_results(wires, {}, index)
                         continue
                 elif role == "model":
-                    quick = decode_plain(wires, index)
-                    if quick is not None:
-                        self._add_model(_held(quick), None)
-                        continue
+                    self._decode_model(content, {}, index)
+                    continue
             self._decode_content(content, index)
-        return tuple(rejoin_media(messages, TAGGED_MEDIA) if self._tagged else messages)
+        if self._served:
+            self.is_rearranged = True
+            messages = self._with_served(messages)
+        if self._tagged:
+            self.is_rearranged = True
+            messages = rejoin_media(messages, TAGGED_MEDIA)
+        return tuple(messages)
 
-    def _decode_plain_results(self, wires: Sequence[Part]) -> bool:
-        """The results of most turns, quickly: one for each open call, in order, nothing beside them."""
-        unanswered = self._unanswered
-        if len(wires) > len(unanswered) or self._messages[-1].role == "tool":
-            return False
-        results: list[AnyPart] = []
-        for call, wire in zip(unanswered, wires, strict=False):
-            answer = wire.function_response
-            if answer is UNSET or answer.name != call.name or not is_plain_result(wire, answer):
-                return False
-            call_id = call.id
-            if answer.id != call_id and (answer.id is not UNSET or not call.invented_id):
-                return False
-            response: Raw = answer.response  # type: ignore[assignment]
-            data = bytes(response)
-            kind, value = read_response(response, data)
-            if kind == "data" and (data[:1] != b"{" or has_reference(data)):
-                return False
-            results.append(ToolResult(call_id, call.name, kind, value))
-        del unanswered[: len(wires)]
-        self._messages.append(Message("tool", tuple(results)))
-        return True
+    def _decode_system(self, content: Content) -> Message:
+        notes: Extra = {} if content.extra is UNSET else dict(content.extra)
+        if content.role is not UNSET:
+            notes[ROLE] = Raw(encode_json(content.role))
+        self.turn("system")
+        parts = _decode_body(content, notes, "$.systemInstruction")
+        if type(parts) is tuple:
+            # A call has no place there.
+            self.is_rearranged = any(type(part) is ToolCall for part in parts)
+        return self._noted(Message("system", parts, None, {FAMILY: notes} if notes else None))
 
     def _decode_content(self, content: Content, index: int) -> None:
         notes: Extra = {} if content.extra is UNSET else dict(content.extra)
@@ -188,101 +195,158 @@ class MessageDecoder:
                     got=repr(role),
                     source="gemini/vertex request",
                 )
-        path = f"$.contents[{index}]"
         if lowered == "model":
-            self._decode_model(content, notes, path)
+            self._decode_model(content, notes, index)
         else:
-            self._decode_user(content, notes, path)
+            self._decode_user(content, notes, index)
 
-    def _decode_model(self, content: Content, notes: Extra, path: str) -> None:
-        parts = _decode_body(content, notes, PartDecoder(path, path))
+    def _noted(self, message: Message) -> Message:
+        """The message, after a look at what it says beyond calls and results."""
+        content = content_held(message)
+        if message.metadata is not None:
+            self.metadata(message.metadata)
+        if type(content) is str:
+            if not content or content.isspace():
+                self.bits |= BLANK_TEXT
+            return message
+        if not content:
+            self.bits |= EMPTY_MESSAGE
+        for part in content:
+            kind = type(part)
+            if kind is not ToolCall:
+                self.part(part)  # type: ignore[arg-type]
+            elif part.metadata is not None:  # type: ignore[union-attr]
+                self.metadata(part.metadata)  # type: ignore[union-attr]
+        return message
+
+    def _decode_model(self, content: Content, notes: Extra, index: int) -> None:
+        messages, unanswered = self._messages, self._unanswered
+        self.turn("assistant")
+        parts = _decode_body(content, notes, index)
         if type(parts) is tuple:
             for part in parts:
                 if type(part) is ServerToolResult and not part.tool_call_id:
-                    parts = self._serve(parts, part)
-        self._add_model(parts, {FAMILY: notes} if notes else None)
-
-    def _add_model(self, parts: str | tuple[AnyPart, ...], metadata: Metadata | None) -> None:
-        messages = self._messages
-        unanswered = self._unanswered
-        if unanswered and messages[-1].role != "assistant":
-            unanswered.clear()
+                    parts = tuple([self._serve(part) for part in parts])
+                    break
+        if unanswered.first is not None and messages[-1].role != "assistant":
+            unanswered = self._unanswered = _Unanswered()
         if type(parts) is tuple:
-            calls = self._calls
+            order = self._order
             for part in parts:
                 if type(part) is ToolCall:
-                    calls[part.id] = (len(calls), part.name)
-                    unanswered.append(part)
-        messages.append(Message("assistant", parts, None, metadata))
+                    order[part.id] = len(order)
+                    unanswered.add(part)
+                    self.call(part.id, part.name)
+        messages.append(self._noted(Message("assistant", parts, None, {FAMILY: notes} if notes else None)))
 
-    def _serve(self, parts: tuple[AnyPart, ...], answer: ServerToolResult) -> tuple[AnyPart, ...]:
+    def _serve(self, part: AnyPart) -> AnyPart:
         """Stream histories keep one content per chunk: the server's answer comes one content after its call."""
-        call = next((call for call in self._unanswered if call.name == answer.name), None)
+        if type(part) is not ServerToolResult or part.tool_call_id:
+            return part
+        call = self._unanswered.take_named(part.name)
         if call is None:
-            return parts
-        self._unanswered.remove(call)
-        for index, message in enumerate(self._messages):
-            if any(part is call for part in message.parts):
-                served = tuple(server_call(call) if part is call else part for part in message.parts)
-                self._messages[index] = structs.replace(message, parts=served)
-        paired = structs.replace(answer, tool_call_id=call.id)
-        return tuple(paired if part is answer else part for part in parts)
+            return part
+        self._served.append(call)
+        return structs.replace(part, tool_call_id=call.id)
 
-    def _decode_user(self, content: Content, notes: Extra, path: str) -> None:
+    def _with_served(self, messages: list[Message]) -> list[Message]:
+        """The messages; calls that the server answered are the server's."""
+        served = {id(call) for call in self._served}
+        return [
+            structs.replace(
+                message,
+                parts=tuple([server_call(part) if id(part) in served else part for part in message.parts]),  # type: ignore[arg-type]
+            )
+            if message.role == "assistant" and any(id(part) in served for part in content_held(message))
+            else message
+            for message in messages
+        ]
+
+    def _decode_user(self, content: Content, notes: Extra, index: int) -> None:
         wires = content.parts
-        if wires is UNSET or not any(wire.function_response is not UNSET for wire in wires):
-            parts = _decode_body(content, notes, PartDecoder(path, path, makes_calls=False))
-            if type(parts) is tuple and parts and type(parts[0]) is Text and is_media_tag(parts[0].text):
-                self._tagged = True
-            self._messages.append(Message("user", parts, None, {FAMILY: notes} if notes else None))
+        if wires is not UNSET and any(wire.function_response is not UNSET for wire in wires):
+            self._decode_results(wires, notes, index)
             return
-        if self._messages and self._messages[-1].role == "tool":
+        self.turn("user")
+        parts = _decode_body(content, notes, index, makes_calls=False)
+        if type(parts) is tuple and parts and type(parts[0]) is Text and is_media_tag(parts[0].text):
+            self._tagged = True
+        self._messages.append(self._noted(Message("user", parts, None, {FAMILY: notes} if notes else None)))
+
+    def _decode_results(self, wires: Sequence[Part], notes: Extra, index: int) -> None:
+        """A content with results. What stands beside them becomes a user message of its own."""
+        messages = self._messages
+        if messages and messages[-1].role == "tool":
             notes[APART] = TRUE
         results: list[ToolResult] = []
         others: list[Part] = []
         places: list[int] = []
-        for index, wire in enumerate(wires):
-            if wire.function_response is not UNSET:
-                places.append(index)
-                results.append(self._decode_result(wire, wire.function_response, f"{path}.parts[{index}]"))
-            else:
+        for place, wire in enumerate(wires):
+            answer = wire.function_response
+            if answer is UNSET:
                 others.append(wire)
+                continue
+            places.append(place)
+            results.append(self._decode_result(wire, answer, index, place))
         if len(results) > 1 and not self._in_call_order(results):
             notes[ORDER] = TRUE
         if others:
             notes[PLACES] = Raw(encode_json(places))
-        self._messages.append(Message("tool", tuple(results), None, {FAMILY: notes} if notes else None))
+        for result in results:
+            self.result(result.tool_call_id, result.name)
+        if notes:
+            self.metadata({FAMILY: notes})
+        messages.append(Message("tool", tuple(results), None, {FAMILY: notes} if notes else None))
         if others:
-            rest = PartDecoder(path, path, makes_calls=False).decode(others)
-            self._messages.append(Message("user", tuple(rest), None, {FAMILY: {JOINED: TRUE}}))
+            self.turn("user")
+            rest = PartDecoder(index, makes_calls=False).decode(others)
+            messages.append(self._noted(Message("user", tuple(rest), None, {FAMILY: {JOINED: TRUE}})))
 
     def _in_call_order(self, results: Sequence[ToolResult]) -> bool:
-        calls = self._calls
-        last = len(calls)
-        places = [calls[result.tool_call_id][0] if result.tool_call_id in calls else last for result in results]
+        order = self._order
+        last = len(order)
+        places = [order.get(result.tool_call_id, last) for result in results]
         return places == sorted(places)
 
-    def _decode_result(self, wire: Part, answer: FunctionResponse, path: str) -> ToolResult:
+    def _decode_result(self, wire: Part, answer: FunctionResponse, index: int, place: int) -> ToolResult:
+        call = self._unanswered.first
+        if (
+            call is not None
+            and answer.name == call.name
+            and (answer.id == call.id or (answer.id is UNSET and call.invented_id))
+            and is_plain_result(wire, answer)
+        ):
+            response: Raw = answer.response  # type: ignore[assignment]
+            data = bytes(response)
+            kind, value = read_response(response, data)
+            if kind != "data" or (data[:1] == b"{" and not has_reference(data)):
+                self._unanswered.take(call.id)
+                return ToolResult(call.id, call.name, kind, value)
         notes = result_notes(wire, answer)
-        call_id, name = self._pair(answer, notes, path)
-        return decode_result(answer, call_id, name, notes)
+        call_id, name = self._pair(answer, notes, f"$.contents[{index}].parts[{place}]")
+        result = decode_result(answer, call_id, name, notes)
+        if result.metadata is not None:
+            self.metadata(result.metadata)
+        for piece in result.parts:
+            if type(piece) is not Opaque and piece.metadata is not None:
+                self.metadata(piece.metadata)
+        return result
 
     def _pair(self, answer: FunctionResponse, notes: Extra, path: str) -> tuple[str, str]:
         """(call id, name): by id where the wire gives one, else by name and order."""
         given, name = answer.id, answer.name
-        called = self._calls.get(given) if given is not UNSET else None
-        if called is not None:
+        known = self.call_names.get(given) if given is not UNSET else None
+        if known is not None:
             call_id: str = given  # type: ignore[assignment]
-            known = called[1]
+            self._unanswered.take(call_id)
         else:
-            call = next((call for call in self._unanswered if call.name == name), None)
+            call = None if name is UNSET else self._unanswered.take_named(name)
             call_id = call.id if call is not None else given or invent_id(path, 0)
             if given is not UNSET and given != call_id:
                 notes["~id"] = Raw(encode_json(given))
             elif given is UNSET and not is_invented(call_id):
                 notes["~id"] = NULL
             known = "" if call is None else call.name
-        self._unanswered = [call for call in self._unanswered if call.id != call_id]
         if name is UNSET:
             notes["~name"] = NULL
         elif known and name != known:
@@ -290,11 +354,50 @@ class MessageDecoder:
         return call_id, known or ("" if name is UNSET else name)
 
 
-def _held(parts: list[AnyPart]) -> str | tuple[AnyPart, ...]:
-    """A lone text is held as a string."""
-    if len(parts) == 1 and type(parts[0]) is Text:
-        return parts[0].text
-    return tuple(parts)
+class _Unanswered:
+    """The calls of the last turn that have no result yet, in order."""
+
+    __slots__ = ("_answered", "_by_name", "_calls", "_next", "first")
+
+    def __init__(self) -> None:
+        self._calls: list[ToolCall] = []
+        self._next = 0
+        self._answered: set[str] = set()
+        """Ids of calls that were taken."""
+        self._by_name: dict[str, deque[ToolCall]] | None = None
+        self.first: ToolCall | None = None
+        """The next call in order, which the usual result answers."""
+
+    def add(self, call: ToolCall) -> None:
+        self._calls.append(call)
+        self._answered.discard(call.id)
+        if self.first is None:
+            self._next, self.first = len(self._calls) - 1, call
+        if self._by_name is not None:
+            self._by_name.setdefault(call.name, deque()).append(call)
+
+    def take(self, call_id: str) -> None:
+        """The call with this id is answered."""
+        answered, calls, position = self._answered, self._calls, self._next
+        answered.add(call_id)
+        while position < len(calls) and calls[position].id in answered:
+            position += 1
+        self._next = position
+        self.first = calls[position] if position < len(calls) else None
+
+    def take_named(self, name: str) -> ToolCall | None:
+        """The first call of this name, which is answered now."""
+        if self._by_name is None:
+            self._by_name = {}
+            for call in self._calls:
+                self._by_name.setdefault(call.name, deque()).append(call)
+        named = self._by_name.get(name, ())
+        while named:
+            call = named.popleft()
+            if call.id not in self._answered:
+                self.take(call.id)
+                return call
+        return None
 
 
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -364,6 +467,10 @@ class MessageEncoder(PartEncoder):
         """All system text as one content, or UNSET."""
         if not self.system:
             return UNSET
+        first = self.system[0]
+        content = content_held(first)
+        if len(self.system) == 1 and type(content) is str and (first.metadata is None or FAMILY not in first.metadata):
+            return ContentOut(UNSET, (TextOut(content),))
         parts: list[WireValue] = []
         for message in self.system:
             for part in message.parts:
@@ -371,7 +478,6 @@ class MessageEncoder(PartEncoder):
                     self._log.drop(part, "", type(part).__name__.lower(), "system text is text only here")
                 elif (wire := self.encode(part)) is not None:
                     parts.append(wire)
-        first = self.system[0]
         notes = notes_of(first)
         if not parts and PARTS not in notes:
             return UNSET
@@ -444,8 +550,8 @@ class MessageEncoder(PartEncoder):
         call_id = call.id
         held = arguments_held(call)
         wire: WireValue
-        plain = call.signature is None and call.metadata is None and call.cache is None
-        if plain and type(held) is Raw and not self.carried:
+        is_plain = call.signature is None and call.cache is None
+        if is_plain and (call.metadata is None or FAMILY not in call.metadata) and type(held) is Raw and not self.carried:
             sends = self._sends_ids and not (call.invented_id or is_invented(call_id))
             wire = CallOut(FunctionCallOut(call.name, held, call_id if sends else UNSET))
         else:
@@ -529,7 +635,8 @@ class MessageEncoder(PartEncoder):
             name = name or result.name
         else:
             name, sends = result.name, self._sends_ids and not is_invented(call_id)
-        if result.metadata is None and result.cache is None and not result.parts:
+        is_plain = result.cache is None and (result.metadata is None or FAMILY not in result.metadata)
+        if is_plain and not result.parts:
             response = write_response(result, self._log, as_given=False)
             return ResultOut(FunctionResponseOut(name, response, call_id if sends else UNSET))
         if self._results is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,11 +23,17 @@ from dragoman.codecs.gemini.wire import (
     Part,
     ResponsePart,
     TextOut,
+    blob_keys,
+    call_keys,
+    file_keys,
+    part_keys,
+    response_part_keys,
     restored,
     snake_case,
 )
 from dragoman.codecs.ids import invent_id, is_invented
-from dragoman.codecs.reading import Wire, WireValue, keep, spliced
+from dragoman.codecs.part_handlers import PartHandlers
+from dragoman.codecs.reading import WireValue, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -44,7 +51,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
@@ -65,71 +72,21 @@ _SERVER_MEMBERS = {
 }
 
 
-_UNPARSED = b'{"' + UNPARSED_KEY.encode()
-
-
-def decode_plain(wires: Sequence[Part], seed: str | int, metadata: Metadata | None = None) -> list[AnyPart] | None:
-    """The parts of most model contents, quickly: plain text and calls. None: take the long way.
-
-    `seed` names the content's place, for ids the wire does not give; a number is the index of a content of a request.
-    """
-    parts: list[AnyPart] = []
-    calls = 0
-    for wire in wires:
-        call = wire.function_call
-        if call is UNSET:
-            text = wire.text
-            if text is UNSET or not is_plain_text(wire):
-                return None
-            parts.append(Text(text))
-            continue
-        if not (
-            wire.text
-            is wire.function_response
-            is wire.inline_data
-            is wire.file_data
-            is wire.thought
-            is wire.extra
-            is call.extra
-            is UNSET
-        ):
-            return None
-        decoded = _decode_plain_call(call, wire.thought_signature, seed, calls, metadata)
-        if decoded is None:
-            return None
-        parts.append(decoded)
-        calls += 1
-    return parts
-
-
-def _decode_plain_call(
-    call: FunctionCall, spelled: str | UnsetType, seed: str | int, index: int, metadata: Metadata | None
-) -> ToolCall | None:
-    arguments, name, call_id = call.args, call.name, call.id
-    if arguments is UNSET or name is UNSET:
-        return None
-    data = bytes(arguments)
-    if data[:1] != b"{" or data.startswith(_UNPARSED):
-        return None
-    signature = None
-    if spelled is not UNSET:
-        if foreign_signatures.is_dummy(spelled) or foreign_signatures.is_tagged(spelled):
-            return None
-        signature = Signature(FAMILY, spelled)
-    if call_id is UNSET:
-        call_id = invent_id(f"$.contents[{seed}]" if type(seed) is int else seed, index)
-        return ToolCall(call_id, name, arguments, None, False, True, False, signature)  # noqa: FBT003
-    if not call_id or is_invented(call_id):
-        return None
-    if signature is None and metadata is None:
-        return ToolCall(call_id, name, arguments)
-    return ToolCall(call_id, name, arguments, None, False, False, False, signature, None, metadata)  # noqa: FBT003
+_OBJECT = re.compile(rb'\{(?!"' + UNPARSED_KEY.encode() + rb")")
 
 
 class PartDecoder:
-    """Decodes the parts of one content, in order. `seed` names its place, for ids the wire does not give."""
+    """Decodes the parts of one content, in order.
 
-    def __init__(self, seed: str, path: str, *, marks_ids: bool = False, makes_calls: bool = True) -> None:
+    `seed` names the content's place, for ids the wire does not give; a number is the index of a content of a request.
+    `marks_ids`: an answer, whose ids Google minted.
+    """
+
+    __slots__ = ("_calls", "_makes_calls", "_marks_ids", "_path", "_seed", "_server_calls", "parts")
+
+    def __init__(
+        self, seed: str | int, path: str | None = None, *, marks_ids: bool = False, makes_calls: bool = True
+    ) -> None:
         self.parts: list[AnyPart] = []
         self._seed = seed
         self._path = path
@@ -139,9 +96,45 @@ class PartDecoder:
         self._server_calls = 0
 
     def decode(self, wires: Sequence[Part]) -> list[AnyPart]:
+        """The usual text is read in a few lines, and so is the usual call; `add` reads a part that says more."""
+        parts, makes_calls = self.parts, self._makes_calls
         for wire in wires:
-            self.add(wire)
-        return self.parts
+            if is_plain_text(wire):
+                parts.append(Text(wire.text))  # type: ignore[arg-type]
+            elif wire.function_call is UNSET or not makes_calls or not self._add_call(wire, wire.function_call):
+                self.add(wire)
+        return parts
+
+    def _add_call(self, wire: Part, call: FunctionCall) -> bool:
+        """Whether this was a call that says what calls usually say."""
+        arguments, name, call_id, spelled = call.args, call.name, call.id, wire.thought_signature
+        if (
+            arguments is UNSET
+            or name is UNSET
+            or not (call.extra is call.partial_args is call.will_continue is UNSET and is_only_call(wire))
+            or _OBJECT.match(arguments) is None
+        ):
+            return False
+        signature = None
+        if spelled is not UNSET:
+            if foreign_signatures.is_dummy(spelled) or foreign_signatures.is_tagged(spelled):
+                return False
+            signature = Signature(FAMILY, spelled)
+        metadata, invented = None, False
+        if call_id is UNSET:
+            call_id, invented = invent_id(self.seed, self._calls), True
+        elif not call_id or is_invented(call_id):
+            return False
+        elif self._marks_ids:
+            metadata = GIVEN_ID
+        self._calls += 1
+        self.parts.append(ToolCall(call_id, name, arguments, None, False, invented, False, signature, None, metadata))  # noqa: FBT003
+        return True
+
+    @property
+    def seed(self) -> str:
+        seed = self._seed
+        return f"$.contents[{seed}]" if type(seed) is int else seed  # type: ignore[return-value]
 
     def add(self, wire: Part) -> None:
         signature = wire.thought_signature
@@ -174,11 +167,12 @@ class PartDecoder:
     def _decode(self, wire: Part) -> AnyPart:
         members = (wire.text, wire.function_call, wire.inline_data, wire.file_data, wire.function_response)
         given = sum(member is not UNSET for member in members)
-        server = _server_member(wire.extra)
+        extra = part_keys(wire)
+        server = None if extra is None else _server_member(extra)
         if given + (server is not None) != 1 or (wire.function_call is not UNSET and not self._makes_calls):
             return self._decode_odd(wire)
         if server is not None:
-            return self._decode_server(wire, server)
+            return self._decode_server(wire, server, extra or {})
         if wire.text is not UNSET:
             return _decode_text(wire, wire.text)
         if wire.function_call is not UNSET:
@@ -192,7 +186,7 @@ class PartDecoder:
         if wire.thought_signature is not UNSET and restored(structs.replace(wire, thought_signature=UNSET)) == Raw(
             b"{}"
         ):
-            notes: Extra = {"~text": ABSENT} | ({} if wire.extra is UNSET else wire.extra)
+            notes: Extra = {"~text": ABSENT} | (part_keys(wire) or {})
             return Text("", signature=read_signature(wire, notes), metadata={FAMILY: notes})
         block = restored(wire)
         kind = "+".join(name for name in parse_json(block) if name not in {"thought", "thoughtSignature"})
@@ -200,14 +194,13 @@ class PartDecoder:
 
     def _decode_call(self, wire: Part, call: FunctionCall) -> ToolCall:
         index, self._calls = self._calls, self._calls + 1
-        plain = wire.extra is wire.thought is call.extra is UNSET
-        notes: Extra = {} if plain else part_notes(wire, functionCall=call.extra)
+        notes = part_notes(wire, functionCall=call_keys(call))
         signature = None if wire.thought_signature is UNSET else read_signature(wire, notes)
         call_id, invented = call.id, False
         if call_id is UNSET or not call_id:
             if call_id is not UNSET:
                 notes["~id"] = Raw(b'""')
-            call_id, invented = invent_id(self._seed, index), True
+            call_id, invented = invent_id(self.seed, index), True
         elif self._marks_ids or is_invented(call_id):
             notes["~id"], invented = TRUE, is_invented(call_id)
         name = call.name
@@ -222,17 +215,16 @@ class PartDecoder:
             notes["~args"] = ABSENT if held is UNSET else NULL
             return EMPTY_OBJECT, None
         if bytes(held)[:1] != b"{":
-            path = f"{self._path}.parts[{len(self.parts)}].functionCall.args"
+            path = f"{self._path or self.seed}.parts[{len(self.parts)}].functionCall.args"
             raise DecodeError(
                 path=path, expected="object", got=bytes(held)[:40].decode("utf-8", "replace"), source="gemini/vertex"
             )
         return unwrap_arguments(held)
 
-    def _decode_server(self, wire: Part, member: str) -> ServerToolCall | ServerToolResult:
+    def _decode_server(self, wire: Part, member: str, extra: Extra) -> ServerToolCall | ServerToolResult:
         """Code and searches that Google runs itself: verbatim, never executed or answered by the client."""
-        extra = dict(wire.extra) if wire.extra is not UNSET else {}
         block = extra.pop(member)
-        notes = part_notes(structs.replace(wire, extra=extra or UNSET))
+        notes = _with_thought(wire, extra)
         signature = read_signature(wire, notes)
         said = parse_json(block)
         given = said.get("id") if isinstance(said, dict) else None
@@ -240,7 +232,7 @@ class PartDecoder:
         name = tool.lower() if isinstance(tool, str) else "code_execution"
         is_call = _SERVER_MEMBERS[member] in _SERVER_CALLS
         self._server_calls += is_call
-        call_id = given if isinstance(given, str) else invent_id(f"{self._seed} server", self._server_calls)
+        call_id = given if isinstance(given, str) else invent_id(f"{self.seed} server", self._server_calls)
         metadata = {FAMILY: notes} if notes else None
         kind = ServerToolCall if is_call else ServerToolResult
         return kind(call_id, name, FAMILY, Raw(encode_json({member: block})), signature, None, metadata)
@@ -273,19 +265,22 @@ def server_call(call: ToolCall) -> ServerToolCall:
     return ServerToolCall(call.id, call.name, FAMILY, block, call.signature, None, call.metadata)
 
 
-def _server_member(extra: Extra | UnsetType) -> str | None:
-    if extra is UNSET:
-        return None
+def _server_member(extra: Extra) -> str | None:
     return next((key for key, held in extra.items() if key in _SERVER_MEMBERS and bytes(held) != b"null"), None)
 
 
-def part_notes(wire: Wire, **within: Extra | UnsetType) -> Extra:
-    """What a part says beyond its member, its signature and thought: true."""
-    kept = keep(FAMILY, wire.extra, **within)
-    notes: Extra = {} if kept is None else kept[FAMILY]
-    thought = getattr(wire, "thought", UNSET)
-    if thought is not UNSET:
-        notes["thought" if thought else MODELLED + "thought"] = TRUE if thought else Raw(b"false")
+def part_notes(wire: Part | ResponsePart, **within: Extra | None) -> Extra:
+    """What a part says beyond its member, its signature and thought: true. `within`: what that member says beyond."""
+    notes: Extra = (part_keys(wire) if type(wire) is Part else response_part_keys(wire)) or {}
+    for name, inner in within.items():
+        if inner is not None:
+            notes[WITHIN + name] = Raw(encode_json(inner))
+    return _with_thought(wire, notes) if type(wire) is Part else notes
+
+
+def _with_thought(wire: Part, notes: Extra) -> Extra:
+    if wire.thought is not UNSET:
+        notes["thought" if wire.thought else MODELLED + "thought"] = TRUE if wire.thought else Raw(b"false")
     return notes
 
 
@@ -310,8 +305,41 @@ def is_plain_text(wire: Part) -> bool:
         is wire.function_response
         is wire.inline_data
         is wire.file_data
+        is wire.executable_code
+        is wire.code_execution_result
+        is wire.tool_call
+        is wire.tool_response
+        is wire.video_metadata
+        is wire.media_resolution
+        is wire.media_processing
+        is wire.part_metadata
+        is wire.speech_metadata
+        is wire.audio_transcription
         is UNSET
         and wire.text is not UNSET
+    )
+
+
+def is_only_call(wire: Part) -> bool:
+    """Whether a part with a call or a result holds nothing beside it and its signature."""
+    return (
+        wire.extra
+        is wire.text
+        is wire.thought
+        is wire.inline_data
+        is wire.file_data
+        is wire.executable_code
+        is wire.code_execution_result
+        is wire.tool_call
+        is wire.tool_response
+        is wire.video_metadata
+        is wire.media_resolution
+        is wire.media_processing
+        is wire.part_metadata
+        is wire.speech_metadata
+        is wire.audio_transcription
+        is UNSET
+        and (wire.function_call is UNSET or wire.function_response is UNSET)
     )
 
 
@@ -323,8 +351,6 @@ def _decode_text(wire: Part, text: str) -> Text | Reasoning:
         if signature is None and not notes:
             return Reasoning(text, metadata=NATIVE_THOUGHT)
         return Reasoning(text, signature, metadata={FAMILY: notes | NATIVE_THOUGHT[FAMILY]})
-    if wire.extra is wire.thought is wire.thought_signature is UNSET:
-        return Text(text)
     notes = part_notes(wire)
     return Text(text, signature=read_signature(wire, notes), metadata={FAMILY: notes} if notes else None)
 
@@ -338,12 +364,16 @@ def decode_media(wire: Part | ResponsePart) -> Image | Audio | Document | Opaque
         media_type = None if blob.mime_type is UNSET else blob.mime_type
         if media_type is None:
             notes["~mime"] = ABSENT
-        notes |= (keep(FAMILY, UNSET, inlineData=blob.extra) or {FAMILY: {}})[FAMILY]
+        inner = blob_keys(blob)
+        if inner is not None:
+            notes[WITHIN + "inlineData"] = Raw(encode_json(inner))
         data = read_base64(blob.data, notes)
         return _media(media_type, data, None, signature, {FAMILY: notes} if notes else None)
     if file is not UNSET and blob is UNSET and file.file_uri is not UNSET:
         media_type = None if file.mime_type is UNSET else file.mime_type
-        notes |= (keep(FAMILY, UNSET, fileData=file.extra) or {FAMILY: {}})[FAMILY]
+        inner = file_keys(file)
+        if inner is not None:
+            notes[WITHIN + "fileData"] = Raw(encode_json(inner))
         return _media(media_type, None, file.file_uri, signature, {FAMILY: notes} if notes else None)
     return Opaque(FAMILY, "media" if signed else "result media", restored(wire), signature)
 
@@ -543,16 +573,16 @@ class PartEncoder:
 
 _UNSAID: dict[type[Any], tuple[str, ...]] = {Audio: ("transcript",), Document: ("title", "context", "cite")}
 
-_ENCODE: dict[type[AnyPart], Callable[[Any, Any], WireValue]] = {
-    Text: PartEncoder._text,  # noqa: SLF001
-    Reasoning: PartEncoder._reasoning,  # noqa: SLF001
-    Refusal: PartEncoder._refusal,  # noqa: SLF001
-    Image: PartEncoder.media,
-    Audio: PartEncoder.media,
-    Document: PartEncoder._document,  # noqa: SLF001
-    ToolCall: PartEncoder._call,  # noqa: SLF001
-    ToolResult: PartEncoder._misplaced,  # noqa: SLF001
-    ServerToolCall: PartEncoder._server_call,  # noqa: SLF001
-    ServerToolResult: PartEncoder._server_result,  # noqa: SLF001
-    Opaque: PartEncoder._opaque,  # noqa: SLF001
-}
+_ENCODE = PartHandlers[Callable[[Any, Any], WireValue]](
+    text=PartEncoder._text,  # noqa: SLF001
+    reasoning=PartEncoder._reasoning,  # noqa: SLF001
+    refusal=PartEncoder._refusal,  # noqa: SLF001
+    image=PartEncoder.media,
+    audio=PartEncoder.media,
+    document=PartEncoder._document,  # noqa: SLF001
+    tool_call=PartEncoder._call,  # noqa: SLF001
+    tool_result=PartEncoder._misplaced,  # noqa: SLF001
+    server_tool_call=PartEncoder._server_call,  # noqa: SLF001
+    server_tool_result=PartEncoder._server_result,  # noqa: SLF001
+    opaque=PartEncoder._opaque,  # noqa: SLF001
+).by_type()

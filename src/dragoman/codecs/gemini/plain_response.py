@@ -9,7 +9,6 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.gemini.foreign_signatures import is_dummy, is_tagged
 from dragoman.codecs.gemini.parts import GIVEN_ID
-from dragoman.codecs.gemini.plain_request import PlainContent
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.response import decode_finish, decode_usage, encode_time
 from dragoman.codecs.gemini.wire import (
@@ -22,7 +21,7 @@ from dragoman.codecs.gemini.wire import (
     UsageMetadata,
 )
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id
-from dragoman.codecs.plain import PlainWire, is_object
+from dragoman.codecs.plain import Given, PlainWire, is_object
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import AnyPart, Completion, Message, Signature, Text, ToolCall, Usage
 from dragoman.ir.messages import content_held
@@ -30,6 +29,23 @@ from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import encode_json
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PlainCall(PlainWire, frozen=True, rename="camel"):
+    name: str
+    args: Raw
+    id: Given[str] = None
+
+
+class PlainPart(PlainWire, frozen=True, rename="camel"):
+    text: Given[str] = None
+    function_call: Given[PlainCall] = None
+    thought_signature: Given[str] = None
+
+
+class PlainContent(PlainWire, frozen=True, rename="camel"):
+    parts: list[PlainPart]
+    role: Given[Literal["user", "model"]] = None
 
 
 class PlainCandidate(PlainWire, frozen=True, rename="camel"):
@@ -74,8 +90,6 @@ def _parts(content: PlainContent, seed: str) -> list[AnyPart] | None:
     calls = 0
     for part in content.parts:
         call, text, spelled = part.function_call, part.text, part.thought_signature
-        if part.function_response is not None:
-            return None
         if call is None:
             if text is None or spelled is not None:
                 return None

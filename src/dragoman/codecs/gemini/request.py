@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec import UNSET, Raw, structs
 
+from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder, decode_system
+from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
 from dragoman.codecs.gemini.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.gemini.tools import (
@@ -21,88 +22,137 @@ from dragoman.codecs.gemini.tools import (
 )
 from dragoman.codecs.gemini.wire import (
     ALIASES,
-    ConfigOut,
+    PASSED_ON,
+    PASSED_ON_CONFIG,
+    GenerateContentBody,
     GenerateContentRequest,
     GenerationConfig,
+    GenerationConfigBody,
     Number,
+    ToolConfig,
     keep_whole,
     overlaid,
+    tool_config_keys,
 )
+from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.reading import WireReader, WireValue
+from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import Request, ToolChoice
-from dragoman.ir.notes import WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 SOURCE = "gemini/vertex request"
 
-_reader = WireReader(GenerateContentRequest, SOURCE, aliases=ALIASES)
+_reader = WireReader(GenerateContentBody, SOURCE, aliases=ALIASES)
+_keys = collect_keys(GenerateContentBody, PASSED_ON)
+_config_keys = collect_keys(GenerationConfigBody, PASSED_ON_CONFIG)
 
 _CONFIG = "generationConfig"
-_NO_CONFIG = GenerationConfig()
-_NOTHING_SAID = ConfigOut()
+_NO_CONFIG = GenerationConfigBody()
+_NOTHING_SET = GenerationConfig()
 _NUMBER = "~number:"
 """Note: this number was spelled as text, or with a fraction of zero."""
+
+SETTINGS = Settings(
+    GenerateContentRequest,
+    FAMILY,
+    (
+        Setting("model", write=BY_HAND),
+        Setting("tool_choice", None, BY_HAND, path="toolConfig.functionCallingConfig"),
+        Setting("parallel_tool_calls", None),
+        Setting("max_output_tokens", None, BY_HAND, path=f"{_CONFIG}.maxOutputTokens"),
+        Setting("temperature", None, BY_HAND, path=f"{_CONFIG}.temperature"),
+        Setting("top_p", None, BY_HAND, path=f"{_CONFIG}.topP"),
+        Setting("top_k", None, BY_HAND, path=f"{_CONFIG}.topK"),
+        Setting("stop", None, BY_HAND, path=f"{_CONFIG}.stopSequences"),
+        Setting("seed", None, BY_HAND, path=f"{_CONFIG}.seed"),
+        Setting("presence_penalty", None, BY_HAND, path=f"{_CONFIG}.presencePenalty"),
+        Setting("frequency_penalty", None, BY_HAND, path=f"{_CONFIG}.frequencyPenalty"),
+        Setting("candidates", None, BY_HAND, path=f"{_CONFIG}.candidateCount"),
+        Setting("reasoning", None, BY_HAND, path=f"{_CONFIG}.thinkingConfig"),
+        Setting("output", None, BY_HAND, path=f"{_CONFIG}.responseMimeType"),
+        Setting("stream", None),  # the path says it
+        Setting("user", None, lost="this API has no such field"),
+        Setting("cache", None, lost="prompts are cached automatically by this API"),
+    ),
+    content=("contents", "system_instruction", "tools", "tool_config", "generation_config"),
+)
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    if wire.safety_settings is not UNSET:
-        keep_whole(notes, "safetySettings", wire.safety_settings)
-    if wire.model is not UNSET:
+    notes: Extra = _keys(wire) or {}
+    if wire.model is not None:
         notes["~model"] = Raw(b"true")
-    messages = MessageDecoder().decode(wire.contents)
-    if wire.system_instruction is not UNSET:
-        messages = (decode_system(wire.system_instruction), *messages)
-    tools = () if wire.tools is UNSET else decode_tools(wire.tools, notes)
-    choice = _decode_choice(wire, notes)
-    if wire.generation_config is UNSET:
-        return Request(
-            None if wire.model is UNSET else wire.model,
-            messages,
-            tools,
-            choice,
-            metadata={FAMILY: notes} if notes else None,
-            origin=FAMILY,
-        )
+    decoder = MessageDecoder()
+    messages = decoder.decode(wire.contents, wire.system_instruction)
+    tools: DecodedTools = NO_TOOLS
+    if wire.tools is not UNSET:
+        tools = declared = decode_tools(wire.tools)
+        if declared.notes is not None:
+            notes.update(declared.notes)
     config = wire.generation_config
-    said: Extra = {} if config.extra is UNSET else dict(config.extra)
-    return Request(
-        None if wire.model is UNSET else wire.model,
-        messages,
-        tools,
-        choice,
-        None,
-        None if config.max_output_tokens is UNSET else _whole(config.max_output_tokens, "maxOutputTokens", said),
-        None if config.temperature is UNSET else _real(config.temperature, "temperature", said),
-        None if config.top_p is UNSET else _real(config.top_p, "topP", said),
-        None if config.top_k is UNSET else _whole(config.top_k, "topK", said),
+    if wire.system_instruction is None or wire.tool_config is None or config is None:
+        _note_nulls(wire, notes)
+    choice = _decode_choice(wire.tool_config, notes) if wire.tool_config else None
+    settings = _decode_config(config, notes) if config else _NO_SETTINGS
+    request: Request = SETTINGS.read(wire, messages, tools.tools, {FAMILY: notes} if notes else None, choice, *settings)
+    if decoder.is_rearranged:
+        return request
+    bits = decoder.finish(has_messages=bool(messages))
+    if tools.is_private or has_private_setting(request):
+        bits |= PRIVATE_SETTING
+    return with_traits(request, bits, decoder.call_names, tools.names)
+
+
+def _note_nulls(wire: GenerateContentBody, notes: Extra) -> None:
+    for key, held in (
+        ("systemInstruction", wire.system_instruction),
+        ("toolConfig", wire.tool_config),
+        (_CONFIG, wire.generation_config),
+    ):
+        if held is None:
+            keep_whole(notes, key, Raw(b"null"), MODELLED)
+
+
+def _decode_choice(config: ToolConfig, notes: Extra) -> ToolChoice | None:
+    extra = tool_config_keys(config)
+    if extra is not None:
+        notes[WITHIN + "toolConfig"] = Raw(encode_json(extra))
+    elif config.function_calling_config is UNSET:
+        keep_whole(notes, "toolConfig", EMPTY_OBJECT, MODELLED)
+    return None if config.function_calling_config is UNSET else decode_tool_choice(config.function_calling_config)
+
+
+_NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None, None, None, None, None)
+
+
+def _decode_config(config: GenerationConfigBody, notes: Extra) -> tuple[Any, ...]:
+    """The settings inside, in the order of the table."""
+    said: Extra = _config_keys(config) or {}
+    settings = (
+        _whole(config.max_output_tokens, "maxOutputTokens", said),
+        _real(config.temperature, "temperature", said),
+        _real(config.top_p, "topP", said),
+        _whole(config.top_k, "topK", said),
         () if config.stop_sequences is UNSET else _decode_stop(config.stop_sequences, said),
-        None if config.seed is UNSET else _whole(config.seed, "seed", said),
-        None if config.presence_penalty is UNSET else _real(config.presence_penalty, "presencePenalty", said),
-        None if config.frequency_penalty is UNSET else _real(config.frequency_penalty, "frequencyPenalty", said),
-        None if config.candidate_count is UNSET else _whole(config.candidate_count, "candidateCount", said),
+        _whole(config.seed, "seed", said),
+        _real(config.presence_penalty, "presencePenalty", said),
+        _real(config.frequency_penalty, "frequencyPenalty", said),
+        _whole(config.candidate_count, "candidateCount", said),
         None if config.thinking_config is UNSET else decode_reasoning(config.thinking_config, said),
         decode_output(config, said),
-        None,
-        None,
-        None,
-        _metadata(config, notes, said),
-        FAMILY,
     )
-
-
-def _decode_choice(wire: GenerateContentRequest, notes: Extra) -> ToolChoice | None:
-    config = wire.tool_config
-    if config is UNSET:
-        return None
-    if config.extra is not UNSET or config.function_calling_config is UNSET:
-        notes[WITHIN + "toolConfig"] = Raw(encode_json({} if config.extra is UNSET else config.extra))
-    return None if config.function_calling_config is UNSET else decode_tool_choice(config.function_calling_config)
+    if said:
+        notes[WITHIN + _CONFIG] = Raw(encode_json(said))
+    elif config == _NO_CONFIG:
+        keep_whole(notes, _CONFIG, EMPTY_OBJECT, MODELLED)
+    return settings
 
 
 def _decode_stop(stop: list[str], said: Extra) -> tuple[str, ...]:
@@ -111,20 +161,12 @@ def _decode_stop(stop: list[str], said: Extra) -> tuple[str, ...]:
     return tuple(stop)
 
 
-def _metadata(config: GenerationConfig, notes: Extra, said: Extra) -> dict[str, Extra] | None:
-    if config.response_modalities is not UNSET:
-        keep_whole(said, "responseModalities", config.response_modalities)
-    if said or (config.max_output_tokens is config.temperature is UNSET and config == _NO_CONFIG):
-        notes[WITHIN + _CONFIG] = Raw(encode_json(said))
-    return {FAMILY: notes} if notes else None
-
-
-def _whole(value: Number, key: str, said: Extra) -> int:
-    if type(value) is int:
+def _whole(value: Number | None, key: str, said: Extra) -> int | None:
+    if value is None or type(value) is int:
         return value
     number = _real(value, key, said)
     said[_NUMBER + key] = Raw(encode_json(value))
-    if not float(number).is_integer():
+    if number is None or not float(number).is_integer():
         raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="whole number", got=_said(value), source=SOURCE)
     return int(number)
 
@@ -133,9 +175,9 @@ def _said(value: Number) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
-def _real(value: Number, key: str, said: Extra) -> float:
-    if not isinstance(value, str):
-        return value
+def _real(value: Number | None, key: str, said: Extra) -> float | None:
+    if value is None or type(value) is not str:
+        return value  # type: ignore[return-value]
     said[_NUMBER + key] = Raw(encode_json(value))
     try:
         return float(value)
@@ -152,22 +194,19 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     contents = encoder.encode_contents(request.messages)
     if not contents and request.origin != FAMILY:
         raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
-    if request.user is not None:
-        log.drop(request, "user", "end user's id", "this API has no such field")
-    if request.cache is not None:
-        log.drop(request, "cache", "automatic cache mark", "prompts are cached automatically by this API")
-    tools: Any = UNSET
+    tools: WireValue = UNSET
     if request.tools or (notes is not None and GROUPS in notes):
         tools = encode_tools(request, profile, log)
         tools = tools if tools or (notes is not None and GROUPS in notes) else UNSET
-    wire = GenerateContentRequest(
+    wire = SETTINGS.write(
+        request,
+        log,
         contents,
         encoder.encode_system(),
         tools,
         encode_tool_config(request, profile, log),
         _encode_config(request, profile, log, None if notes is None else inner_extra(notes, _CONFIG)),
-        UNSET,
-        request.model if notes is not None and "~model" in notes and request.model is not None else UNSET,
+        request.model if notes is not None and "~model" in notes else None,
     )
     content = bytes(overlaid(wire, notes)) if notes else encode_json(wire)
     return Encoded(content, (), path_of(request.model, profile, stream=request.stream))
@@ -181,12 +220,12 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said:
     mime, schema, typed, form = (UNSET,) * 4 if request.output is None else encode_output(request, profile, log)
     thinking = UNSET if request.reasoning is None else encode_reasoning(request, profile, log)
     if said is None:
-        config = ConfigOut(
+        config = GenerationConfig(
             request.max_output_tokens,
             request.temperature,
             request.top_p,
             request.top_k,
-            request.stop,
+            request.stop or UNSET,  # type: ignore[arg-type]
             request.seed,
             request.presence_penalty,
             request.frequency_penalty,
@@ -197,7 +236,7 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said:
             typed,
             form,
         )
-        return UNSET if config == _NOTHING_SAID else config
+        return UNSET if config == _NOTHING_SET else config
     return overlaid(
         GenerationConfig(
             _spelled(request.max_output_tokens, "maxOutputTokens", said),
@@ -239,6 +278,6 @@ def _legal_settings(request: Request, profile: GeminiProfile, log: LossLog) -> R
 
 def _spelled(value: float | None, key: str, said: Extra) -> WireValue:
     if value is None:
-        return UNSET
+        return None
     noted = said.get(_NUMBER + key)
     return noted if noted is not None and float(parse_json(noted)) == value else value

@@ -23,6 +23,7 @@ from dragoman.codecs.gemini.wire import (
     Number,
     PlainUsage,
     UsageMetadata,
+    candidate_keys,
     keep_whole,
     overlaid,
     restored,
@@ -313,16 +314,8 @@ def decode_time(held: Raw, notes: Extra) -> int | None:
 
 def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
     message = decode_answer(wire.content, seed, f"$.candidates[{index}].content")
-    extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    extra: Extra = candidate_keys(wire) or {}
     parts = content_held(message)
-    if wire.finish_message is not UNSET:
-        keep_whole(extra, "finishMessage", wire.finish_message)
-    if wire.avg_logprobs is not UNSET:
-        keep_whole(extra, "avgLogprobs", wire.avg_logprobs)
-    if wire.safety_ratings is not UNSET:
-        keep_whole(extra, "safetyRatings", wire.safety_ratings)
-    if wire.citation_metadata is not UNSET:
-        keep_whole(extra, "citationMetadata", wire.citation_metadata)
     if wire.grounding_metadata is not UNSET:
         cited, complete = foreign_signatures.read_grounding(wire.grounding_metadata, message.parts)
         keep_whole(extra, "groundingMetadata", wire.grounding_metadata, MODELLED if complete else "")

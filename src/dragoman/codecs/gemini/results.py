@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.arguments import EMPTY_OBJECT
-from dragoman.codecs.gemini.parts import ABSENT, NULL, TRUE, PartEncoder, decode_media, part_notes
+from dragoman.codecs.gemini.parts import ABSENT, NULL, TRUE, PartEncoder, decode_media, is_only_call, part_notes
 from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.gemini.wire import (
     FunctionResponse,
@@ -23,6 +23,7 @@ from dragoman.codecs.gemini.wire import (
     ResponsePart,
     ResultOut,
     TextOut,
+    answer_keys,
 )
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_media import media_placeholder, media_tag
@@ -38,25 +39,21 @@ from dragoman.losses import LossLog
 def is_plain_result(wire: Part, answer: FunctionResponse) -> bool:
     """Nothing but a response."""
     return (
-        wire.extra
-        is wire.text
-        is wire.thought
+        answer.extra
+        is answer.parts
+        is answer.will_continue
+        is answer.scheduling
         is wire.thought_signature
         is wire.function_call
-        is wire.inline_data
-        is wire.file_data
-        is answer.extra
-        is answer.parts
         is UNSET
         and answer.response is not UNSET
+        and is_only_call(wire)
     )
 
 
 def result_notes(wire: Part, answer: FunctionResponse) -> Extra:
     """What the part and its functionResponse say beyond what a result holds."""
-    if wire.extra is wire.thought is wire.thought_signature is answer.extra is UNSET:
-        return {}
-    notes = part_notes(wire, functionResponse=answer.extra)
+    notes = part_notes(wire, functionResponse=answer_keys(answer))
     if wire.thought_signature is not UNSET:
         notes["thoughtSignature"] = Raw(encode_json(wire.thought_signature))
     return notes
@@ -107,13 +104,14 @@ class _Wrapped(Struct, frozen=True, forbid_unknown_fields=True):
 _decode_wrapped = msgspec.json.Decoder(_Wrapped).decode
 _WRAPPER = re.compile(rb'\{\s*"(?:output|error)"\s*:')
 _TEXT_WRAPPER = re.compile(rb'\{\s*"output"\s*:\s*"')
+_FIRST_LETTERS = (b"o", b"e")
 _REFERENCE = b'"$ref"'
 _DOLLAR = ord("$")  # a single byte is searched for much faster
 
 
 def read_response(response: Raw, data: bytes) -> tuple[ResultKind, Any]:
     """Kind and value of a response object (`data` is its bytes). Only what we would have wrapped is unwrapped."""
-    if _WRAPPER.match(data) is None:
+    if (data[:2] == b'{"' and data[2:3] not in _FIRST_LETTERS) or _WRAPPER.match(data) is None:
         return "data", response
     try:
         if _TEXT_WRAPPER.match(data) is not None:

@@ -45,7 +45,9 @@ from dragoman.codecs.gemini.wire import (
     FunctionCall,
     GenerateContentResponse,
     Part,
+    call_keys,
     camel_case,
+    part_keys,
 )
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.reading import WireReader, keep
@@ -468,7 +470,7 @@ class PayloadDecoder:
             self._whole(answer, Part(part.text, part.thought, part.thought_signature, call))
 
     def _wide_part(self, answer: _Answer, wire: Part) -> None:
-        notes = _said(wire.extra)
+        notes = _said(part_keys(wire))
         given = [name for name in _MEMBERS if getattr(wire, name) is not UNSET]
         if given == ["text"] and not notes:
             flow = self._thought if wire.thought else self._text
@@ -704,9 +706,9 @@ _MEMBERS = ("text", "function_call", "function_response", "inline_data", "file_d
 _SPELLING = ("~as:", "~single:")
 
 
-def _said(extra: Extra | UnsetType) -> Extra:
+def _said(extra: Extra | UnsetType | None) -> Extra:
     """Extras without the notes on spelling, and without nulls: in this format they say nothing."""
-    if extra is UNSET:
+    if not extra:
         return {}
     return {key: held for key, held in extra.items() if not key.startswith(_SPELLING) and bytes(held) != b"null"}
 
@@ -741,7 +743,7 @@ def _signature(spelled: str | UnsetType) -> tuple[Signature | None, Bundle | Non
 
 def _piece(call: FunctionCall) -> tuple[CallPiece, Extra]:
     """A piece of a call as the wider reader gives it, and what is left of its extras."""
-    said = _said(call.extra)
+    said = _said(call_keys(call))
     leaves = said.pop("partialArgs", said.pop("partial_args", None))
     continues = said.pop("willContinue", said.pop("will_continue", None))
     piece = CallPiece(

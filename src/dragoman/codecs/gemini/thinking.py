@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -23,15 +24,27 @@ _DYNAMIC = -1
 
 
 def decode_reasoning(held: Raw, said: Extra) -> ReasoningSettings | None:
-    if bytes(held) == b"null":
+    data = bytes(held)
+    if data == b"null":
         keep_whole(said, "thinkingConfig", held)
         return None
-    wire = _reader.read(bytes(held))
+    return _remembered(data) if len(data) <= _LONGEST_REMEMBERED else _read(data)
+
+
+_LONGEST_REMEMBERED = 256
+
+
+def _read(data: bytes) -> ReasoningSettings:
+    wire = _reader.read(data)
     settings = _settings(wire)
     unread = {} if wire.extra is UNSET else {key: raw for key, raw in wire.extra.items() if not key.startswith("~")}
     if wire.thinking_level is not UNSET and settings.effort is None:
         unread["thinkingLevel"] = Raw(str(wire.thinking_level).encode())
-    return structs.replace(settings, metadata={FAMILY: {_CONFIG: held, **unread}})
+    return structs.replace(settings, metadata={FAMILY: {_CONFIG: Raw(data), **unread}})
+
+
+_remembered = lru_cache(maxsize=256)(_read)
+"""A client asks for the same with every request."""
 
 
 def _settings(wire: ThinkingConfig) -> ReasoningSettings:

@@ -16,18 +16,22 @@ from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.schemas import TYPED, json_schema_of, read_typed, typed_again
 from dragoman.codecs.gemini.wire import (
     ALIASES,
-    DeclarationOut,
     FunctionCallingConfig,
     FunctionDeclaration,
     GenerationConfig,
     ToolConfig,
     ToolObject,
+    choice_keys,
+    declaration_keys,
     keep_whole,
+    snake_case,
+    tool_keys,
 )
-from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, keep, spliced
+from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolWriter
+from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, Metadata, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
-from dragoman.ir.notes import MODELLED, SINGLE, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, Extra, inner_extra
 from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json, to_raw
 from dragoman.losses import LossLog
@@ -40,56 +44,69 @@ GROUPS = "~tools"
 """Note of a request: how its tools were spread over Tool objects."""
 
 
-def decode_tools(held: Raw, notes: Extra) -> tuple[Tool, ...]:
-    """All tools in order; `notes` is told when they were not simply one list of functions, then each built-in alone."""
-    tools, said = read_tools(held)
-    if said is not None:
-        notes.update(said)
-    return tools
+class DeclaredTools(DecodedTools):
+    """The tools of a request, and what else there is to know of how they were written."""
+
+    __slots__ = ("notes",)
+
+    def __init__(self, tools: tuple[Tool, ...], notes: Extra | None = None) -> None:
+        super().__init__(tools)
+        self.notes = notes
 
 
-def _decode_tools(wires: list[ToolObject] | ToolObject | None) -> tuple[tuple[Tool, ...], Extra | None]:
-    """The tools, and what else there is to know of how they were written."""
+_Tools: TypeAlias = list[ToolObject] | ToolObject | None
+_reader: WireReader[_Tools] = WireReader(
+    list[ToolObject] | ToolObject | None,  # type: ignore[arg-type]
+    "gemini/vertex request",
+    aliases=ALIASES,
+    path="$.tools",
+)
+_lists: BoundedMemo[int, tuple[Raw, DeclaredTools]] = BoundedMemo()
+
+
+def decode_tools(held: Raw) -> DeclaredTools:
+    """All tools in order. A list that was read before is found by its length and compared byte by byte."""
+    size = len(held)
+    known = _lists.get(size)
+    if known is not None and known[0][0] == held:
+        return known[0][1]
+    data = bytes(held)
+    decoded = _decode_objects(_reader.read(data))
+    _lists.put(size, (Raw(data), decoded), size)  # a copy: what is held lives in the whole body
+    return decoded
+
+
+def _decode_objects(wires: _Tools) -> DeclaredTools:
     if wires is None:
-        return (), {"tools": NULL}
+        return DeclaredTools((), {MODELLED + "tools": NULL})
     if isinstance(wires, ToolObject):
         # proto3 JSON lets a repeated field be given as its single element.
-        tools, said = _decode_tools([wires])
-        return tools, {SINGLE + "tools": Raw(b"true"), **(said or {})}
-    if len(wires) == 1 and wires[0].extra is UNSET and wires[0].function_declarations:
-        return tuple([_decode_declaration(declaration) for declaration in wires[0].function_declarations]), None
+        tools = _decode_objects([wires])
+        return DeclaredTools(tools.tools, {SINGLE + "tools": Raw(b"true"), **(tools.notes or {})})
     return _decode_groups(wires)
 
 
-def _decode_groups(wires: list[ToolObject]) -> tuple[tuple[Tool, ...], Extra | None]:
+def _decode_groups(wires: list[ToolObject]) -> DeclaredTools:
+    """Notes tell when they were not simply one list of functions, then each built-in alone."""
     tools: list[Tool] = []
     groups: list[dict[str, Any]] = []
     for wire in wires:
         group: dict[str, Any] = {}
         if wire.function_declarations is not UNSET:
             group["functions"] = len(wire.function_declarations)
-            tools.extend([_decode_declaration(declaration) for declaration in wire.function_declarations])
-        extra = {} if wire.extra is UNSET else wire.extra
-        built_in = [key for key, held in extra.items() if not key.startswith("~") and bytes(held) != b"null"]
-        tools.extend([ProviderTool(key, FAMILY, Raw(encode_json({key: extra[key]}))) for key in built_in])
-        spelling = {key: held for key, held in extra.items() if key not in built_in}
-        if built_in:
-            group["built_in"] = len(built_in)
-        if spelling:
-            group["spelling"] = spelling
+            tools.extend([_decode_tool(declaration) for declaration in wire.function_declarations])
+        extra = tool_keys(wire)
+        if extra is not None:
+            built_in = [key for key, held in extra.items() if not key.startswith("~") and bytes(held) != b"null"]
+            tools.extend([ProviderTool(key, FAMILY, Raw(encode_json({key: extra[key]}))) for key in built_in])
+            spelling = {key: held for key, held in extra.items() if key not in built_in}
+            if built_in:
+                group["built_in"] = len(built_in)
+            if spelling:
+                group["spelling"] = spelling
         groups.append(group)
-    unusual = not wires or groups != _usual_groups(tools)
-    return tuple(tools), {GROUPS: Raw(encode_json(groups))} if unusual else None
-
-
-_Tools: TypeAlias = list[ToolObject] | ToolObject | None
-_tools: WireReader[_Tools] = WireReader(
-    list[ToolObject] | ToolObject | None,  # type: ignore[arg-type]
-    "gemini/vertex request",
-    aliases=ALIASES,
-    path="$.tools",
-)
-read_tools = RememberingReader(_tools, _decode_tools).read
+    is_unusual = not wires or groups != _usual_groups(tools)
+    return DeclaredTools(tuple(tools), {GROUPS: Raw(encode_json(groups))} if is_unusual else None)
 
 
 def _usual_groups(tools: Sequence[Tool]) -> list[dict[str, int]]:
@@ -98,64 +115,61 @@ def _usual_groups(tools: Sequence[Tool]) -> list[dict[str, int]]:
     return [*functions, *({"built_in": 1} for _ in range(built_in))]
 
 
-def _decode_declaration(wire: FunctionDeclaration) -> ToolDefinition:
+def _decode_tool(wire: FunctionDeclaration) -> ToolDefinition:
     description = None if wire.description is UNSET else wire.description
-    if wire.parameters is UNSET and wire.extra is UNSET:
-        parameters = wire.parameters_json_schema
+    parameters, typed = wire.parameters_json_schema, wire.parameters
+    notes = declaration_keys(wire)
+    if notes is None and typed is wire.snake_parameters is UNSET:
         return ToolDefinition(wire.name, description, None if parameters is UNSET else parameters)
-    kept = keep(FAMILY, wire.extra)
-    notes: Extra = {} if kept is None else kept[FAMILY]
+    notes = notes or {}
     held: Any = None
-    if wire.parameters_json_schema is not UNSET:
-        held = wire.parameters_json_schema
-        if wire.parameters is not UNSET:
-            keep_whole(notes, "parameters", wire.parameters)
-    elif wire.parameters is not UNSET:
-        held, notes[TYPED] = read_typed(wire.parameters)
-        if bytes(wire.parameters) == b"null":
+    if wire.snake_parameters is not UNSET:
+        if parameters is UNSET:
+            parameters, notes[RENAMED + PARAMETERS] = wire.snake_parameters, _SNAKE_PARAMETERS
+        else:
+            notes[snake_case(PARAMETERS)] = wire.snake_parameters
+    if parameters is not UNSET:
+        held = parameters
+        if typed is not UNSET:
+            keep_whole(notes, "parameters", typed)
+    elif typed is not UNSET:
+        held, notes[TYPED] = read_typed(typed)
+        if bytes(typed) == b"null":
             held = None
     return ToolDefinition(wire.name, description, held, metadata={FAMILY: notes} if notes else None)
 
 
+PARAMETERS = "parametersJsonSchema"
+_SNAKE_PARAMETERS = Raw(encode_json(snake_case(PARAMETERS)))
+
+
 def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list[WireValue]:
     """Tool objects. A free choice among some tools has no other form here than declaring only those."""
-    tools = request.tools
-    choice = request.tool_choice
+    tools, choice = request.tools, request.tool_choice
     native = request.origin == FAMILY
-    names: Sequence[str] = ()
-    if choice is not None and choice.mode == "auto" and choice.names and not native:
-        names = choice.names
+    notes = None if request.metadata is None else request.metadata.get(FAMILY)
+    is_grouped = notes is not None and GROUPS in notes
+    is_chosen = choice is not None and choice.mode == "auto" and bool(choice.names) and not native
+    if not (is_grouped or is_chosen) and _writer.can_write(tools):
+        written = _writer.write(tools, log)
+        return [] if written is None else [{DECLARATIONS: written}]
     functions: list[WireValue] = []
     built_in: list[ProviderTool] = []
     for tool in tools:
-        if type(tool) is ToolDefinition and tool.metadata is None and tool.cache is None and not names:
-            functions.append(declared(tool))
-        elif isinstance(tool, ProviderTool):
-            if tool.origin == FAMILY:
-                built_in.append(tool)
-            else:
-                log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
-        elif names and tool.name not in names:
+        if is_chosen and tool.name not in choice.names and not isinstance(tool, ProviderTool):  # type: ignore[union-attr]
             log.degrade(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
-        else:
-            functions.append(_encode_function(tool, log))
+        elif isinstance(tool, ProviderTool) and tool.origin == FAMILY:
+            built_in.append(tool)
+        elif (wire := _writer.write_tool(tool, tools, log)) is not None:
+            functions.append(wire)
     if built_in and functions and not native and profile.older_models.search(request.model or ""):
         for tool in built_in:
             log.drop(tool, "", f"tool {tool.name!r}", "this model takes no built-in tool beside functions")
         built_in = []
-    notes = None if request.metadata is None else request.metadata.get(FAMILY)
-    if not built_in and (notes is None or GROUPS not in notes):
-        return [{"functionDeclarations": functions}] if functions else []
-    groups = None if notes is None or GROUPS not in notes else parse_json(notes[GROUPS])
-    return _grouped(functions, built_in, groups)
+    return _grouped(functions, built_in, parse_json(notes[GROUPS]) if notes is not None and is_grouped else None)
 
 
-def declared(tool: ToolDefinition) -> DeclarationOut:
-    """A function that says no more than its name, description and parameters."""
-    held = parameters_held(tool)
-    parameters: Any = UNSET if held is None or (type(held) is Raw and bytes(held) == b"null") else held
-    return DeclarationOut(tool.name, UNSET if tool.description is None else tool.description, parameters)
-
+DECLARATIONS = "functionDeclarations"
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -165,7 +179,7 @@ def _grouped(
 ) -> list[WireValue]:
     definitions = [to_raw(definition_held(tool)) for tool in built_in]
     if groups is None or not _fits(groups, len(functions), len(definitions)):
-        first: list[WireValue] = [{"functionDeclarations": functions}] if functions else []
+        first: list[WireValue] = [{DECLARATIONS: functions}] if functions else []
         return [*first, *definitions]
     objects: list[WireValue] = []
     for group in groups:
@@ -189,7 +203,11 @@ def _fits(groups: list[dict[str, Any]], functions: int, built_in: int) -> bool:
 _FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
 
 
-def _encode_function(tool: ToolDefinition | CustomTool, log: LossLog) -> WireValue:
+def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog) -> WireValue:
+    """A function; None for a tool that another provider runs."""
+    if isinstance(tool, ProviderTool):
+        log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+        return None
     description: Any = UNSET if tool.description is None else tool.description
     if isinstance(tool, CustomTool):
         log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
@@ -212,21 +230,30 @@ def _encode_function(tool: ToolDefinition | CustomTool, log: LossLog) -> WireVal
     return spliced(FunctionDeclaration(tool.name, description, UNSET, typed), notes)
 
 
+def _has_built_in(tools: tuple[Tool, ...]) -> bool:
+    return any(isinstance(tool, ProviderTool) and tool.origin == FAMILY for tool in tools)
+
+
+_writer = ToolWriter(_encode_tool, _has_built_in)
+
+
 # ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
 _DECODE_MODE: dict[str, Any] = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
 _ENCODE_MODE = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+_CHOICES: dict[Any, ToolChoice] = {spelled: ToolChoice(mode) for spelled, mode in _DECODE_MODE.items()}
 
 
 def decode_tool_choice(wire: FunctionCallingConfig) -> ToolChoice:
     """VALIDATED is a free choice whose calls are checked: auto, and what is more about it is this family's own."""
-    spelled = wire.mode
+    extra, spelled = choice_keys(wire), wire.mode
+    if extra is None and wire.allowed_function_names is UNSET and (known := _CHOICES.get(spelled)) is not None:
+        return known
     word = _MODES[spelled] if isinstance(spelled, int) and 0 <= spelled < len(_MODES) else str(spelled).upper()
     mode = _DECODE_MODE.get(word, "auto")
     names = () if wire.allowed_function_names is UNSET else tuple(wire.allowed_function_names)
-    kept = keep(FAMILY, wire.extra)
-    notes: Extra = {} if kept is None else kept[FAMILY]
+    notes: Extra = extra or {}
     if spelled != _ENCODE_MODE[mode]:
         key = "mode" if word == "VALIDATED" else "~mode"
         notes[key] = NULL if spelled is UNSET else Raw(encode_json(spelled))
@@ -239,13 +266,7 @@ def encode_tool_config(request: Request, profile: GeminiProfile, log: LossLog) -
     """The toolConfig, or UNSET."""
     if request.parallel_tool_calls is False:
         log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
-    functions = built_in = strict = False
-    for tool in request.tools:
-        if isinstance(tool, ProviderTool):
-            built_in = built_in or tool.origin == FAMILY
-        else:
-            functions = True
-            strict = strict or (type(tool) is ToolDefinition and tool.strict is True)
+    functions, built_in, strict = _kinds(request.tools) if request.tools else (False, False, False)
     native = request.origin == FAMILY
     config = encode_tool_choice(request, log, functions=functions, strict=strict)
     notes = None if request.metadata is None else request.metadata.get(FAMILY)
@@ -256,6 +277,21 @@ def encode_tool_config(request: Request, profile: GeminiProfile, log: LossLog) -
     if inner is not None:
         return spliced(ToolConfig(config), inner)
     return UNSET if config is UNSET else ToolConfig(config)
+
+
+def _kinds(tools: tuple[Tool, ...]) -> tuple[bool, bool, bool]:
+    """Whether there are functions, tools that Google runs, and functions with checked arguments."""
+    known = _known_kinds.get(id(tools))
+    if known is not None and known[0][0] is tools:
+        return known[0][1]
+    functions = [tool for tool in tools if not isinstance(tool, ProviderTool)]
+    is_strict = any(type(tool) is ToolDefinition and tool.strict is True for tool in functions)
+    kinds = (bool(functions), _has_built_in(tools), is_strict)
+    _known_kinds.put(id(tools), (tools, kinds), 500)
+    return kinds
+
+
+_known_kinds: BoundedMemo[int, tuple[tuple[Tool, ...], tuple[bool, bool, bool]]] = BoundedMemo()
 
 
 def _needs_flag(model: str | None, profile: GeminiProfile) -> bool:

@@ -1,24 +1,32 @@
-"""generateContent on the wire. Only what we interpret is typed; the rest travels as extras, exactly as written.
+"""generateContent on the wire: every documented field.
 
+What we interpret has its type, other keys are exact JSON. Only fields of tomorrow come as extras (codecs/reading.py).
 proto3 JSON: every key also in snake_case, a repeated field also as its lone element, enums in any case or as numbers,
-null for absent, integers as strings. `ALIASES` and the reader take care of the first two, `extra` of nulls; numbers and
-enums are typed for all their spellings.
+null for absent, integers as strings. `ALIASES` and the reader take care of the first two, `extra` of most nulls;
+numbers and enums are typed for all their spellings.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dragoman.codecs.reading import Wire, spliced
+from dragoman.codecs.reading import MaybeRaw, MaybeStr, Wire, spliced
+from dragoman.codecs.settings import collect_keys
 from dragoman.ir.notes import MODELLED, RENAMED, Extra
 from dragoman.ir.values import encode_json
 
 Number: TypeAlias = int | float | str
 Enum: TypeAlias = str | int
+
+if TYPE_CHECKING:
+    MaybeSpelled: TypeAlias = Number | None
+else:
+    MaybeSpelled = Number
+    """A number in any spelling; None if it is absent."""
 
 
 class GoogleWire(Wire, frozen=True, rename="camel"):
@@ -30,21 +38,26 @@ class FunctionCall(GoogleWire, frozen=True):
     name: str | UnsetType = UNSET
     args: Raw | UnsetType = UNSET
     id: str | UnsetType = UNSET
+    partial_args: Raw | UnsetType = UNSET
+    will_continue: Raw | UnsetType = UNSET
 
 
 class Blob(GoogleWire, frozen=True):
     mime_type: str | UnsetType = UNSET
     data: str | UnsetType = UNSET
+    display_name: Raw | UnsetType = UNSET
 
 
 class FileData(GoogleWire, frozen=True):
     file_uri: str | UnsetType = UNSET
     mime_type: str | UnsetType = UNSET
+    display_name: Raw | UnsetType = UNSET
 
 
 class ResponsePart(GoogleWire, frozen=True):
     inline_data: Blob | UnsetType = UNSET
     file_data: FileData | UnsetType = UNSET
+    media_processing: Raw | UnsetType = UNSET
 
 
 class FunctionResponse(GoogleWire, frozen=True):
@@ -52,10 +65,12 @@ class FunctionResponse(GoogleWire, frozen=True):
     response: Raw | UnsetType = UNSET
     id: str | UnsetType = UNSET
     parts: list[ResponsePart] | UnsetType = UNSET
+    will_continue: Raw | UnsetType = UNSET
+    scheduling: Raw | UnsetType = UNSET
 
 
 class Part(GoogleWire, frozen=True):
-    """One of text, functionCall, functionResponse, inlineData, fileData, or what `extra` holds (server-side tools)."""
+    """One of text, functionCall, functionResponse, inlineData, fileData, or a block of the server's own tools."""
 
     text: str | UnsetType = UNSET
     thought: bool | UnsetType = UNSET
@@ -64,6 +79,30 @@ class Part(GoogleWire, frozen=True):
     function_response: FunctionResponse | UnsetType = UNSET
     inline_data: Blob | UnsetType = UNSET
     file_data: FileData | UnsetType = UNSET
+    executable_code: Raw | UnsetType = UNSET
+    code_execution_result: Raw | UnsetType = UNSET
+    tool_call: Raw | UnsetType = UNSET
+    tool_response: Raw | UnsetType = UNSET
+    video_metadata: Raw | UnsetType = UNSET
+    media_resolution: Raw | UnsetType = UNSET
+    media_processing: Raw | UnsetType = UNSET
+    part_metadata: Raw | UnsetType = UNSET
+    speech_metadata: Raw | UnsetType = UNSET
+    audio_transcription: Raw | UnsetType = UNSET
+
+
+_OF_A_CALL = ("partial_args", "will_continue")
+_OF_A_FILE = ("display_name",)
+_OF_AN_ANSWER = ("will_continue", "scheduling")
+_OF_A_PIECE = ("media_processing",)
+_OF_A_PART = Part.__struct_fields__[Part.__struct_fields__.index("executable_code") : -1]
+
+call_keys = collect_keys(FunctionCall, _OF_A_CALL)
+blob_keys = collect_keys(Blob, _OF_A_FILE)
+file_keys = collect_keys(FileData, _OF_A_FILE)
+answer_keys = collect_keys(FunctionResponse, _OF_AN_ANSWER)
+response_part_keys = collect_keys(ResponsePart, _OF_A_PIECE)
+part_keys = collect_keys(Part, _OF_A_PART)
 
 
 class Content(GoogleWire, frozen=True):
@@ -79,21 +118,56 @@ class FunctionDeclaration(GoogleWire, frozen=True):
     description: str | UnsetType = UNSET
     parameters_json_schema: Raw | UnsetType = UNSET
     parameters: Raw | UnsetType = UNSET
+    # The vendor's own Python SDK sends these two in snake_case beside camelCase keys.
+    snake_parameters: Raw | UnsetType = field(default=UNSET, name="parameters_json_schema")
+    snake_response: Raw | UnsetType = field(default=UNSET, name="response_json_schema")
+    response: Raw | UnsetType = UNSET
+    response_json_schema: Raw | UnsetType = UNSET
+    behavior: Raw | UnsetType = UNSET
+
+
+declaration_keys = collect_keys(FunctionDeclaration, ("response", "response_json_schema", "snake_response", "behavior"))
 
 
 class ToolObject(GoogleWire, frozen=True):
-    """Each built-in tool is a key of its own, in `extra`."""
+    """Functions, and the built-in tools: each is a key of its own."""
 
     function_declarations: list[FunctionDeclaration] | UnsetType = UNSET
+    google_search: Raw | UnsetType = UNSET
+    google_search_retrieval: Raw | UnsetType = UNSET
+    url_context: Raw | UnsetType = UNSET
+    code_execution: Raw | UnsetType = UNSET
+    google_maps: Raw | UnsetType = UNSET
+    file_search: Raw | UnsetType = UNSET
+    computer_use: Raw | UnsetType = UNSET
+    retrieval: Raw | UnsetType = UNSET
+    enterprise_web_search: Raw | UnsetType = UNSET
+    exa_ai_search: Raw | UnsetType = UNSET
+    parallel_ai_search: Raw | UnsetType = UNSET
+    mcp_servers: Raw | UnsetType = UNSET
+
+
+_OF_A_TOOL = ToolObject.__struct_fields__[1:-1]
+tool_keys = collect_keys(ToolObject, _OF_A_TOOL)
 
 
 class FunctionCallingConfig(GoogleWire, frozen=True):
     mode: Enum | UnsetType = UNSET
     allowed_function_names: list[str] | UnsetType = UNSET
+    stream_function_call_arguments: Raw | UnsetType = UNSET
 
 
 class ToolConfig(GoogleWire, frozen=True):
     function_calling_config: FunctionCallingConfig | UnsetType = UNSET
+    retrieval_config: Raw | UnsetType = UNSET
+    include_server_side_tool_invocations: Raw | UnsetType = UNSET
+
+
+_OF_A_CHOICE = ("stream_function_call_arguments",)
+_OF_A_TOOL_CONFIG = ("retrieval_config", "include_server_side_tool_invocations")
+
+choice_keys = collect_keys(FunctionCallingConfig, _OF_A_CHOICE)
+tool_config_keys = collect_keys(ToolConfig, _OF_A_TOOL_CONFIG)
 
 
 class ThinkingConfig(GoogleWire, frozen=True):
@@ -102,32 +176,77 @@ class ThinkingConfig(GoogleWire, frozen=True):
     thinking_level: Enum | UnsetType = UNSET
 
 
-class GenerationConfig(GoogleWire, frozen=True):
-    max_output_tokens: Number | UnsetType = UNSET
-    temperature: Number | UnsetType = UNSET
-    top_p: Number | UnsetType = UNSET
-    top_k: Number | UnsetType = UNSET
+class GenerationConfig(GoogleWire, frozen=True, omit_defaults=True):
+    """Settings that the intermediate format has too: what we write."""
+
+    max_output_tokens: MaybeSpelled = None
+    temperature: MaybeSpelled = None
+    top_p: MaybeSpelled = None
+    top_k: MaybeSpelled = None
     stop_sequences: list[str] | UnsetType = UNSET
-    seed: Number | UnsetType = UNSET
-    presence_penalty: Number | UnsetType = UNSET
-    frequency_penalty: Number | UnsetType = UNSET
-    candidate_count: Number | UnsetType = UNSET
+    seed: MaybeSpelled = None
+    presence_penalty: MaybeSpelled = None
+    frequency_penalty: MaybeSpelled = None
+    candidate_count: MaybeSpelled = None
     thinking_config: Raw | UnsetType = UNSET
     response_mime_type: str | UnsetType = UNSET
     response_json_schema: Raw | UnsetType = UNSET
     response_schema: Raw | UnsetType = UNSET
     response_format: Raw | UnsetType = UNSET
-    response_modalities: Raw | UnsetType = UNSET
 
 
-class GenerateContentRequest(GoogleWire, frozen=True):
+class GenerationConfigBody(GenerationConfig, frozen=True, omit_defaults=True):
+    """`generationConfig` as it is read."""
+
+    response_modalities: MaybeRaw = None
+    response_logprobs: MaybeRaw = None
+    logprobs: MaybeRaw = None
+    media_resolution: MaybeRaw = None
+    speech_config: MaybeRaw = None
+    image_config: MaybeRaw = None
+    audio_timestamp: MaybeRaw = None
+    audio_transcription_config: MaybeRaw = None
+    enable_affective_dialog: MaybeRaw = None
+    enable_enhanced_civic_answers: MaybeRaw = None
+    model_selection_config: MaybeRaw = None
+    routing_config: MaybeRaw = None
+    translation_config: MaybeRaw = None
+
+
+PASSED_ON_CONFIG = tuple(
+    name for name in GenerationConfigBody.__struct_fields__ if name not in GenerationConfig.__struct_fields__
+)
+
+
+class GenerateContentRequest(GoogleWire, frozen=True, omit_defaults=True):
+    """What we write."""
+
     contents: list[Content]
-    system_instruction: Content | UnsetType = UNSET
+    system_instruction: Content | None | UnsetType = UNSET
     tools: Raw | UnsetType = UNSET
-    tool_config: ToolConfig | UnsetType = UNSET
-    generation_config: GenerationConfig | UnsetType = UNSET
-    safety_settings: Raw | UnsetType = UNSET
-    model: str | UnsetType = UNSET
+    tool_config: ToolConfig | None | UnsetType = UNSET
+    generation_config: GenerationConfig | None | UnsetType = UNSET
+    model: MaybeStr = None
+
+
+class GenerateContentBody(GenerateContentRequest, frozen=True, omit_defaults=True):
+    """A request as it is read."""
+
+    generation_config: GenerationConfigBody | None | UnsetType = UNSET
+    safety_settings: MaybeRaw = None
+    cached_content: MaybeRaw = None
+    labels: MaybeRaw = None
+    service_tier: MaybeRaw = None
+    store: MaybeRaw = None
+    continuation_token: MaybeRaw = None
+    model_armor_config: MaybeRaw = None
+    output_config: MaybeRaw = None
+
+
+PASSED_ON = tuple(
+    name for name in GenerateContentBody.__struct_fields__ if name not in GenerateContentRequest.__struct_fields__
+)
+"""Keys that go back to this API as they are, and nowhere else."""
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -142,6 +261,23 @@ class Candidate(GoogleWire, frozen=True):
     avg_logprobs: Raw | UnsetType = UNSET
     citation_metadata: Raw | UnsetType = UNSET
     grounding_metadata: Raw | UnsetType = UNSET
+    url_context_metadata: Raw | UnsetType = UNSET
+    logprobs_result: Raw | UnsetType = UNSET
+    token_count: Raw | UnsetType = UNSET
+    continuation_token: Raw | UnsetType = UNSET
+
+
+_OF_A_CANDIDATE = (
+    "finish_message",
+    "avg_logprobs",
+    "safety_ratings",
+    "citation_metadata",
+    "url_context_metadata",
+    "logprobs_result",
+    "token_count",
+    "continuation_token",
+)
+candidate_keys = collect_keys(Candidate, _OF_A_CANDIDATE)
 
 
 class ModalityCount(GoogleWire, frozen=True):
@@ -235,29 +371,6 @@ class ResultOut(Struct, frozen=True, gc=False, rename="camel"):
     function_response: Any
 
 
-class DeclarationOut(Struct, frozen=True, gc=False, rename="camel"):
-    name: str
-    description: str | UnsetType
-    parameters_json_schema: Any
-
-
-class ConfigOut(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    max_output_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    stop_sequences: tuple[str, ...] = ()
-    seed: int | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    candidate_count: int | None = None
-    thinking_config: Any = UNSET
-    response_mime_type: Any = UNSET
-    response_json_schema: Any = UNSET
-    response_schema: Any = UNSET
-    response_format: Any = UNSET
-
-
 class CandidateOut(Struct, frozen=True, gc=False, rename="camel"):
     content: Any
     finish_reason: Any
@@ -288,14 +401,29 @@ def camel_case(name: str) -> str:
     return head + "".join(word.capitalize() for word in rest)
 
 
+_PASSED_ON = {
+    *PASSED_ON,
+    *PASSED_ON_CONFIG,
+    *_OF_A_CALL,
+    *_OF_A_FILE,
+    *_OF_AN_ANSWER,
+    *_OF_A_PIECE,
+    *_OF_A_PART,
+    *_OF_A_TOOL,
+    *_OF_A_CHOICE,
+    *_OF_A_TOOL_CONFIG,
+    *_OF_A_CANDIDATE,
+}
+
+
 def _aliases() -> dict[str, str]:
-    kinds = list(GoogleWire.__subclasses__())
-    names = {name for kind in kinds for name in kind.__struct_encode_fields__ if not name.startswith("~")}
-    return {snake_case(name): name for name in names if snake_case(name) != name}
+    names = {name for kind in GoogleWire.__subclasses__() for name in kind.__struct_encode_fields__}
+    aliases = {snake_case(name): name for name in names if snake_case(name) != name and not name.startswith("~")}
+    return {other: name for other, name in aliases.items() if other not in _PASSED_ON}
 
 
 ALIASES = _aliases()
-"""Other spelling -> wire name, for every key that we type."""
+"""Other spelling -> wire name, for every key that we interpret. What is only passed on keeps its own spelling."""
 
 
 def restored(value: Any) -> Any:
@@ -307,7 +435,7 @@ def restored(value: Any) -> Any:
     entries = {}
     for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
         held = getattr(value, name)
-        if name != "extra" and held is not UNSET:
+        if name != "extra" and held is not UNSET and held is not None:
             entries[key] = restored(held)
     return spliced(Raw(encode_json(entries)), {} if value.extra is UNSET else value.extra)
 
@@ -329,7 +457,7 @@ def overlaid(wire: Struct, extra: Extra) -> Raw:
     said = {
         key
         for name, key in zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True)
-        if getattr(wire, name) is not UNSET
+        if getattr(wire, name) is not UNSET and getattr(wire, name) is not None
     }
     repeated = [key for key in extra if key.removeprefix(MODELLED) in said]
     return spliced(wire, {key: held for key, held in extra.items() if key not in repeated} if repeated else extra)
