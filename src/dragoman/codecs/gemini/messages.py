@@ -328,7 +328,7 @@ class MessageDecoder(TraitNotes):
         if result.metadata is not None:
             self.metadata(result.metadata)
         for piece in result.parts:
-            if type(piece) is not Opaque and piece.metadata is not None:
+            if not isinstance(piece, Opaque) and piece.metadata is not None:
                 self.metadata(piece.metadata)
         return result
 
@@ -550,8 +550,8 @@ class MessageEncoder(PartEncoder):
         call_id = call.id
         held = arguments_held(call)
         wire: WireValue
-        is_plain = call.signature is None and call.cache is None
-        if is_plain and (call.metadata is None or FAMILY not in call.metadata) and type(held) is Raw and not self.carried:
+        is_plain = call.signature is None and call.cache is None and not self.carried
+        if is_plain and type(held) is Raw and (call.metadata is None or FAMILY not in call.metadata):
             sends = self._sends_ids and not (call.invented_id or is_invented(call_id))
             wire = CallOut(FunctionCallOut(call.name, held, call_id if sends else UNSET))
         else:

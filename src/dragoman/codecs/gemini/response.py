@@ -26,8 +26,10 @@ from dragoman.codecs.gemini.wire import (
     candidate_keys,
     keep_whole,
     overlaid,
+    response_keys,
     restored,
     says,
+    usage_keys,
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep
 from dragoman.errors import DecodeError
@@ -150,6 +152,11 @@ def decode_usage(held: Raw) -> Usage:
     except msgspec.ValidationError:
         return _decode_any_usage(held)
     thoughts = plain.thoughts_token_count
+    notes: Extra = {_USAGE: held}
+    if plain.service_tier is not None:
+        notes["serviceTier"] = plain.service_tier
+    if plain.traffic_type is not None:
+        notes["trafficType"] = plain.traffic_type
     return Usage(
         plain.prompt_token_count + plain.tool_use_prompt_token_count,
         plain.candidates_token_count if thoughts is None else plain.candidates_token_count + thoughts,
@@ -158,15 +165,13 @@ def decode_usage(held: Raw) -> Usage:
         thoughts,
         None,
         plain.total_token_count,
-        {FAMILY: {_USAGE: held}},
+        {FAMILY: notes},
     )
 
 
 def _decode_any_usage(held: Raw) -> Usage:
     wire = _usage_reader.read(bytes(held))
-    notes: Extra = {_USAGE: held}
-    if wire.extra is not UNSET:
-        notes.update(wire.extra)
+    notes: Extra = {_USAGE: held, **(usage_keys(wire) or {})}
     thoughts = _number(wire.thoughts_token_count)
     return Usage(
         (_number(wire.prompt_token_count) or 0) + (_number(wire.tool_use_prompt_token_count) or 0),
@@ -254,7 +259,7 @@ def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValu
 
 def decode_response(body: bytes) -> Completion:
     wire = _reader.read(body)
-    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    notes: Extra = response_keys(wire) or {}
     candidates = wire.candidates
     messages: list[Message] = []
     finishes: list[Finish | None] = []

@@ -48,6 +48,7 @@ from dragoman.codecs.gemini.wire import (
     call_keys,
     camel_case,
     part_keys,
+    response_keys,
 )
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.reading import WireReader, keep
@@ -372,7 +373,7 @@ class PayloadDecoder:
 
     def _start(self, payload: bytes) -> GenerateContentResponse:
         wire = _wide.read(payload)
-        notes = _said(wire.extra)
+        notes = _said(response_keys(wire))
         if wire.extra is not UNSET and any(key.startswith(_SPELLING) for key in wire.extra):
             self._read = _misspelled
         if wire.prompt_feedback is not UNSET and self._blocked is None:

@@ -44,7 +44,7 @@ GROUPS = "~tools"
 """Note of a request: how its tools were spread over Tool objects."""
 
 
-class DeclaredTools(DecodedTools):
+class _DeclaredTools(DecodedTools):
     """The tools of a request, and what else there is to know of how they were written."""
 
     __slots__ = ("notes",)
@@ -61,10 +61,10 @@ _reader: WireReader[_Tools] = WireReader(
     aliases=ALIASES,
     path="$.tools",
 )
-_lists: BoundedMemo[int, tuple[Raw, DeclaredTools]] = BoundedMemo()
+_lists: BoundedMemo[int, tuple[Raw, _DeclaredTools]] = BoundedMemo()
 
 
-def decode_tools(held: Raw) -> DeclaredTools:
+def decode_tools(held: Raw) -> _DeclaredTools:
     """All tools in order. A list that was read before is found by its length and compared byte by byte."""
     size = len(held)
     known = _lists.get(size)
@@ -76,17 +76,17 @@ def decode_tools(held: Raw) -> DeclaredTools:
     return decoded
 
 
-def _decode_objects(wires: _Tools) -> DeclaredTools:
+def _decode_objects(wires: _Tools) -> _DeclaredTools:
     if wires is None:
-        return DeclaredTools((), {MODELLED + "tools": NULL})
+        return _DeclaredTools((), {MODELLED + "tools": NULL})
     if isinstance(wires, ToolObject):
         # proto3 JSON lets a repeated field be given as its single element.
         tools = _decode_objects([wires])
-        return DeclaredTools(tools.tools, {SINGLE + "tools": Raw(b"true"), **(tools.notes or {})})
+        return _DeclaredTools(tools.tools, {SINGLE + "tools": Raw(b"true"), **(tools.notes or {})})
     return _decode_groups(wires)
 
 
-def _decode_groups(wires: list[ToolObject]) -> DeclaredTools:
+def _decode_groups(wires: list[ToolObject]) -> _DeclaredTools:
     """Notes tell when they were not simply one list of functions, then each built-in alone."""
     tools: list[Tool] = []
     groups: list[dict[str, Any]] = []
@@ -106,7 +106,7 @@ def _decode_groups(wires: list[ToolObject]) -> DeclaredTools:
                 group["spelling"] = spelling
         groups.append(group)
     is_unusual = not wires or groups != _usual_groups(tools)
-    return DeclaredTools(tuple(tools), {GROUPS: Raw(encode_json(groups))} if is_unusual else None)
+    return _DeclaredTools(tuple(tools), {GROUPS: Raw(encode_json(groups))} if is_unusual else None)
 
 
 def _usual_groups(tools: Sequence[Tool]) -> list[dict[str, int]]:

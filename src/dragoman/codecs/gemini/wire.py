@@ -296,6 +296,12 @@ class UsageMetadata(GoogleWire, frozen=True):
     candidates_tokens_details: list[ModalityCount] | UnsetType = UNSET
     cache_tokens_details: list[ModalityCount] | UnsetType = UNSET
     tool_use_prompt_tokens_details: list[ModalityCount] | UnsetType = UNSET
+    service_tier: Raw | UnsetType = UNSET
+    traffic_type: Raw | UnsetType = UNSET
+
+
+_OF_USAGE = ("service_tier", "traffic_type")
+usage_keys = collect_keys(UsageMetadata, _OF_USAGE)
 
 
 class TextCount(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
@@ -316,6 +322,8 @@ class PlainUsage(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_f
     candidates_tokens_details: list[TextCount] = []
     cache_tokens_details: list[TextCount] = []
     tool_use_prompt_tokens_details: list[TextCount] = []
+    service_tier: MaybeRaw = None
+    traffic_type: MaybeRaw = None
 
 
 class GenerateContentResponse(GoogleWire, frozen=True):
@@ -325,6 +333,12 @@ class GenerateContentResponse(GoogleWire, frozen=True):
     model_version: str | UnsetType = UNSET
     create_time: Raw | UnsetType = UNSET
     response_id: str | UnsetType = UNSET
+    model_status: Raw | UnsetType = UNSET
+    turn_token: Raw | UnsetType = UNSET
+
+
+_OF_A_RESPONSE = ("model_status", "turn_token")
+response_keys = collect_keys(GenerateContentResponse, _OF_A_RESPONSE)
 
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -413,6 +427,8 @@ _PASSED_ON = {
     *_OF_A_CHOICE,
     *_OF_A_TOOL_CONFIG,
     *_OF_A_CANDIDATE,
+    *_OF_USAGE,
+    *_OF_A_RESPONSE,
 }
 
 
