@@ -26,7 +26,7 @@ def media_placeholder(count: int) -> str:
 
 
 def is_media_tag(text: str) -> bool:
-    return _MEDIA_TAG.fullmatch(text) is not None
+    return text[:1] == "[" and _MEDIA_TAG.fullmatch(text) is not None
 
 
 def rejoin_media(messages: Sequence[Message], mark: Metadata | None = None) -> list[Message]:

@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.parts import (
     ABSENT,
+    NO_THOUGHT,
     NULL,
     TRUE,
     PartDecoder,
@@ -61,7 +62,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import Extra, Spelling
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import encode_json, note, parse_json
@@ -82,6 +83,9 @@ JOINED = "~joined"
 """This user message shared its content with the results before it."""
 ORDER = "~order"
 """These results were not in call order, on purpose or not."""
+_SYSTEM_ROLES: dict[str, Metadata] = {
+    role: Spelling({FAMILY: {ROLE: Raw(encode_json(role))}}) for role in ("user", "model", "system")
+}
 NOT_SENT = "[This message held nothing that can be shown here.]"
 TAGGED_MEDIA: Metadata = {FAMILY: {"~tagged": TRUE}}
 
@@ -113,7 +117,7 @@ def _decode_body(
     if wires is UNSET or not wires:
         notes[PARTS] = ABSENT if wires is UNSET else Raw(b"[]")
         return ()
-    if len(wires) == 1 and is_plain_text(wires[0]):
+    if len(wires) == 1 and wires[0].thought is UNSET and is_plain_text(wires[0]):
         return wires[0].text  # type: ignore[return-value]
     return tuple(PartDecoder(seed, path, marks_ids=marks_ids, makes_calls=makes_calls).decode(wires))
 
@@ -124,18 +128,17 @@ class MessageDecoder(TraitNotes):
     Notes the traits of the conversation as it reads (ir/traits.py).
     """
 
-    __slots__ = ("_messages", "_order", "_served", "_tagged", "_unanswered", "is_rearranged")
+    _unanswered: _Unanswered | None = None
+    _tagged = False
+    is_rearranged = False
+    """Messages were changed after they had been read: what was noted does not hold."""
 
     def __init__(self) -> None:
         super().__init__()
+        self._messages: list[Message] = []
         self._order: dict[str, int] = {}
         """Id of each call -> its place among all calls."""
-        self._unanswered = _Unanswered()
-        self._messages: list[Message] = []
         self._served: list[ToolCall] = []
-        self._tagged = False
-        self.is_rearranged = False
-        """Messages were changed after they had been read: what was noted does not hold."""
 
     def decode(self, contents: Sequence[Content], system: Content | None | UnsetType = UNSET) -> tuple[Message, ...]:
         """The usual content is read in a few lines; `_decode_content` reads one that says more."""
@@ -147,7 +150,7 @@ class MessageDecoder(TraitNotes):
             if content.extra is UNSET and wires:
                 if role == "user":
                     wire = wires[0]
-                    if len(wires) == 1 and is_plain_text(wire):
+                    if len(wires) == 1 and wire.thought is UNSET and is_plain_text(wire):
                         self.turn(role)
                         text: str = wire.text  # type: ignore[assignment]
                         if not text or text.isspace():
@@ -156,8 +159,10 @@ class MessageDecoder(TraitNotes):
                         continue
                     if wire.function_response is not UNSET:
                         self._decode_results(wires, {}, index)
-                        continue
-                elif role == "model":
+                    else:
+                        self._decode_user(content, {}, index)
+                    continue
+                if role == "model":
                     self._decode_model(content, {}, index)
                     continue
             self._decode_content(content, index)
@@ -170,14 +175,16 @@ class MessageDecoder(TraitNotes):
         return tuple(messages)
 
     def _decode_system(self, content: Content) -> Message:
-        notes: Extra = {} if content.extra is UNSET else dict(content.extra)
-        if content.role is not UNSET:
-            notes[ROLE] = Raw(encode_json(content.role))
         self.turn("system")
+        notes: Extra = {} if content.extra is UNSET else dict(content.extra)
+        role = content.role
+        if role is not UNSET and (notes or role not in _SYSTEM_ROLES):
+            notes[ROLE] = Raw(encode_json(role))
         parts = _decode_body(content, notes, "$.systemInstruction")
-        if type(parts) is tuple:
-            # A call has no place there.
-            self.is_rearranged = any(type(part) is ToolCall for part in parts)
+        if not notes and role is not UNSET:
+            return self._noted(Message("system", parts, None, _SYSTEM_ROLES[role]))
+        if ROLE not in notes and role is not UNSET:
+            notes[ROLE] = Raw(encode_json(role))
         return self._noted(Message("system", parts, None, {FAMILY: notes} if notes else None))
 
     def _decode_content(self, content: Content, index: int) -> None:
@@ -201,9 +208,9 @@ class MessageDecoder(TraitNotes):
             self._decode_user(content, notes, index)
 
     def _noted(self, message: Message) -> Message:
-        """The message, after a look at what it says beyond calls and results."""
+        """The message, after a look at what it says."""
         content = content_held(message)
-        if message.metadata is not None:
+        if message.metadata is not None and type(message.metadata) is not Spelling:
             self.metadata(message.metadata)
         if type(content) is str:
             if not content or content.isspace():
@@ -213,35 +220,46 @@ class MessageDecoder(TraitNotes):
             self.bits |= EMPTY_MESSAGE
         for part in content:
             kind = type(part)
-            if kind is not ToolCall:
+            if kind is ToolCall:
+                if message.role != "assistant":
+                    self.is_rearranged = True  # a call that stands in the system text
+                self._note_call(part)  # type: ignore[arg-type]
+            elif kind is not Text or not (part.metadata is None or part.metadata is NO_THOUGHT) or part.citations:  # type: ignore[union-attr]
                 self.part(part)  # type: ignore[arg-type]
-            elif part.metadata is not None:  # type: ignore[union-attr]
-                self.metadata(part.metadata)  # type: ignore[union-attr]
+            elif not part.text or part.text.isspace():  # type: ignore[union-attr]
+                self.bits |= BLANK_TEXT
         return message
 
     def _decode_model(self, content: Content, notes: Extra, index: int) -> None:
-        messages, unanswered = self._messages, self._unanswered
         self.turn("assistant")
         parts = _decode_body(content, notes, index)
-        if type(parts) is tuple:
-            for part in parts:
-                if type(part) is ServerToolResult and not part.tool_call_id:
-                    parts = tuple([self._serve(part) for part in parts])
-                    break
-        if unanswered.first is not None and messages[-1].role != "assistant":
-            unanswered = self._unanswered = _Unanswered()
-        if type(parts) is tuple:
-            order = self._order
-            for part in parts:
-                if type(part) is ToolCall:
-                    order[part.id] = len(order)
-                    unanswered.add(part)
-                    self.call(part.id, part.name)
+        unanswered, messages = self._unanswered, self._messages
+        if type(parts) is tuple and unanswered is not None:
+            parts = self._serve_all(parts)
+        if unanswered is not None and (unanswered.first is None or messages[-1].role != "assistant"):
+            self._unanswered = None
         messages.append(self._noted(Message("assistant", parts, None, {FAMILY: notes} if notes else None)))
 
-    def _serve(self, part: AnyPart) -> AnyPart:
+    def _note_call(self, call: ToolCall) -> None:
+        call_id, order = call.id, self._order
+        order[call_id] = len(order)
+        self.call(call_id, call.name)
+        if call.metadata is not None:
+            self.metadata(call.metadata)
+        if self._unanswered is None:
+            self._unanswered = _Unanswered(call)
+        else:
+            self._unanswered.add(call)
+
+    def _serve_all(self, parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
         """Stream histories keep one content per chunk: the server's answer comes one content after its call."""
-        if type(part) is not ServerToolResult or part.tool_call_id:
+        for part in parts:
+            if type(part) is ServerToolResult and not part.tool_call_id:
+                return tuple([self._serve(part) for part in parts])
+        return parts
+
+    def _serve(self, part: AnyPart) -> AnyPart:
+        if type(part) is not ServerToolResult or part.tool_call_id or self._unanswered is None:
             return part
         call = self._unanswered.take_named(part.name)
         if call is None:
@@ -276,27 +294,29 @@ class MessageDecoder(TraitNotes):
     def _decode_results(self, wires: Sequence[Part], notes: Extra, index: int) -> None:
         """A content with results. What stands beside them becomes a user message of its own."""
         messages = self._messages
-        if messages and messages[-1].role == "tool":
+        if self._previous == "tool" and messages[-1].role == "tool":
             notes[APART] = TRUE
         results: list[ToolResult] = []
         others: list[Part] = []
-        places: list[int] = []
         for place, wire in enumerate(wires):
             answer = wire.function_response
             if answer is UNSET:
                 others.append(wire)
                 continue
-            places.append(place)
-            results.append(self._decode_result(wire, answer, index, place))
+            result = self._decode_plain_result(wire, answer) or self._decode_result(wire, answer, index, place)
+            self.result(result.tool_call_id, result.name)
+            results.append(result)
         if len(results) > 1 and not self._in_call_order(results):
             notes[ORDER] = TRUE
         if others:
+            places = [place for place, wire in enumerate(wires) if wire.function_response is not UNSET]
             notes[PLACES] = Raw(encode_json(places))
-        for result in results:
-            self.result(result.tool_call_id, result.name)
-        if notes:
-            self.metadata({FAMILY: notes})
-        messages.append(Message("tool", tuple(results), None, {FAMILY: notes} if notes else None))
+        if not notes:
+            messages.append(Message("tool", tuple(results)))
+            return
+        metadata = {FAMILY: notes}
+        self.metadata(metadata)
+        messages.append(Message("tool", tuple(results), None, metadata))
         if others:
             self.turn("user")
             rest = PartDecoder(index, makes_calls=False).decode(others)
@@ -308,20 +328,27 @@ class MessageDecoder(TraitNotes):
         places = [order.get(result.tool_call_id, last) for result in results]
         return places == sorted(places)
 
-    def _decode_result(self, wire: Part, answer: FunctionResponse, index: int, place: int) -> ToolResult:
-        call = self._unanswered.first
+    def _decode_plain_result(self, wire: Part, answer: FunctionResponse) -> ToolResult | None:
+        """The result of the next call in order, if it says what results usually say."""
+        unanswered = self._unanswered
+        call = None if unanswered is None else unanswered.first
         if (
-            call is not None
-            and answer.name == call.name
-            and (answer.id == call.id or (answer.id is UNSET and call.invented_id))
-            and is_plain_result(wire, answer)
+            unanswered is None
+            or call is None
+            or answer.name != call.name
+            or (answer.id != call.id and (answer.id is not UNSET or not call.invented_id))
+            or not is_plain_result(wire, answer)
         ):
-            response: Raw = answer.response  # type: ignore[assignment]
-            data = bytes(response)
-            kind, value = read_response(response, data)
-            if kind != "data" or (data[:1] == b"{" and not has_reference(data)):
-                self._unanswered.take(call.id)
-                return ToolResult(call.id, call.name, kind, value)
+            return None
+        response: Raw = answer.response  # type: ignore[assignment]
+        data = bytes(response)
+        kind, value = read_response(response, data)
+        if kind == "data" and (data[:1] != b"{" or has_reference(data)):
+            return None
+        unanswered.take_first(call)
+        return ToolResult(call.id, call.name, kind, value)
+
+    def _decode_result(self, wire: Part, answer: FunctionResponse, index: int, place: int) -> ToolResult:
         notes = result_notes(wire, answer)
         call_id, name = self._pair(answer, notes, f"$.contents[{index}].parts[{place}]")
         result = decode_result(answer, call_id, name, notes)
@@ -334,13 +361,14 @@ class MessageDecoder(TraitNotes):
 
     def _pair(self, answer: FunctionResponse, notes: Extra, path: str) -> tuple[str, str]:
         """(call id, name): by id where the wire gives one, else by name and order."""
-        given, name = answer.id, answer.name
+        given, name, unanswered = answer.id, answer.name, self._unanswered
         known = self.call_names.get(given) if given is not UNSET else None
         if known is not None:
             call_id: str = given  # type: ignore[assignment]
-            self._unanswered.take(call_id)
+            if unanswered is not None:
+                unanswered.take(call_id)
         else:
-            call = None if name is UNSET else self._unanswered.take_named(name)
+            call = None if name is UNSET or unanswered is None else unanswered.take_named(name)
             call_id = call.id if call is not None else given or invent_id(path, 0)
             if given is not UNSET and given != call_id:
                 notes["~id"] = Raw(encode_json(given))
@@ -359,22 +387,28 @@ class _Unanswered:
 
     __slots__ = ("_answered", "_by_name", "_calls", "_next", "first")
 
-    def __init__(self) -> None:
-        self._calls: list[ToolCall] = []
+    def __init__(self, call: ToolCall) -> None:
+        self._calls = [call]
         self._next = 0
         self._answered: set[str] = set()
         """Ids of calls that were taken."""
         self._by_name: dict[str, deque[ToolCall]] | None = None
-        self.first: ToolCall | None = None
+        self.first: ToolCall | None = call
         """The next call in order, which the usual result answers."""
 
     def add(self, call: ToolCall) -> None:
         self._calls.append(call)
         self._answered.discard(call.id)
-        if self.first is None:
-            self._next, self.first = len(self._calls) - 1, call
         if self._by_name is not None:
             self._by_name.setdefault(call.name, deque()).append(call)
+
+    def take_first(self, call: ToolCall) -> None:
+        """The next call in order is answered."""
+        if len(self._calls) == 1:
+            self._answered.add(call.id)
+            self.first = None
+        else:
+            self.take(call.id)
 
     def take(self, call_id: str) -> None:
         """The call with this id is answered."""

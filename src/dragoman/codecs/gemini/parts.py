@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType, structs
@@ -51,7 +52,7 @@ from dragoman.ir import (
     ToolCall,
     ToolResult,
 )
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
 from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
@@ -60,6 +61,8 @@ NULL = Raw(b"null")
 TRUE = Raw(b"true")
 ABSENT = Raw(b'"absent"')
 
+NO_THOUGHT: Metadata = Spelling({FAMILY: {MODELLED + "thought": Raw(b"false")}})
+"""On a text that was said to be no thought, as some clients do."""
 GIVEN_ID: Metadata = {FAMILY: {"~id": TRUE}}
 """On a call of an answer: Google minted its id, so Google may see it again."""
 
@@ -73,6 +76,19 @@ _SERVER_MEMBERS = {
 
 
 _OBJECT = re.compile(rb'\{(?!"' + UNPARSED_KEY.encode() + rb")")
+
+
+def _seed_text(seed: str | int) -> str:
+    return f"$.contents[{seed}]" if type(seed) is int else seed  # type: ignore[return-value]
+
+
+def _invented(seed: str | int, index: int) -> str:
+    return _invented_at(seed, index) if type(seed) is int else invent_id(seed, index)
+
+
+@lru_cache(maxsize=512)  # a history is sent again and again
+def _invented_at(place: int, index: int) -> str:
+    return invent_id(_seed_text(place), index)
 
 
 class PartDecoder:
@@ -100,7 +116,7 @@ class PartDecoder:
         parts, makes_calls = self.parts, self._makes_calls
         for wire in wires:
             if is_plain_text(wire):
-                parts.append(Text(wire.text))  # type: ignore[arg-type]
+                parts.append(Text(wire.text) if wire.thought is UNSET else Text(wire.text, metadata=NO_THOUGHT))  # type: ignore[arg-type]
             elif wire.function_call is UNSET or not makes_calls or not self._add_call(wire, wire.function_call):
                 self.add(wire)
         return parts
@@ -111,7 +127,8 @@ class PartDecoder:
         if (
             arguments is UNSET
             or name is UNSET
-            or not (call.extra is call.partial_args is call.will_continue is UNSET and is_only_call(wire))
+            or not is_only_call(wire)
+            or call_keys(call) is not None
             or _OBJECT.match(arguments) is None
         ):
             return False
@@ -122,7 +139,7 @@ class PartDecoder:
             signature = Signature(FAMILY, spelled)
         metadata, invented = None, False
         if call_id is UNSET:
-            call_id, invented = invent_id(self.seed, self._calls), True
+            call_id, invented = _invented(self._seed, self._calls), True
         elif not call_id or is_invented(call_id):
             return False
         elif self._marks_ids:
@@ -133,8 +150,7 @@ class PartDecoder:
 
     @property
     def seed(self) -> str:
-        seed = self._seed
-        return f"$.contents[{seed}]" if type(seed) is int else seed  # type: ignore[return-value]
+        return _seed_text(self._seed)
 
     def add(self, wire: Part) -> None:
         signature = wire.thought_signature
@@ -165,8 +181,13 @@ class PartDecoder:
         self.parts.append(structs.replace(own, signature=bundle.signature, metadata=metadata))
 
     def _decode(self, wire: Part) -> AnyPart:
-        members = (wire.text, wire.function_call, wire.inline_data, wire.file_data, wire.function_response)
-        given = sum(member is not UNSET for member in members)
+        given = (
+            (wire.text is not UNSET)
+            + (wire.function_call is not UNSET)
+            + (wire.function_response is not UNSET)
+            + (wire.inline_data is not UNSET)
+            + (wire.file_data is not UNSET)
+        )
         extra = part_keys(wire)
         server = None if extra is None else _server_member(extra)
         if given + (server is not None) != 1 or (wire.function_call is not UNSET and not self._makes_calls):
@@ -271,11 +292,11 @@ def _server_member(extra: Extra) -> str | None:
 
 def part_notes(wire: Part | ResponsePart, **within: Extra | None) -> Extra:
     """What a part says beyond its member, its signature and thought: true. `within`: what that member says beyond."""
-    notes: Extra = (part_keys(wire) if type(wire) is Part else response_part_keys(wire)) or {}
+    notes: Extra = (part_keys(wire) if isinstance(wire, Part) else response_part_keys(wire)) or {}
     for name, inner in within.items():
         if inner is not None:
             notes[WITHIN + name] = Raw(encode_json(inner))
-    return _with_thought(wire, notes) if type(wire) is Part else notes
+    return _with_thought(wire, notes) if isinstance(wire, Part) else notes
 
 
 def _with_thought(wire: Part, notes: Extra) -> Extra:
@@ -297,49 +318,26 @@ def read_signature(wire: Part, notes: Extra) -> Signature | None:
 
 
 def is_plain_text(wire: Part) -> bool:
+    """Whether a part holds text and nothing beside it, but perhaps that it is no thought."""
     return (
-        wire.extra
-        is wire.thought
-        is wire.thought_signature
+        wire.text is not UNSET
+        and wire.thought is not True
+        and wire.thought_signature
         is wire.function_call
         is wire.function_response
         is wire.inline_data
         is wire.file_data
-        is wire.executable_code
-        is wire.code_execution_result
-        is wire.tool_call
-        is wire.tool_response
-        is wire.video_metadata
-        is wire.media_resolution
-        is wire.media_processing
-        is wire.part_metadata
-        is wire.speech_metadata
-        is wire.audio_transcription
         is UNSET
-        and wire.text is not UNSET
+        and (type(wire) is Part or part_keys(wire) is None)
     )
 
 
 def is_only_call(wire: Part) -> bool:
     """Whether a part with a call or a result holds nothing beside it and its signature."""
     return (
-        wire.extra
-        is wire.text
-        is wire.thought
-        is wire.inline_data
-        is wire.file_data
-        is wire.executable_code
-        is wire.code_execution_result
-        is wire.tool_call
-        is wire.tool_response
-        is wire.video_metadata
-        is wire.media_resolution
-        is wire.media_processing
-        is wire.part_metadata
-        is wire.speech_metadata
-        is wire.audio_transcription
-        is UNSET
-        and (wire.function_call is UNSET or wire.function_response is UNSET)
+        wire.text is wire.thought is wire.inline_data is wire.file_data is UNSET
+        and (wire.function_call is UNSET) is not (wire.function_response is UNSET)
+        and (type(wire) is Part or part_keys(wire) is None)
     )
 
 

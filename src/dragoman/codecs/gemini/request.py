@@ -46,7 +46,7 @@ from dragoman.losses import LossLog
 
 SOURCE = "gemini/vertex request"
 
-_reader = WireReader(GenerateContentBody, SOURCE, aliases=ALIASES)
+_reader = WireReader(GenerateContentRequest, SOURCE, wider=GenerateContentBody, aliases=ALIASES)
 _keys = collect_keys(GenerateContentBody, PASSED_ON)
 _config_keys = collect_keys(GenerationConfigBody, PASSED_ON_CONFIG)
 
@@ -86,7 +86,12 @@ SETTINGS = Settings(
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    notes: Extra = _keys(wire) or {}
+    notes: Extra = {}
+    if type(wire) is GenerateContentBody:
+        notes = _keys(wire) or notes
+    elif wire.safety_settings is not None:
+        is_null = bytes(wire.safety_settings) == b"null"
+        notes[MODELLED * is_null + "safetySettings"] = wire.safety_settings
     if wire.model is not None:
         notes["~model"] = Raw(b"true")
     decoder = MessageDecoder()
@@ -104,13 +109,13 @@ def decode_request(body: bytes) -> Request:
     request: Request = SETTINGS.read(wire, messages, tools.tools, {FAMILY: notes} if notes else None, choice, *settings)
     if decoder.is_rearranged:
         return request
-    bits = decoder.finish(has_messages=bool(messages))
+    bits = decoder.finish(bool(messages))
     if tools.is_private or has_private_setting(request):
         bits |= PRIVATE_SETTING
     return with_traits(request, bits, decoder.call_names, tools.names)
 
 
-def _note_nulls(wire: GenerateContentBody, notes: Extra) -> None:
+def _note_nulls(wire: GenerateContentRequest, notes: Extra) -> None:
     for key, held in (
         ("systemInstruction", wire.system_instruction),
         ("toolConfig", wire.tool_config),
@@ -132,9 +137,9 @@ def _decode_choice(config: ToolConfig, notes: Extra) -> ToolChoice | None:
 _NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None, None, None, None, None)
 
 
-def _decode_config(config: GenerationConfigBody, notes: Extra) -> tuple[Any, ...]:
+def _decode_config(config: GenerationConfig, notes: Extra) -> tuple[Any, ...]:
     """The settings inside, in the order of the table."""
-    said: Extra = _config_keys(config) or {}
+    said: Extra = (_config_keys(config) if type(config) is GenerationConfigBody else None) or {}
     settings = (
         _whole(config.max_output_tokens, "maxOutputTokens", said),
         _real(config.temperature, "temperature", said),
@@ -150,7 +155,7 @@ def _decode_config(config: GenerationConfigBody, notes: Extra) -> tuple[Any, ...
     )
     if said:
         notes[WITHIN + _CONFIG] = Raw(encode_json(said))
-    elif config == _NO_CONFIG:
+    elif config in (_NOTHING_SET, _NO_CONFIG):
         keep_whole(notes, _CONFIG, EMPTY_OBJECT, MODELLED)
     return settings
 

@@ -19,6 +19,7 @@ from dragoman.codecs.gemini.wire import (
     CandidateOut,
     Content,
     GenerateContentResponse,
+    GenerateContentResponseBody,
     ModalityCount,
     Number,
     PlainUsage,
@@ -41,7 +42,7 @@ from dragoman.losses import LossLog
 
 SOURCE = "gemini/vertex response"
 
-_reader = WireReader(GenerateContentResponse, SOURCE, aliases=ALIASES)
+_reader = WireReader(GenerateContentResponse, SOURCE, wider=GenerateContentResponseBody, aliases=ALIASES)
 
 NULL = Raw(b"null")
 

@@ -39,15 +39,10 @@ from dragoman.losses import LossLog
 def is_plain_result(wire: Part, answer: FunctionResponse) -> bool:
     """Nothing but a response."""
     return (
-        answer.extra
-        is answer.parts
-        is answer.will_continue
-        is answer.scheduling
-        is wire.thought_signature
-        is wire.function_call
-        is UNSET
-        and answer.response is not UNSET
+        answer.response is not UNSET
+        and answer.parts is wire.thought_signature is UNSET
         and is_only_call(wire)
+        and (type(answer) is FunctionResponse or answer_keys(answer) is None)
     )
 
 

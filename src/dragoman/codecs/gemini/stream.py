@@ -44,6 +44,7 @@ from dragoman.codecs.gemini.wire import (
     Enum,
     FunctionCall,
     GenerateContentResponse,
+    GenerateContentResponseBody,
     Part,
     call_keys,
     camel_case,
@@ -81,7 +82,7 @@ SOURCE = "gemini stream"
 
 _read_plain = msgspec.json.Decoder(Chunk[PlainCandidate]).decode
 _read_full = msgspec.json.Decoder(Chunk[FullCandidate]).decode
-_wide = WireReader(GenerateContentResponse, SOURCE, aliases=ALIASES)
+_wide: WireReader[GenerateContentResponse] = WireReader(GenerateContentResponseBody, SOURCE, aliases=ALIASES)
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 _decode_leaves = msgspec.json.Decoder(list[dict[str, Raw]]).decode
 

@@ -38,6 +38,9 @@ class FunctionCall(GoogleWire, frozen=True):
     name: str | UnsetType = UNSET
     args: Raw | UnsetType = UNSET
     id: str | UnsetType = UNSET
+
+
+class FunctionCallBody(FunctionCall, frozen=True):
     partial_args: Raw | UnsetType = UNSET
     will_continue: Raw | UnsetType = UNSET
 
@@ -65,12 +68,15 @@ class FunctionResponse(GoogleWire, frozen=True):
     response: Raw | UnsetType = UNSET
     id: str | UnsetType = UNSET
     parts: list[ResponsePart] | UnsetType = UNSET
+
+
+class FunctionResponseBody(FunctionResponse, frozen=True):
     will_continue: Raw | UnsetType = UNSET
     scheduling: Raw | UnsetType = UNSET
 
 
 class Part(GoogleWire, frozen=True):
-    """One of text, functionCall, functionResponse, inlineData, fileData, or a block of the server's own tools."""
+    """One of text, functionCall, functionResponse, inlineData, fileData."""
 
     text: str | UnsetType = UNSET
     thought: bool | UnsetType = UNSET
@@ -79,6 +85,13 @@ class Part(GoogleWire, frozen=True):
     function_response: FunctionResponse | UnsetType = UNSET
     inline_data: Blob | UnsetType = UNSET
     file_data: FileData | UnsetType = UNSET
+
+
+class PartBody(Part, frozen=True):
+    """A part as it is read: also one that holds a block of the server's own tools."""
+
+    function_call: FunctionCallBody | UnsetType = UNSET
+    function_response: FunctionResponseBody | UnsetType = UNSET
     executable_code: Raw | UnsetType = UNSET
     code_execution_result: Raw | UnsetType = UNSET
     tool_call: Raw | UnsetType = UNSET
@@ -91,23 +104,53 @@ class Part(GoogleWire, frozen=True):
     audio_transcription: Raw | UnsetType = UNSET
 
 
+class Content(GoogleWire, frozen=True):
+    role: str | UnsetType = UNSET
+    parts: list[Part] | UnsetType = UNSET
+
+
+class ContentBody(Content, frozen=True):
+    parts: list[PartBody] | UnsetType = UNSET
+
+
 _OF_A_CALL = ("partial_args", "will_continue")
 _OF_A_FILE = ("display_name",)
 _OF_AN_ANSWER = ("will_continue", "scheduling")
 _OF_A_PIECE = ("media_processing",)
-_OF_A_PART = Part.__struct_fields__[Part.__struct_fields__.index("executable_code") : -1]
+_OF_A_PART = (
+    "executable_code",
+    "code_execution_result",
+    "tool_call",
+    "tool_response",
+    "video_metadata",
+    "media_resolution",
+    "media_processing",
+    "part_metadata",
+    "speech_metadata",
+    "audio_transcription",
+)
 
-call_keys = collect_keys(FunctionCall, _OF_A_CALL)
+_call_keys = collect_keys(FunctionCallBody, _OF_A_CALL)
+_answer_keys = collect_keys(FunctionResponseBody, _OF_AN_ANSWER)
+_part_keys = collect_keys(PartBody, _OF_A_PART)
 blob_keys = collect_keys(Blob, _OF_A_FILE)
 file_keys = collect_keys(FileData, _OF_A_FILE)
-answer_keys = collect_keys(FunctionResponse, _OF_AN_ANSWER)
 response_part_keys = collect_keys(ResponsePart, _OF_A_PIECE)
-part_keys = collect_keys(Part, _OF_A_PART)
 
 
-class Content(GoogleWire, frozen=True):
-    role: str | UnsetType = UNSET
-    parts: list[Part] | UnsetType = UNSET
+# Objects of the narrow types have no extras: a body that has some is read with the wider types.
+
+
+def call_keys(call: FunctionCall) -> Extra | None:
+    return None if type(call) is FunctionCall else _call_keys(call)
+
+
+def answer_keys(answer: FunctionResponse) -> Extra | None:
+    return None if type(answer) is FunctionResponse else _answer_keys(answer)
+
+
+def part_keys(part: Part) -> Extra | None:
+    return None if type(part) is Part else _part_keys(part)
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -227,13 +270,16 @@ class GenerateContentRequest(GoogleWire, frozen=True, omit_defaults=True):
     tool_config: ToolConfig | None | UnsetType = UNSET
     generation_config: GenerationConfig | None | UnsetType = UNSET
     model: MaybeStr = None
+    # Never written from here: kept as it was read. Many bodies have it.
+    safety_settings: MaybeRaw = None
 
 
 class GenerateContentBody(GenerateContentRequest, frozen=True, omit_defaults=True):
     """A request as it is read."""
 
+    contents: list[ContentBody]
+    system_instruction: ContentBody | None | UnsetType = UNSET
     generation_config: GenerationConfigBody | None | UnsetType = UNSET
-    safety_settings: MaybeRaw = None
     cached_content: MaybeRaw = None
     labels: MaybeRaw = None
     service_tier: MaybeRaw = None
@@ -243,8 +289,9 @@ class GenerateContentBody(GenerateContentRequest, frozen=True, omit_defaults=Tru
     output_config: MaybeRaw = None
 
 
-PASSED_ON = tuple(
-    name for name in GenerateContentBody.__struct_fields__ if name not in GenerateContentRequest.__struct_fields__
+PASSED_ON = (
+    "safety_settings",
+    *(name for name in GenerateContentBody.__struct_fields__ if name not in GenerateContentRequest.__struct_fields__),
 )
 """Keys that go back to this API as they are, and nowhere else."""
 
@@ -261,23 +308,30 @@ class Candidate(GoogleWire, frozen=True):
     avg_logprobs: Raw | UnsetType = UNSET
     citation_metadata: Raw | UnsetType = UNSET
     grounding_metadata: Raw | UnsetType = UNSET
+
+
+class CandidateBody(Candidate, frozen=True):
+    content: ContentBody | UnsetType = UNSET
     url_context_metadata: Raw | UnsetType = UNSET
     logprobs_result: Raw | UnsetType = UNSET
     token_count: Raw | UnsetType = UNSET
     continuation_token: Raw | UnsetType = UNSET
 
 
+_OF_EVERY_CANDIDATE = ("finish_message", "avg_logprobs", "safety_ratings", "citation_metadata")
 _OF_A_CANDIDATE = (
-    "finish_message",
-    "avg_logprobs",
-    "safety_ratings",
-    "citation_metadata",
+    *_OF_EVERY_CANDIDATE,
     "url_context_metadata",
     "logprobs_result",
     "token_count",
     "continuation_token",
 )
-candidate_keys = collect_keys(Candidate, _OF_A_CANDIDATE)
+_usual_candidate_keys = collect_keys(Candidate, _OF_EVERY_CANDIDATE)
+_candidate_keys = collect_keys(CandidateBody, _OF_A_CANDIDATE)
+
+
+def candidate_keys(candidate: Candidate) -> Extra | None:
+    return _usual_candidate_keys(candidate) if type(candidate) is Candidate else _candidate_keys(candidate)
 
 
 class ModalityCount(GoogleWire, frozen=True):
@@ -333,12 +387,22 @@ class GenerateContentResponse(GoogleWire, frozen=True):
     model_version: str | UnsetType = UNSET
     create_time: Raw | UnsetType = UNSET
     response_id: str | UnsetType = UNSET
+
+
+class GenerateContentResponseBody(GenerateContentResponse, frozen=True):
+    """A response as it is read."""
+
+    candidates: list[CandidateBody] | UnsetType = UNSET
     model_status: Raw | UnsetType = UNSET
     turn_token: Raw | UnsetType = UNSET
 
 
 _OF_A_RESPONSE = ("model_status", "turn_token")
-response_keys = collect_keys(GenerateContentResponse, _OF_A_RESPONSE)
+_response_keys = collect_keys(GenerateContentResponseBody, _OF_A_RESPONSE)
+
+
+def response_keys(response: GenerateContentResponse) -> Extra | None:
+    return None if type(response) is GenerateContentResponse else _response_keys(response)
 
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────
