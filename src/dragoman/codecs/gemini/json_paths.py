@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from dragoman.codecs.gemini.foreign_signatures import HIDDEN, is_native_thought
 from dragoman.codecs.gemini.messages import JOINED, PLACES
+from dragoman.codecs.gemini.parts import notes_of
 from dragoman.codecs.gemini.profile import FAMILY
+from dragoman.codecs.gemini.request import SETTINGS
+from dragoman.codecs.gemini.response import USAGE
 from dragoman.codecs.gemini.schemas import TYPED
-from dragoman.codecs.gemini.tools import GROUPS
-from dragoman.ir import AnyPart, Completion, Message, ProviderTool, Reasoning, Request, ToolCall, ToolResult
+from dragoman.codecs.gemini.thinking import WHOLE_CONFIG
+from dragoman.codecs.gemini.tools import DECLARATIONS, GROUPS
+from dragoman.codecs.gemini.wire import snake_case
+from dragoman.ir import AnyPart, Completion, Message, Metadata, ProviderTool, Reasoning, Request, ToolCall, ToolResult
+from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, inner_extra
 from dragoman.ir.parts import Media
-from dragoman.ir.values import note
+from dragoman.ir.values import note, parse_json
 from dragoman.losses import Tables, paths_by_tables, running_totals
 
 _CONFIG = "$.generationConfig"
+_THINKING = f"{_CONFIG}.thinkingConfig."
 _SETTINGS = {
-    "max_output_tokens": f"{_CONFIG}.maxOutputTokens",
-    "temperature": f"{_CONFIG}.temperature",
-    "top_p": f"{_CONFIG}.topP",
-    "top_k": f"{_CONFIG}.topK",
-    "stop": f"{_CONFIG}.stopSequences",
-    "seed": f"{_CONFIG}.seed",
-    "presence_penalty": f"{_CONFIG}.presencePenalty",
-    "frequency_penalty": f"{_CONFIG}.frequencyPenalty",
-    "candidates": f"{_CONFIG}.candidateCount",
     "reasoning.budget_tokens": f"{_CONFIG}.thinkingConfig.thinkingBudget",
     "reasoning.effort": f"{_CONFIG}.thinkingConfig.thinkingLevel",
     "reasoning.visible": f"{_CONFIG}.thinkingConfig.includeThoughts",
     "reasoning.mode": f"{_CONFIG}.thinkingConfig",
-    "reasoning": f"{_CONFIG}.thinkingConfig",
     "tool_choice.mode": "$.toolConfig.functionCallingConfig",
     "tool_choice.names": "$.toolConfig.functionCallingConfig",
-    "tool_choice": "$.toolConfig.functionCallingConfig",
 }
 _ANSWER = {
     "id": "$.responseId",
@@ -58,12 +55,31 @@ _OF_A_RESULT = {
 }
 
 
-def _known(table: dict[str, str], field: str) -> str:
-    """The longest entry that the field starts with, and the rest of it."""
-    if field in table:
-        return table[field]
-    head, _, rest = field.partition(".")
-    return f"{table.get(head, f'$.{head}')}.{rest}" if rest else f"$.{head}" if head else "$"
+# ── spelling ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _spelled(key: str, notes: Mapping[str, Any]) -> str:
+    """The key as the client wrote it."""
+    renamed = notes.get(RENAMED + key) if notes else None
+    return key if renamed is None else str(parse_json(renamed))
+
+
+def _respelled(path: str, notes: Mapping[str, Any]) -> str:
+    """A path below a node, as the client wrote its keys; `notes` are what the family noted on that node."""
+    head, dot, rest = path.partition(".")
+    if rest:
+        rest = _respelled(rest, (inner_extra(notes, head) if notes else None) or {})
+    return _spelled(head, notes) + dot + rest
+
+
+def _found(path: str, held: Any) -> str:
+    """A path into a value that was kept whole, as the client wrote its keys."""
+    head, dot, rest = path.partition(".")
+    said = parse_json(held) if isinstance(held, Raw) else held
+    if not isinstance(said, dict) or (head not in said and snake_case(head) not in said):
+        return path
+    key = head if head in said else snake_case(head)
+    return key + dot + (_found(rest, said[key]) if rest else "")
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,11 +89,21 @@ def request_json_path(
     request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
 ) -> str:
     if message_index is not None:
-        return _locate_message(request.messages, tables, message_index, part_index, field)
+        return _locate_message(request, tables, message_index, part_index, field)
     if part_index is not None:
         return _locate_tool(request, tables, part_index, field)
     head, _, rest = field.partition(".")
-    return _locate_output(request, rest) if head == "output" else _known(_SETTINGS, field)
+    path = _locate_output(request, rest) if head == "output" else _SETTINGS.get(field) or SETTINGS.path(field)
+    return _as_written(path, request)
+
+
+def _as_written(path: str, request: Request) -> str:
+    if path == "$":
+        return path
+    if path.startswith(_THINKING) and request.reasoning is not None:
+        held = note(request.reasoning.metadata, FAMILY, WHOLE_CONFIG)
+        path = _THINKING + _found(path.removeprefix(_THINKING), None if held is UNSET else held)
+    return "$." + _respelled(path.removeprefix("$."), notes_of(request))
 
 
 def _locate_output(request: Request, field: str) -> str:
@@ -92,12 +118,11 @@ def _locate_output(request: Request, field: str) -> str:
     return f"{path}.{rest}" if rest else path
 
 
-def _locate_message(
-    messages: tuple[Message, ...], tables: Tables, message_index: int, part_index: int | None, field: str
-) -> str:
+def _locate_message(request: Request, tables: Tables, message_index: int, part_index: int | None, field: str) -> str:
+    messages = request.messages
     message = messages[message_index]
     if message.role == "system":
-        path = "$.systemInstruction"
+        path = f"$.{_spelled('systemInstruction', notes_of(request))}"
     else:
         path = f"$.contents[{tables.of(messages, _contents)[message_index + 1] - 1}]"
     if part_index is None:
@@ -108,7 +133,8 @@ def _locate_message(
         place = tables.of(messages, _places_left)[message_index][part_index]
     else:
         place = tables.of(message.parts, _wire_places)[part_index]
-    return _locate_part(f"{path}.parts[{place}]", message.parts[part_index], field)
+    at = "" if _has(message, SINGLE + "parts") else f"[{place}]"
+    return _locate_part(f"{path}.parts{at}", message.parts[part_index], field)
 
 
 def _has(message: Message, key: str) -> bool:
@@ -155,6 +181,9 @@ def _locate_part(path: str, part: AnyPart, field: str) -> str:
         member = "fileData" if part.data is None else "inlineData"
         file = {"url": "fileData.fileUri", "data": "inlineData.data", "media_type": f"{member}.mimeType"}
         inner = file.get(field, inner)
+    metadata: Metadata | None = getattr(part, "metadata", None)
+    if inner and metadata is not None and FAMILY in metadata:
+        inner = _respelled(inner, metadata[FAMILY])
     return f"{path}.{inner}" if inner else path
 
 
@@ -162,8 +191,9 @@ def _locate_tool(request: Request, tables: Tables, index: int, field: str) -> st
     path = tables.of(request, _tool_paths)[index]
     head, dot, rest = field.partition(".")
     tool: Any = request.tools[index]
-    if head == "parameters" and TYPED not in (tool.metadata or {}).get(FAMILY, {}):
-        head = "parametersJsonSchema"
+    notes = (getattr(tool, "metadata", None) or {}).get(FAMILY, {})
+    if head == "parameters" and TYPED not in notes:
+        head = _spelled("parametersJsonSchema", notes)
     return f"{path}.{head}{dot}{rest}" if field else path
 
 
@@ -173,30 +203,59 @@ def _tool_paths(request: Request) -> list[str]:
         functions = [place for place, tool in enumerate(request.tools) if not isinstance(tool, ProviderTool)]
         groups = [{"functions": len(functions)}] if functions else []
         groups += [{"built_in": 1}] * (len(request.tools) - len(functions))
+    is_single = note(request.metadata, FAMILY, SINGLE + "tools") is not UNSET
     paths: list[str] = []
     for place, group in enumerate(groups):
         functions_here, built_in_here = group.get("functions", 0), group.get("built_in", 0)
-        paths += [f"$.tools[{place}].functionDeclarations[{index}]" for index in range(functions_here)]
-        paths += [f"$.tools[{place}]"] * built_in_here
+        path = "$.tools" if is_single else f"$.tools[{place}]"
+        spelling = group.get("spelling", {})
+        key = spelling.get(RENAMED + DECLARATIONS, DECLARATIONS)
+        is_lone = SINGLE + DECLARATIONS in spelling
+        paths += [f"{path}.{key}" if is_lone else f"{path}.{key}[{index}]" for index in range(functions_here)]
+        paths += [path] * built_in_here
     return paths + ["$.tools"] * (len(request.tools) - len(paths))
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_GROUNDING = "groundingMetadata"
+_FEEDBACK = "promptFeedback"
+
+
+def _locate_answer(completion: Completion, field: str) -> str:
+    notes = notes_of(completion)
+    head, _, rest = field.partition(".")
+    if head == "finish":
+        if completion.messages:
+            return _ANSWER["finish"]
+        # A prompt that was blocked has no candidate.
+        for key in (_FEEDBACK, snake_case(_FEEDBACK)):
+            held = notes.get(key, notes.get(MODELLED + key))
+            if held is not None:
+                return f"$.{key}.{_found('blockReason', held)}"
+        return "$"
+    path = _ANSWER.get(field) or _ANSWER.get(head, f"$.{head}") + (f".{rest}" if rest else "")
+    if head == "usage" and rest and completion.usage is not None:
+        held = note(completion.usage.metadata, FAMILY, USAGE)
+        path = f"{_ANSWER[head]}.{_found(path.removeprefix(_ANSWER[head] + '.'), None if held is UNSET else held)}"
+    return "$." + _respelled(path.removeprefix("$."), notes) if field else "$"
+
+
 def response_json_path(
     completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
 ) -> str:
     if message_index is None:
-        path = _known(_ANSWER, field)
-        return _ANSWER["finish"] if path.startswith(_ANSWER["finish"]) else path
+        return _locate_answer(completion, field)
     candidate = f"$.candidates[{message_index}]"
     if field.startswith("candidate."):
         return f"{candidate}.{field.removeprefix('candidate.')}"
     if part_index is None:
         return f"{candidate}.content.{field}" if field else f"{candidate}.content"
     if field.startswith("citations"):
-        return f"{candidate}.groundingMetadata"
+        said = inner_extra(notes_of(completion.messages[message_index]), "candidate") or {}
+        snake = snake_case(_GROUNDING)
+        return f"{candidate}.{snake if snake in said or MODELLED + snake in said else _GROUNDING}"
     parts = completion.messages[message_index].parts
     path = f"{candidate}.content.parts[{tables.of(parts, _wire_places)[part_index]}]"
     return _locate_part(path, parts[part_index], field)

@@ -139,7 +139,7 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -
 
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_USAGE = "~usage"
+USAGE = "~usage"
 """Note: the usage object as it was written."""
 
 _usage_reader = WireReader(UsageMetadata, "gemini/vertex usageMetadata", aliases=ALIASES)
@@ -153,7 +153,7 @@ def decode_usage(held: Raw) -> Usage:
     except msgspec.ValidationError:
         return _decode_any_usage(held)
     thoughts = plain.thoughts_token_count
-    notes: Extra = {_USAGE: held}
+    notes: Extra = {USAGE: held}
     if plain.service_tier is not None:
         notes["serviceTier"] = plain.service_tier
     if plain.traffic_type is not None:
@@ -172,7 +172,7 @@ def decode_usage(held: Raw) -> Usage:
 
 def _decode_any_usage(held: Raw) -> Usage:
     wire = _usage_reader.read(bytes(held))
-    notes: Extra = {_USAGE: held, **(usage_keys(wire) or {})}
+    notes: Extra = {USAGE: held, **(usage_keys(wire) or {})}
     thoughts = _number(wire.thoughts_token_count)
     return Usage(
         (_number(wire.prompt_token_count) or 0) + (_number(wire.tool_use_prompt_token_count) or 0),
@@ -226,7 +226,7 @@ def _decode_details(wire: UsageMetadata, notes: Extra) -> int | None:
 
 
 def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValue:
-    held = (usage.metadata or {}).get(FAMILY, {}).get(_USAGE)
+    held = (usage.metadata or {}).get(FAMILY, {}).get(USAGE)
     if held is not None and decode_usage(held) == usage:
         return held
     if usage.cache_written:

@@ -17,7 +17,7 @@ from dragoman.losses import LossLog
 
 _reader = WireReader(ThinkingConfig, "gemini/vertex thinkingConfig", aliases=ALIASES)
 
-_CONFIG = "~config"
+WHOLE_CONFIG = "~config"
 """Note: the whole thinkingConfig as it was written."""
 
 _DYNAMIC = -1
@@ -40,7 +40,7 @@ def _read(data: bytes) -> ReasoningSettings:
     unread = {} if wire.extra is UNSET else {key: raw for key, raw in wire.extra.items() if not key.startswith("~")}
     if wire.thinking_level is not UNSET and settings.effort is None:
         unread["thinkingLevel"] = Raw(str(wire.thinking_level).encode())
-    return structs.replace(settings, metadata={FAMILY: {_CONFIG: Raw(data), **unread}})
+    return structs.replace(settings, metadata={FAMILY: {WHOLE_CONFIG: Raw(data), **unread}})
 
 
 _remembered = lru_cache(maxsize=256)(_read)
@@ -71,7 +71,7 @@ def encode_reasoning(request: Request, profile: GeminiProfile, log: LossLog) -> 
     settings = request.reasoning
     if settings is None:
         return UNSET
-    held = (settings.metadata or {}).get(FAMILY, {}).get(_CONFIG)
+    held = (settings.metadata or {}).get(FAMILY, {}).get(WHOLE_CONFIG)
     if held is not None and _settings(_reader.read(bytes(held))) == structs.replace(settings, metadata=None):
         return held
     rule = next(rule for rule in profile.thinking if rule.models.search(request.model or ""))
