@@ -19,7 +19,7 @@ BODIES = 120
 AT_MOST: dict[str, tuple[int, int]] = {
     "openai-chat": (4, 15),
     "anthropic-messages": (14, 8),
-    "gemini-generate": (44, 37),
+    "gemini-generate": (11, 2),
     "ollama-chat": (12, 2),
     "bedrock-converse": (4, 3),
     "openai-compat-chat": (20, 96),

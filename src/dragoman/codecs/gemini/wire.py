@@ -110,7 +110,7 @@ class Content(GoogleWire, frozen=True):
 
 
 class ContentBody(Content, frozen=True):
-    parts: list[PartBody] | UnsetType = UNSET
+    parts: list[PartBody] | UnsetType = UNSET  # type: ignore[assignment]
 
 
 _OF_A_CALL = ("partial_args", "will_continue")
@@ -277,7 +277,7 @@ class GenerateContentRequest(GoogleWire, frozen=True, omit_defaults=True):
 class GenerateContentBody(GenerateContentRequest, frozen=True, omit_defaults=True):
     """A request as it is read."""
 
-    contents: list[ContentBody]
+    contents: list[ContentBody]  # type: ignore[assignment]
     system_instruction: ContentBody | None | UnsetType = UNSET
     generation_config: GenerationConfigBody | None | UnsetType = UNSET
     cached_content: MaybeRaw = None
@@ -392,7 +392,7 @@ class GenerateContentResponse(GoogleWire, frozen=True):
 class GenerateContentResponseBody(GenerateContentResponse, frozen=True):
     """A response as it is read."""
 
-    candidates: list[CandidateBody] | UnsetType = UNSET
+    candidates: list[CandidateBody] | UnsetType = UNSET  # type: ignore[assignment]
     model_status: Raw | UnsetType = UNSET
     turn_token: Raw | UnsetType = UNSET
 
