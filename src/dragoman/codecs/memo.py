@@ -23,6 +23,8 @@ V = TypeVar("V")
 MOST_BYTES = 2 << 20
 LONGEST_ENTRY = 1 << 18
 _ENTRY_BYTES = 256
+_MOST_TOOLS = 512
+"""Longer lists are not remembered: they would only push out what is, and cost more the longer they are."""
 
 
 class BoundedMemo(Generic[K, V]):
@@ -97,6 +99,9 @@ class ToolReader:
         if known is not None and known[0][0] == held:
             return known[0][1]
         items = self._items.read(held) or ()
+        if len(items) > _MOST_TOOLS:
+            read = self._reader.read
+            return DecodedTools(tuple([self._decode(read(raw, f"$.tools[{i}]")) for i, raw in enumerate(items)]))
         decoded = DecodedTools(tuple([self._read_tool(bytes(raw), index) for index, raw in enumerate(items)]))
         self._lists.put(size, (Raw(bytes(held)), decoded), size)  # a copy: what is held lives in the whole body
         return decoded
@@ -150,6 +155,9 @@ class ToolWriter:
             _, written, entries = known[0]
             log.entries += entries
             return written
+        if len(tools) > _MOST_TOOLS:
+            long = [wire for tool in tools if (wire := self._encode(tool, tools, log)) is not None]
+            return Raw(encode_json(long)) if long else None
         own = LossLog()
         wires = [wire for tool in tools if (wire := self.write_tool(tool, tools, own)) is not None]
         written = Raw(encode_json(wires)) if wires else None
