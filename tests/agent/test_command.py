@@ -326,8 +326,8 @@ def test_an_agent_takes_the_name_of_a_model_as_run_does(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-1234567890abcdef")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", dragoman_sim.url + "/anthropic")
-    agent = Agent("anthropic/claude-sonnet-4-6")
-    assert agent.driver.name == "anthropic/claude-sonnet-4-6"
-    assert agent.run_sync("Say hello.").text
+    with Agent("anthropic/claude-sonnet-4-6") as agent:
+        assert agent.driver.name == "anthropic/claude-sonnet-4-6"
+        assert agent.run_sync("Say hello.").text
     with pytest.raises(NotConfigured):
         Agent("nonsense/model")

@@ -213,6 +213,12 @@ class Agent:
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        in_background(self.close())
+
     async def _begin(self, opening: Opening) -> _Run:
         await self._leave_old_run()
         channel: Channel[AnyAgentEvent] = Channel()
