@@ -44,7 +44,6 @@ FILES = (
     ("anthropic-messages", "anthropic-messages"),
     ("gemini-generate", "gemini"),
     ("vertex-generate", "vertex"),
-    ("bedrock-converse", "bedrock-converse"),
 )
 
 

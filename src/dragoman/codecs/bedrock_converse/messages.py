@@ -45,6 +45,7 @@ from dragoman.ir import (
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.parts import arguments_held, value_held
+from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, parse_json, to_raw
 
 TYPED: Metadata = {FAMILY: {MODELLED + "type": Raw(b'"tool_use"')}}
@@ -62,73 +63,128 @@ _BLOCK = "block"
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder:
-    """Decodes the messages of one request, in order: results take their names from the calls before them."""
+class MessageDecoder(TraitNotes):
+    """Decodes the messages of one request, in order: results take their names from the calls before them.
+
+    Notes the traits of the conversation as it reads.
+    """
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}
+        self.call_names = {}
+        self.server_names: dict[str, str] = {}
+        self.messages: list[Message] = []
 
-    def decode(self, wires: Iterable[MessageWire]) -> list[Message]:
-        messages: list[Message] = []
+    def decode_system(self, system: list[Block]) -> None:
+        """The `system` field, which comes before all messages."""
+        self.turn("system")
+        self.messages.append(Message("system", self.decode_content(system, "system")))
+
+    def decode(self, wires: Iterable[MessageWire]) -> None:
+        messages = self.messages
         after_results = False
         for index, wire in enumerate(wires):
-            role, content = wire.role, wire.content
-            plain = wire.extra is UNSET and content is not UNSET and len(content) == 1 and is_plain_text(content[0])
+            role = wire.role
             if role == "assistant":
                 after_results = False
-                if plain:
-                    messages.append(Message("assistant", content[0].text))  # type: ignore[index, arg-type]
+                if wire.extra is UNSET and wire.content:
+                    self.turn("assistant")
+                    messages.append(Message("assistant", self.decode_content(wire.content, "assistant")))
                 else:
                     messages.append(self._decode_message(wire, "assistant", {}))
             elif role == "user":
-                if plain and not after_results:
-                    messages.append(Message("user", content[0].text))  # type: ignore[index, arg-type]
-                else:
-                    after_results = self._decode_user(wire, messages, apart=after_results)
+                after_results = self._decode_user(wire, apart=after_results)
             elif role == "system":
                 after_results = False
                 messages.append(self._decode_message(wire, "system", INLINE))
             else:
                 path, expected = f"$.messages[{index}].role", "user, assistant or system"
                 raise DecodeError(path=path, expected=expected, got=repr(role), source="bedrock-converse")
-        return messages
 
     def _decode_message(self, wire: MessageWire, role: Any, noted: Extra) -> Message:
         content, notes = wire.content, noted
+        self.turn(role)
         if wire.extra is not UNSET:
             notes = {**notes, **wire.extra}
         if not content:
             notes = {**notes, **({"~content": Raw(b'"absent"')} if content is UNSET else EMPTY)}
-        parts = self.decode_content(content or (), role)
-        return Message(role, parts, None, {FAMILY: notes} if notes else None)
+            self.bits |= EMPTY_MESSAGE
+        parts = self.decode_content(content, role) if content else ()
+        return Message(role, parts, None, self._noted(notes))
+
+    def _noted(self, notes: Extra) -> Metadata | None:
+        if not notes:
+            return None
+        metadata = {FAMILY: notes}
+        self.metadata(metadata)
+        return metadata
 
     def decode_content(self, blocks: Sequence[Block], role: str) -> str | tuple[AnyPart, ...]:
+        """Of a message without results, whose turn has begun."""
         if len(blocks) == 1 and is_plain_text(blocks[0]):
-            return blocks[0].text  # type: ignore[return-value]
-        return tuple(decode_blocks(blocks, self._names, role))
+            text: str = blocks[0].text  # type: ignore[assignment]
+            self.text(text)
+            return text
+        parts = decode_blocks(blocks, self, self.server_names, role)
+        self._note_parts(parts)
+        return tuple(parts)
 
-    def _decode_user(self, wire: MessageWire, messages: list[Message], *, apart: bool) -> bool:
+    def _note_parts(self, parts: Iterable[AnyPart]) -> None:
+        """Calls were noted when they were read."""
+        for part in parts:
+            if type(part) is Text and part.metadata is None and not part.citations:
+                if not part.text or part.text.isspace():
+                    self.bits |= BLANK_TEXT
+            elif type(part) is not ToolCall or not (part.metadata is None or part.metadata is TYPED):
+                self.part(part)
+
+    def _decode_user(self, wire: MessageWire, *, apart: bool) -> bool:
         """Adds one message or two. True when results end this turn: then a user message after it is noted as apart."""
+        content = wire.content or ()
         notes = APART if apart else {}
-        parts = decode_blocks(wire.content or (), self._names, "user")
-        results = tuple([part for part in parts if isinstance(part, ToolResult)])
-        if not results:
-            messages.append(self._decode_message(wire, "user", notes))
+        if all(block.tool_result is UNSET for block in content):
+            if content and not apart and wire.extra is UNSET:
+                self.turn("user")
+                self.messages.append(Message("user", self.decode_content(content, "user")))
+            else:
+                self.messages.append(self._decode_message(wire, "user", notes))
             return False
-        others = tuple([part for part in parts if not isinstance(part, ToolResult)])
+        parts = decode_blocks(content, self, self.server_names, "user")
+        results = tuple([part for part in parts if type(part) is ToolResult])
+        others = tuple([part for part in parts if type(part) is not ToolResult])
         if wire.extra is not UNSET:
             notes = {**notes, **wire.extra}
-        order = [isinstance(part, ToolResult) for part in parts]
-        if order != sorted(order, reverse=True):
-            notes = {**notes, "~order": Raw(encode_json(order))}
-        messages.append(Message("tool", results, None, {FAMILY: notes} if notes else None))
+        if not results:
+            self.turn("user")
+            self._note_parts(others)
+            self.messages.append(Message("user", others, None, self._noted(notes)))
+            return False
+        if others and not all(type(part) is ToolResult for part in parts[: len(results)]):
+            notes = {**notes, "~order": Raw(encode_json([type(part) is ToolResult for part in parts]))}
+        for result in results:
+            self._note_result(result)
+        self.messages.append(Message("tool", results, None, self._noted(notes)))
         if others:
-            messages.append(Message("user", others))
+            self.turn("user")
+            self._note_parts(others)
+            self.messages.append(Message("user", others))
         return not others
 
+    def _note_result(self, result: ToolResult) -> None:
+        self.result(result.tool_call_id, result.name)
+        metadata = result.metadata
+        if metadata is not None and metadata is not SUCCESS:
+            self.metadata(metadata)
+        for piece in result.parts:
+            inner = getattr(piece, "metadata", None)
+            if inner is not None:
+                self.metadata(inner)
+            for citation in piece.citations if type(piece) is Text else ():
+                if citation.metadata is not None:
+                    self.metadata(citation.metadata)
 
-def decode_blocks(blocks: Sequence[Block], names: dict[str, str], role: str) -> list[AnyPart]:
-    """The parts of one message. `names` of calls is read and added to: results take theirs from it."""
+
+def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict[str, str], role: str) -> list[AnyPart]:
+    """The parts of one message. Results take the names of calls, which are noted, as those of server calls are."""
     parts: list[AnyPart] = []
     held: Block | None = None  # carries the signature of the next part
     for block in blocks:
@@ -136,7 +192,7 @@ def decode_blocks(blocks: Sequence[Block], names: dict[str, str], role: str) -> 
         if is_plain_text(block):
             part = Text(block.text)  # type: ignore[arg-type]
         elif block.tool_use is not UNSET or block.tool_result is not UNSET:
-            part = _decode_call_or_result(block, names, role)
+            part = _decode_call_or_result(block, notes, server_names, role)
         elif block.cache_point is not UNSET and kind_of(block) == "cache_point" and block.extra is UNSET:
             before = marked(parts[-1], block.cache_point) if parts and held is None else None
             if before is not None:
@@ -192,16 +248,17 @@ def _signed_behind(held: Block, parts: list[AnyPart]) -> bool:
     return foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(wire))  # type: ignore[arg-type]
 
 
-def _decode_call_or_result(block: Block, names: dict[str, str], role: str) -> AnyPart:
+def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[str, str], role: str) -> AnyPart:
     call, result = block.tool_use, block.tool_result
     kind = kind_of(block)
     if kind == "tool_use" and call is not UNSET and role == "assistant":
-        names[call.tool_use_id] = call.name
         if call.type == SERVER_CALL:
+            server_names[call.tool_use_id] = call.name
             return ServerToolCall(call.tool_use_id, call.name, FAMILY, exact(block))
+        notes.call(call.tool_use_id, call.name)
         return decode_call(call, block.extra or {})
     if kind == "tool_result" and result is not UNSET and role != "system":
-        name = names.get(result.tool_use_id, "")
+        name = notes.call_names.get(result.tool_use_id) or server_names.get(result.tool_use_id, "")
         if role == "user":
             return decode_result(result, name, block.extra or {})
         # What the provider ran itself is answered within the assistant's turn.

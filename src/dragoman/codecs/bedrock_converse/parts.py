@@ -30,6 +30,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 )
 from dragoman.codecs.block_encoder import BlockEncoder
 from dragoman.codecs.claude_models import FAMILY as CLAUDE
+from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -47,8 +48,6 @@ from dragoman.ir import (
     ServerToolResult,
     Signature,
     Text,
-    ToolCall,
-    ToolResult,
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
 from dragoman.ir.parts import call_block_held, result_block_held
@@ -73,6 +72,7 @@ def is_plain_text(block: Block) -> bool:
         and block.tool_use is block.tool_result is block.cache_point is block.reasoning_content is UNSET
         and block.json is block.image is block.document is block.video is block.audio is UNSET
         and block.citations_content is block.guard_content is block.extra is UNSET
+        and block.search_result is block.tool_addition is block.tool_removal is UNSET
     )
 
 
@@ -308,19 +308,19 @@ class PartEncoder(BlockEncoder):
             return self._lose(part, f"it was run by {part.origin}, and its ids cannot be made up")
         return [call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)]
 
-    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = {
-        Text: _encode_text,
-        Image: _encode_media,
-        Document: _encode_media,
-        Audio: _encode_audio,
-        Refusal: _encode_refusal,
-        Reasoning: _encode_reasoning,
-        ServerToolCall: _encode_server_block,
-        ServerToolResult: _encode_server_block,
-        Opaque: BlockEncoder.encode_opaque,
-        ToolCall: BlockEncoder.refuse,
-        ToolResult: BlockEncoder.refuse,
-    }
+    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = PartHandlers(
+        text=_encode_text,
+        reasoning=_encode_reasoning,
+        refusal=_encode_refusal,
+        image=_encode_media,
+        document=_encode_media,
+        audio=_encode_audio,
+        tool_call=BlockEncoder.refuse,
+        tool_result=BlockEncoder.refuse,
+        server_tool_call=_encode_server_block,
+        server_tool_result=_encode_server_block,
+        opaque=BlockEncoder.encode_opaque,
+    ).by_type()
 
 
 def own(metadata: Metadata | None) -> Extra:

@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.bedrock_converse.messages import MessageDecoder, MessageEncoder, decode_blocks
-from dragoman.codecs.bedrock_converse.parts import is_plain_text
+from dragoman.codecs.bedrock_converse.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of, path_of
-from dragoman.codecs.bedrock_converse.thinking import Settings, decode_reasoning, decode_top_k, encode_settings
+from dragoman.codecs.bedrock_converse.thinking import ModelSettings, decode_reasoning, decode_top_k, encode_settings
 from dragoman.codecs.bedrock_converse.tools import (
     NO_CALLS,
     called_tools,
@@ -24,7 +23,9 @@ from dragoman.codecs.bedrock_converse.tools import (
     has_calls,
 )
 from dragoman.codecs.bedrock_converse.wire import (
+    PASSED_ON,
     Block,
+    ConverseBody,
     ConverseRequest,
     InferenceConfig,
     MessageWire,
@@ -33,15 +34,19 @@ from dragoman.codecs.bedrock_converse.wire import (
     exact,
 )
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
-from dragoman.ir import AnyTool, Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
+from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, SINGLE, WITHIN, Extra, inner_extra
+from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(ConverseRequest, "bedrock-converse request")
+_reader = WireReader(ConverseRequest, "bedrock-converse request", wider=ConverseBody)
+_keys = collect_keys(ConverseBody, PASSED_ON)
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 _FIELDS = "additionalModelRequestFields"
@@ -51,53 +56,78 @@ _OUTPUT = "outputConfig"
 _NO_CONFIG = InferenceConfig()
 _EMPTY_OBJECT = Raw(b"{}")
 
+SETTINGS = Settings(
+    ConverseRequest,
+    FAMILY,
+    (
+        Setting("model", "model_id", write=BY_HAND, path="modelId"),
+        Setting("tool_choice", None, BY_HAND, path="toolConfig.toolChoice"),
+        Setting("parallel_tool_calls", None),
+        Setting("max_output_tokens", None, BY_HAND, path="inferenceConfig.maxTokens"),
+        Setting("temperature", None, BY_HAND, path="inferenceConfig.temperature"),
+        Setting("top_p", None, BY_HAND, path="inferenceConfig.topP"),
+        Setting("top_k", None, BY_HAND, path="additionalModelRequestFields.top_k"),
+        Setting("stop", None, BY_HAND, path="inferenceConfig.stopSequences"),
+        Setting("candidates", None),
+        Setting("reasoning", None, BY_HAND, path="additionalModelRequestFields"),
+        Setting("output", None, BY_HAND, path="outputConfig.textFormat"),
+        # Which of two URLs is asked.
+        Setting("stream", None),
+    ),
+    content=(
+        "messages",
+        "system",
+        "inference_config",
+        "tool_config",
+        "output_config",
+        "additional_model_request_fields",
+    ),
+)
+
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def decode_request(body: bytes) -> Request:
     wire = _reader.read(body)
-    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-    messages: list[Message] = []
+    notes: Extra = (_keys(wire) if type(wire) is ConverseBody else None) or {}
+    decoder = MessageDecoder()
+    if wire.system is not UNSET:
+        if wire.system:
+            decoder.decode_system(wire.system)
+        else:
+            notes[MODELLED + "system"] = Raw(b"[]")
     if wire.messages is UNSET:
         notes["~messages"] = Raw(b'"absent"')
     else:
-        messages = MessageDecoder().decode(wire.messages)
-    if wire.system is not UNSET:
-        _decode_system(wire.system, messages, notes)
+        decoder.decode(wire.messages)
+    messages = tuple(decoder.messages)
     if wire.model_id is not None:
         notes["~model"] = Raw(b"true")
-    tools: tuple[AnyTool, ...] = ()
-    choice: ToolChoice | None = None
-    if wire.tool_config is not UNSET:
-        tools, choice = _decode_tool_config(wire.tool_config, notes)
+    tools, choice = (NO_TOOLS, None) if wire.tool_config is UNSET else _decode_tool_config(wire.tool_config, notes)
     config = _NO_CONFIG if wire.inference_config is UNSET else wire.inference_config
     if wire.inference_config is not UNSET:
         _note_config(config, notes)
-    reasoning, top_k, output = _decode_settings(wire, notes)
-    stop = config.stop_sequences
-    return Request(
-        wire.model_id,
-        tuple(messages),
-        tools,
+    reasoning = top_k = output = None
+    if not wire.additional_model_request_fields is wire.output_config is UNSET:
+        reasoning, top_k, output = _decode_settings(wire, notes)
+    request: Request = SETTINGS.read(
+        wire,
+        messages,
+        tools.tools,
+        {FAMILY: notes} if notes else None,
         choice,
-        None,
         config.max_tokens,
         config.temperature,
         config.top_p,
         top_k,
-        () if stop is UNSET else tuple(stop),
-        None,
-        None,
-        None,
-        None,
+        () if config.stop_sequences is UNSET else tuple(config.stop_sequences),
         reasoning,
         output,
-        None,
-        None,
-        None,
-        {FAMILY: notes} if notes else None,
-        FAMILY,
     )
+    bits = decoder.finish(bool(messages))
+    if tools.is_private or has_private_setting(request):
+        bits |= PRIVATE_SETTING
+    return with_traits(request, bits, decoder.call_names, tools.names)
 
 
 def _decode_settings(
@@ -117,26 +147,29 @@ def _decode_settings(
     return reasoning, top_k, output
 
 
-def _decode_system(system: list[Block], messages: list[Message], notes: Extra) -> None:
-    if not system:
-        notes[MODELLED + "system"] = Raw(b"[]")
-        return
-    plain = len(system) == 1 and is_plain_text(system[0])
-    parts: Any = system[0].text if plain else tuple(decode_blocks(system, {}, "system"))
-    messages.insert(0, Message("system", parts))
-
-
-def _decode_tool_config(wire: ToolConfig, notes: Extra) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
-    tools = () if wire.tools is UNSET else decode_tools(wire.tools)
-    choice = None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice)
+def _decode_tool_config(wire: ToolConfig, notes: Extra) -> tuple[DecodedTools, ToolChoice | None]:
     further: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    tools = NO_TOOLS if wire.tools is UNSET else _decode_tools(wire.tools, further)
+    choice = None if wire.tool_choice is UNSET else decode_tool_choice(wire.tool_choice)
     if wire.tool_choice is not UNSET and choice is None:
         further["toolChoice"] = exact(wire.tool_choice)
-    if wire.tools == []:
-        further["~tools"] = Raw(b"[]")
-    if further or (not tools and choice is None):
+    if further or (not tools.tools and choice is None):
         notes[WITHIN + _TOOLS] = Raw(encode_json(further))
     return tools, choice
+
+
+def _decode_tools(held: Raw, further: Extra) -> DecodedTools:
+    first = bytes(memoryview(held)[:1])
+    if first == b"n":
+        further["tools"] = held
+        return NO_TOOLS
+    if first == b"{":  # a lone element in place of the list
+        further[SINGLE + "tools"] = Raw(b"true")
+        return decode_tools(Raw(b"[" + bytes(held) + b"]"))
+    tools = decode_tools(held)
+    if not tools.tools:
+        further["~tools"] = Raw(b"[]")
+    return tools
 
 
 def _note_config(config: InferenceConfig, notes: Extra) -> None:
@@ -186,7 +219,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         system = _encode_system([*messages[:leading], *encoder.hoisted], encoder) or UNSET
     tools: WireValue = UNSET
     if request.tools or request.tool_choice is not None or notes:
-        tools = _encode_tool_config(request, encoder, log, inner_extra(notes, _TOOLS))
+        tools = _encode_tool_config(request, encoder, log, inner_extra(notes, _TOOLS) if notes else None)
     if not native:
         _report_missing(request, log)
         _start_with_user(wires, request, log)
@@ -195,7 +228,9 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
             system = [*([] if system is UNSET else system), Block(NO_CALLS)]
     elif not wires and "~messages" in notes:
         wires = UNSET
-    wire = ConverseRequest(
+    wire = SETTINGS.write(
+        request,
+        log,
         wires,
         system,
         _encode_config(request, settings, log, inner_extra(notes, _INFERENCE) if notes else None),
@@ -257,26 +292,26 @@ def _encode_tool_config(request: Request, encoder: MessageEncoder, log: LossLog,
         for tool in request.tools:
             log.drop(tool, "", f"tool {tool.name!r}", "left out: no tool may be called")
         return UNSET
-    tools: WireValue = encode_tools(request, encoder, log) if request.tools else []
-    if not tools and not native and has_calls(request):
+    tools: WireValue = encode_tools(request, encoder, log) if request.tools else None
+    if tools is None and not native and has_calls(request):
         log.invent(
             request, "tools", "tool definitions", "this API refuses calls in the history without any tool declared"
         )
-        return ToolConfig(called_tools(request))
-    if not tools and not native:
+        return ToolConfig(called_tools(request))  # type: ignore[arg-type]
+    if tools is None and not native:
         if request.tool_choice is not None:
             log.drop(request, "tool_choice", "tool choice", "this API takes none without tools")
         return UNSET
     choice = encode_tool_choice(request, log)
-    if not tools and (further is None or "~tools" not in further):
-        tools = UNSET
+    if tools is None:
+        tools = [] if further is not None and "~tools" in further else UNSET
     if tools is choice is UNSET and further is None:
         return UNSET
     wire = ToolConfig(tools, choice)
     return wire if further is None else spliced(wire, further)
 
 
-def _encode_config(request: Request, settings: Settings, log: LossLog, further: Extra | None) -> WireValue:
+def _encode_config(request: Request, settings: ModelSettings, log: LossLog, further: Extra | None) -> WireValue:
     stop = list(request.stop)
     if stop and request.origin != FAMILY:
         stop = [text for text in stop if text.strip()]
@@ -289,32 +324,20 @@ def _encode_config(request: Request, settings: Settings, log: LossLog, further: 
     return UNSET if config == _NO_CONFIG else config
 
 
-def _encode_output_config(output: WireValue, settings: Settings, further: Extra | None) -> WireValue:
+def _encode_output_config(output: WireValue, settings: ModelSettings, further: Extra | None) -> WireValue:
     if output is settings.effort is UNSET and further is None:
         return UNSET
     config = OutputConfig(output, settings.effort)
     return config if further is None else spliced(config, further)
 
 
-def _encode_fields(settings: Settings, further: Extra | None) -> WireValue:
+def _encode_fields(settings: ModelSettings, further: Extra | None) -> WireValue:
     if not settings.fields and further is None:
         return UNSET
     return {**(settings.fields or {}), **(further or {})}
 
 
-_MISSING = {
-    "seed": "seed",
-    "presence_penalty": "presence penalty",
-    "frequency_penalty": "frequency penalty",
-    "user": "end user's id",
-    "cache": "automatic cache mark",
-}
-
-
 def _report_missing(request: Request, log: LossLog) -> None:
-    for field, what in _MISSING.items():
-        if getattr(request, field) is not None:
-            log.drop(request, field, what, "this API has no such setting")
     if request.candidates is not None and request.candidates != 1:
         log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
     if request.parallel_tool_calls is False:

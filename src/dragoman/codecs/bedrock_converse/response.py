@@ -11,6 +11,7 @@ from dragoman.codecs.bedrock_converse.messages import MessageEncoder, decode_blo
 from dragoman.codecs.bedrock_converse.parts import is_plain_text, own
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.wire import (
+    PASSED_ON_IN_ANSWERS,
     Block,
     ConverseResponse,
     MessageWire,
@@ -19,14 +20,17 @@ from dragoman.codecs.bedrock_converse.wire import (
     UsageWire,
 )
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.settings import collect_keys
 from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.traits import TraitNotes
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 _reader = WireReader(ConverseResponse, "bedrock-converse response")
+_keys = collect_keys(ConverseResponse, PASSED_ON_IN_ANSWERS)
 _counts = WireReader(UsageWire, "bedrock-converse usage")
 
 FURTHER = "additionalModelResponseFields"
@@ -148,9 +152,11 @@ def decode_response(body: bytes) -> Completion:
     wire = _reader.read(body)
     message, further = wire.output.message, wire.additional_model_response_fields
     content = message.content or []
-    notes = (keep(FAMILY, wire.extra, output=wire.output.extra, message=message.extra) or {FAMILY: {}})[FAMILY]
-    if wire.metrics is not UNSET:
-        notes["metrics"] = wire.metrics
+    notes: Extra = _keys(wire) or {}
+    if wire.output.extra is not UNSET:
+        notes[WITHIN + "output"] = Raw(encode_json(wire.output.extra))
+    if message.extra is not UNSET:
+        notes[WITHIN + "message"] = Raw(encode_json(message.extra))
     if further is not UNSET:
         notes[(MODELLED if is_modelled(further) else "") + FURTHER] = further
     if message.role != "assistant":
@@ -162,7 +168,7 @@ def decode_response(body: bytes) -> Completion:
         parts = content[0].text
         finish = decode_finish(wire.stop_reason, (), further)
     else:
-        parts = tuple(decode_blocks(content, {}, "assistant"))
+        parts = tuple(decode_blocks(content, TraitNotes(), {}, "assistant"))
         finish = decode_finish(wire.stop_reason, parts, further)
         parts = cut_short(parts, None if finish is None else finish.reason)
     usage = None if wire.usage is UNSET else decode_usage(wire.usage)

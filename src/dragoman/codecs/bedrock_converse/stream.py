@@ -52,6 +52,7 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.traits import TraitNotes
 from dragoman.ir.values import encode_json, exact_json, parse_json
 
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
@@ -388,7 +389,9 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             self._whole(decode_part(whole) if tagged is None else tagged)
 
     def _end_whole(self, block: _Incoming) -> None:
-        parts = decode_blocks([_blocks.read(_rebuilt(block))], self._names, "assistant")
+        notes = TraitNotes()
+        notes.call_names = self._names
+        parts = decode_blocks([_blocks.read(_rebuilt(block))], notes, self._names, "assistant")
         for part in parts:
             self._whole(part)
 

@@ -91,7 +91,7 @@ def decode_top_k(fields: Extra, notes: Extra) -> int | None:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Settings(Struct):
+class ModelSettings(Struct):
     """What a request says about thinking and sampling, as it is sent."""
 
     max_tokens: int | None
@@ -103,8 +103,8 @@ class Settings(Struct):
     thinks: bool = False
 
 
-def encode_settings(request: Request, log: LossLog) -> Settings:
-    settings = Settings(request.max_output_tokens, request.temperature, request.top_p)
+def encode_settings(request: Request, log: LossLog) -> ModelSettings:
+    settings = ModelSettings(request.max_output_tokens, request.temperature, request.top_p)
     reasoning = request.reasoning
     if request.origin == FAMILY and (reasoning is None or own(reasoning.metadata)):
         _as_said(settings, request, reasoning)
@@ -117,7 +117,7 @@ def encode_settings(request: Request, log: LossLog) -> Settings:
     return settings
 
 
-def _as_said(settings: Settings, request: Request, reasoning: ReasoningSettings | None) -> None:
+def _as_said(settings: ModelSettings, request: Request, reasoning: ReasoningSettings | None) -> None:
     fields: dict[str, Any] = {}
     if reasoning is not None:
         notes = own(reasoning.metadata)
@@ -135,7 +135,7 @@ def _tell_top_k(fields: dict[str, Any], top_k: int, *, nested: bool) -> None:
         fields["top_k"] = top_k
 
 
-def _as_claude(settings: Settings, request: Request, limits: ModelLimits, log: LossLog) -> None:
+def _as_claude(settings: ModelSettings, request: Request, limits: ModelLimits, log: LossLog) -> None:
     """Claude's own rules apply underneath: which kinds of thinking, which efforts, what sampling beside them."""
     said = claude_models.legal_settings(request, log, wants_limit=False)
     settings.max_tokens = said.max_tokens
@@ -151,7 +151,7 @@ def _as_claude(settings: Settings, request: Request, limits: ModelLimits, log: L
     settings.fields = fields
 
 
-def _bound_sampling(settings: Settings, request: Request, log: LossLog) -> None:
+def _bound_sampling(settings: ModelSettings, request: Request, log: LossLog) -> None:
     for name in ("temperature", "top_p"):
         value = getattr(settings, name)
         if value is not None and value > 1:
@@ -164,7 +164,7 @@ _OFF = {"none", "off", "disabled"}
 _EFFORT_OF_BUDGET = ((2048, "low"), (8192, "medium"))
 
 
-def _as_others(settings: Settings, request: Request, limits: ModelLimits, log: LossLog) -> None:
+def _as_others(settings: ModelSettings, request: Request, limits: ModelLimits, log: LossLog) -> None:
     if settings.max_tokens is not None and settings.max_tokens < 1:
         log.drop(request, "max_output_tokens", f"limit of {settings.max_tokens} tokens", "it allows no answer")
         settings.max_tokens = None

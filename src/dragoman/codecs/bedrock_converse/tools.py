@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,8 +22,9 @@ from dragoman.codecs.bedrock_converse.wire import (
     ToolWire,
     exact,
 )
+from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
-from dragoman.codecs.reading import RememberingReader, WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -42,7 +44,23 @@ FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"req
 _INNER = ("toolSpec", "inputSchema")
 
 
-def decode_tools(wires: list[ToolWire]) -> tuple[Tool, ...]:
+_reader: WireReader[list[ToolWire]] = WireReader(list[ToolWire], "bedrock-converse request", path="$.toolConfig.tools")
+_lists: BoundedMemo[int, tuple[Raw, DecodedTools]] = BoundedMemo()
+
+
+def decode_tools(held: Raw) -> DecodedTools:
+    """All tools in order. A list that was read before is found by its length and compared byte by byte."""
+    size = len(held)
+    known = _lists.get(size)
+    if known is not None and known[0][0] == held:
+        return known[0][1]
+    data = bytes(held)
+    decoded = DecodedTools(_decode_list(_reader.read(data)))
+    _lists.put(size, (Raw(data), decoded), size)  # a copy: what is held lives in the whole body
+    return decoded
+
+
+def _decode_list(wires: list[ToolWire]) -> tuple[Tool, ...]:
     """A cache point among the tools is a mark on the one before it."""
     tools: list[Tool] = []
     for wire in wires:
@@ -54,14 +72,6 @@ def decode_tools(wires: list[ToolWire]) -> tuple[Tool, ...]:
                 continue
         tools.append(_decode_tool(wire))
     return tuple(tools)
-
-
-_tools = RememberingReader(
-    WireReader(list[ToolWire], "bedrock-converse request", path="$.toolConfig.tools", lone_elements=False),
-    decode_tools,
-)
-read_tools = _tools.read
-"""The tools of a request, exactly as it says them; an agent sends the same ones again and again."""
 
 
 def _decode_tool(wire: ToolWire) -> Tool:
@@ -91,38 +101,63 @@ def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
     return ProviderTool(name if isinstance(name, str) else kind, FAMILY, held)
 
 
-def encode_tools(request: Request, encoder: PartEncoder, log: LossLog) -> list[WireValue]:
+def encode_tools(request: Request, encoder: PartEncoder, log: LossLog) -> WireValue:
+    """The list on the wire, or None when no tool is left."""
     native = request.origin == FAMILY
     choice = request.tool_choice
     tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
+    writer = _NATIVE_WRITER if native else _writer_of(request.model)
+    if writer.can_write(tools):
+        return writer.write(tools, log)
     wires: list[WireValue] = []
     for tool in tools:
-        before = len(wires)
-        if isinstance(tool, ToolDefinition):
-            wires.append(_encode_function(tool, request, log, native=native))
-        elif isinstance(tool, CustomTool):
-            log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
-            wires.append(ToolWire(ToolSpec(tool.name, tool.description or UNSET, InputSchema(FREE_TEXT))))
-        elif tool.origin == FAMILY:
-            wires.append(definition_held(tool))
-        else:
-            log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
-        if len(wires) > before and not isinstance(tool, CustomTool) and tool.cache is not None:
-            point = encoder.point(tool)
+        wire = writer.write_tool(tool, request.tools, log)
+        if wire is not None:
+            wires.append(wire)
+            point = UNSET if type(tool) is CustomTool or tool.cache is None else encoder.point(tool)  # type: ignore[union-attr, arg-type]
             wires += [] if point is UNSET else [ToolWire(cache_point=point)]
-    return wires
+    return wires or None
 
 
-def _encode_function(tool: ToolDefinition, request: Request, log: LossLog, *, native: bool) -> WireValue:
-    schema: Any = parameters_held(tool)
-    description: Any = UNSET if tool.description is None else tool.description
-    strict: Any = UNSET if tool.strict is None else tool.strict
-    if not native:
+def _has_marks(tools: tuple[Tool, ...]) -> bool:
+    """A mark is an element of its own, and marks are counted over the whole request."""
+    return any(type(tool) is not CustomTool and tool.cache is not None for tool in tools)  # type: ignore[union-attr]
+
+
+def _encode_tool(
+    tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, enforces: bool = False
+) -> WireValue:
+    """One tool without its mark; `enforces`: whether the model can follow a schema strictly."""
+    if type(tool) is ToolDefinition:
+        if native:
+            strict: Any = UNSET if tool.strict is None else tool.strict
+            return _encode_function(tool, parameters_held(tool), tool.description, strict)
+        schema: Any = parameters_held(tool)
         if not (type(schema) is Raw and is_plain_object(bytes(schema))):
-            schema = object_schema(tool, request.tools, log, PROFILE.name)
+            schema = object_schema(tool, tools, log, PROFILE.name)
         # An empty description is refused: at least one character, or no key at all.
-        description = description or UNSET
-        strict = UNSET if strict is UNSET else _enforced(tool, request, log)
+        strict = UNSET if tool.strict is None else _enforced(tool, log, enforces=enforces)
+        return _encode_function(tool, schema, tool.description or None, strict)
+    if type(tool) is CustomTool:
+        log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
+        return ToolWire(ToolSpec(tool.name, tool.description or UNSET, InputSchema(FREE_TEXT)))
+    if tool.origin == FAMILY:  # type: ignore[union-attr]
+        return definition_held(tool)  # type: ignore[arg-type]
+    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")  # type: ignore[union-attr]
+    return None
+
+
+_NATIVE_WRITER = ToolWriter(partial(_encode_tool, native=True), _has_marks)
+_WRITER = ToolWriter(_encode_tool, _has_marks)
+_CLAUDE_WRITER = ToolWriter(partial(_encode_tool, enforces=True), _has_marks)
+
+
+def _writer_of(model: str | None) -> ToolWriter:
+    return _CLAUDE_WRITER if limits_of(model).thinking == "claude" else _WRITER
+
+
+def _encode_function(tool: ToolDefinition, schema: WireValue, said: str | None, strict: WireValue) -> WireValue:
+    description: Any = UNSET if said is None else said
     notes = own(tool.metadata)
     if not notes:
         return ToolWire(ToolSpec(tool.name, description, InputSchema(schema), strict))
@@ -134,14 +169,14 @@ def _encode_function(tool: ToolDefinition, request: Request, log: LossLog, *, na
     return spliced(ToolWire(spec), notes)
 
 
-def _enforced(tool: ToolDefinition, request: Request, log: LossLog) -> WireValue:
+def _enforced(tool: ToolDefinition, log: LossLog, *, enforces: bool) -> WireValue:
     """Leaving `strict` out where the schema cannot be enforced keeps the schema whole."""
     if not tool.strict:
         return False
     schema = NOTHING if tool.parameters is None else to_raw(parameters_held(tool))
     found = adapted(bytes(schema), "ANTHROPIC_STRICT")
     why = found.refusal or (f"{found.notes[0].keyword}: {found.notes[0].reason}" if found.notes else "")
-    if limits_of(request.model).thinking != "claude":
+    if not enforces:
         why = "this model follows no schema strictly"
     if not why:
         return True

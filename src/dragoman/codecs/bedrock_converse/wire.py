@@ -1,4 +1,4 @@
-"""Converse on the wire. Only what we interpret is typed; the rest travels as extras, exactly as written.
+"""Converse on the wire: every documented key. What we interpret is typed; the rest is carried exactly as written.
 
 A block is an object with exactly one key, which tells its kind; so all kinds are fields of one struct.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.reading import MaybeInt, MaybeNumber, MaybeStr, Wire, WireValue, spliced
+from dragoman.codecs.reading import MaybeInt, MaybeNumber, MaybeRaw, MaybeStr, Wire, spliced
 from dragoman.ir.values import encode_json
 
 # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -62,6 +62,10 @@ class Block(Wire, frozen=True, rename="camel"):
     audio: Raw | UnsetType = UNSET
     citations_content: Raw | UnsetType = UNSET
     guard_content: Raw | UnsetType = UNSET
+    # Of the newest models; carried whole.
+    search_result: Raw | UnsetType = UNSET
+    tool_addition: Raw | UnsetType = UNSET
+    tool_removal: Raw | UnsetType = UNSET
 
 
 class S3Location(Wire, frozen=True):
@@ -162,7 +166,8 @@ class ToolChoiceWire(Wire, frozen=True):
 
 
 class ToolConfig(Wire, frozen=True, rename="camel"):
-    tools: list[ToolWire] | UnsetType = UNSET
+    # A list of `ToolWire`, read by itself: an agent sends the same ones with every request.
+    tools: Raw | UnsetType = UNSET
     tool_choice: ToolChoiceWire | UnsetType = UNSET
 
 
@@ -195,6 +200,8 @@ class OutputConfig(Wire, frozen=True, rename="camel"):
 
 
 class ConverseRequest(Wire, frozen=True, rename="camel", omit_defaults=True):
+    """What we write."""
+
     # Absent with a stored prompt.
     messages: list[MessageWire] | UnsetType = UNSET
     system: list[Block] | UnsetType = UNSET
@@ -204,6 +211,20 @@ class ConverseRequest(Wire, frozen=True, rename="camel", omit_defaults=True):
     additional_model_request_fields: Raw | UnsetType = UNSET
     # In the URL; the SDKs take it beside the rest.
     model_id: MaybeStr = None
+
+
+class ConverseBody(ConverseRequest, frozen=True, rename="camel", omit_defaults=True):
+    """A request as it is read: with the keys that are only passed on."""
+
+    additional_model_response_field_paths: MaybeRaw = None
+    guardrail_config: MaybeRaw = None
+    performance_config: MaybeRaw = None
+    prompt_variables: MaybeRaw = None
+    request_metadata: MaybeRaw = None
+    service_tier: MaybeRaw = None
+
+
+PASSED_ON = tuple(name for name in ConverseBody.__struct_fields__ if name not in ConverseRequest.__struct_fields__)
 
 
 # ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -233,64 +254,13 @@ class ConverseResponse(Wire, frozen=True, rename="camel"):
     usage: Raw | UnsetType = UNSET
     metrics: Raw | UnsetType = UNSET
     additional_model_response_fields: Raw | UnsetType = UNSET
+    performance_config: Raw | UnsetType = UNSET
+    service_tier: Raw | UnsetType = UNSET
+    trace: Raw | UnsetType = UNSET
 
 
-# ── what the short way writes: the same bytes, with fewer fields to look at ───────────────────────────────────
-
-
-class TextOut(Struct, frozen=True, gc=False):
-    text: str
-
-
-class ToolUseOut(Struct, frozen=True, gc=False, rename="camel"):
-    tool_use_id: str
-    name: str
-    input: Raw
-
-
-class UseOut(Struct, frozen=True, gc=False, rename="camel"):
-    tool_use: ToolUseOut
-
-
-class JsonOut(Struct, frozen=True, gc=False):
-    json: Raw
-
-
-class ResultContentOut(Struct, frozen=True, gc=False, rename="camel"):
-    tool_use_id: str
-    content: tuple[TextOut | JsonOut]
-
-
-class ResultOut(Struct, frozen=True, gc=False, rename="camel"):
-    tool_result: ResultContentOut
-
-
-class MessageOut(Struct, frozen=True, gc=False):
-    role: str
-    content: WireValue
-
-
-class ToolConfigOut(Struct, frozen=True, gc=False, rename="camel"):
-    tools: Raw
-    tool_choice: WireValue
-
-
-class RequestOut(Struct, frozen=True, gc=False, rename="camel"):
-    messages: WireValue
-    system: WireValue
-    inference_config: WireValue
-    tool_config: WireValue
-
-
-class AnswerOut(Struct, frozen=True, gc=False):
-    message: MessageOut
-
-
-class ResponseOut(Struct, frozen=True, gc=False, rename="camel"):
-    output: AnswerOut
-    stop_reason: str
-    usage: WireValue
-    metrics: Raw
+PASSED_ON_IN_ANSWERS = ("metrics", "performance_config", "service_tier", "trace")
+"""Members of an answer that are only passed on."""
 
 
 # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────
