@@ -235,6 +235,10 @@ ROOTS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
     "gemini tool config": lambda: (google.ToolConfig, _wire("gemini", "ToolConfig")),
     "gemini response": lambda: (google.GenerateContentResponse, _wire("gemini", "GenerateContentResponseBody")),
     "bedrock-converse request": lambda: (_converse("input"), _wire("bedrock_converse", "ConverseBody")),
+    "bedrock-converse tool": lambda: (
+        _converse("input").members["toolConfig"].members["tools"].member,
+        _wire("bedrock_converse", "ToolWire"),
+    ),
     "bedrock-converse response": lambda: (_converse("output"), _wire("bedrock_converse", "ConverseResponse")),
     "ollama-chat request": lambda: (ollama_types.ChatRequest, _wire("ollama_chat", "ChatBody")),
     "ollama-chat response": lambda: (ollama_types.ChatResponse, _wire("ollama_chat", "ChatResponse")),

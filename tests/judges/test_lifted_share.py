@@ -21,7 +21,6 @@ AT_MOST: dict[str, tuple[int, int]] = {
     "anthropic-messages": (14, 8),
     "gemini-generate": (11, 2),
     "ollama-chat": (12, 2),
-    "bedrock-converse": (4, 3),
     "openai-compat-chat": (20, 96),
     "openrouter-chat": (15, 99),
     "deepseek-chat": (65, 63),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from dragoman.codecs.bedrock_converse.profile import FAMILY
+from dragoman.codecs.bedrock_converse.request import SETTINGS
 from dragoman.codecs.bedrock_converse.thinking import FIELDS, TOP_K, TYPED
 from dragoman.ir import (
     AnyPart,
@@ -21,21 +22,15 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
-from dragoman.losses import Tables, paths_by_tables, running_totals
+from dragoman.losses import Tables, running_totals
 
-_VENDOR = "additionalModelRequestFields"
-_FIELDS = {
-    "model": "modelId",
-    "max_output_tokens": "inferenceConfig.maxTokens",
-    "temperature": "inferenceConfig.temperature",
-    "top_p": "inferenceConfig.topP",
-    "stop": "inferenceConfig.stopSequences",
-    "tools": "toolConfig.tools",
-    "tool_choice": "toolConfig.toolChoice",
-    "output": "outputConfig.textFormat",
-    "output.schema": "outputConfig.textFormat.structure.jsonSchema.schema",
-    "output.name": "outputConfig.textFormat.structure.jsonSchema.name",
-    "output.description": "outputConfig.textFormat.structure.jsonSchema.description",
+_VENDOR = SETTINGS.path("reasoning")
+_OUTPUT = SETTINGS.path("output")
+_WITHIN = {
+    "tools": "$.toolConfig.tools",
+    "output.schema": f"{_OUTPUT}.structure.jsonSchema.schema",
+    "output.name": f"{_OUTPUT}.structure.jsonSchema.name",
+    "output.description": f"{_OUTPUT}.structure.jsonSchema.description",
 }
 _TOOL_FIELDS = {
     "name": "toolSpec.name",
@@ -79,40 +74,52 @@ _ANSWER_FIELDS = {
 }
 
 
-def request_json_path(
-    request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
-) -> str:
-    """Where in the wire body a node of the request came from."""
-    if message_index is None:
+class RequestPaths:
+    """Where in the wire body the nodes of a request came from. Places are counted once, when one is looked up."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._tables = Tables()
+
+    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
+        request, tables = self._request, self._tables
+        if message_index is None:
+            return _setting_path(request, field) if part_index is None else self._tool_path(part_index, field)
         if part_index is None:
-            return _joined("$", _setting(request, field))
-        place = part_index + tables.of(request.tools, _points)[part_index]
+            return _joined(_message_path(request.messages, tables, message_index, None), field)
+        part = request.messages[message_index].parts[part_index]
+        path = _message_path(request.messages, tables, message_index, part_index, behind=_is_point(field))
+        return _joined(path, _part_field(part, field))
+
+    def _tool_path(self, index: int, field: str) -> str:
+        place = index + self._tables.of(self._request.tools, _points)[index]
         if _is_point(field):
             return _joined(f"$.toolConfig.tools[{place + 1}]", _point_field(field))
         head, dot, rest = field.partition(".")
         return _joined(f"$.toolConfig.tools[{place}]", _TOOL_FIELDS[head] + dot + rest if head in _TOOL_FIELDS else "")
-    if part_index is None:
-        return _joined(_message_path(request.messages, tables, message_index, None), field)
-    part = request.messages[message_index].parts[part_index]
-    path = _message_path(request.messages, tables, message_index, part_index, behind=_is_point(field))
-    return _joined(path, _part_field(part, field))
 
 
-def response_json_path(
-    completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
-) -> str:
-    """Where in the wire body a node of the completion came from."""
-    if message_index is None:
-        return _joined("$", _wire_field(field, _ANSWER_FIELDS))
-    if part_index is None:
-        return _joined("$.output.message", field)
-    parts = completion.messages[message_index].parts
-    place = (
-        part_index
-        + tables.of(parts, _extra_blocks)[part_index]
-        + (_is_tagged(parts[part_index]) and not _is_point(field))
-    )
-    return _joined(f"$.output.message.content[{place + _is_point(field)}]", _part_field(parts[part_index], field))
+class ResponsePaths:
+    """Where in the wire body the nodes of a completion came from."""
+
+    def __init__(self, completion: Completion) -> None:
+        self._completion = completion
+        self._tables = Tables()
+
+    def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is None:
+            return _joined("$", _wire_field(field, _ANSWER_FIELDS))
+        if part_index is None:
+            return _joined("$.output.message", field)
+        parts = self._completion.messages[message_index].parts
+        part = parts[part_index]
+        is_point = _is_point(field)
+        place = part_index + self._tables.of(parts, _extra_blocks)[part_index] + (is_point or _is_tagged(part))
+        return _joined(f"$.output.message.content[{place}]", _part_field(part, field))
+
+
+request_paths = RequestPaths
+response_paths = ResponsePaths
 
 
 def _part_field(part: AnyPart, field: str) -> str:
@@ -144,7 +151,7 @@ def _joined(path: str, field: str) -> str:
     return f"{path}.{field}" if field else path
 
 
-def _setting(request: Request, field: str) -> str:
+def _setting_path(request: Request, field: str) -> str:
     """Thinking and top_k have several places, of which one was used."""
     head = field.partition(".")[0]
     if head == "top_k":
@@ -154,13 +161,11 @@ def _setting(request: Request, field: str) -> str:
         told = note(request.reasoning.metadata, FAMILY, FIELDS)
         typed = note(request.reasoning.metadata, FAMILY, TYPED) is not UNSET
         if typed and (told is UNSET or field == "reasoning.effort"):
-            return "outputConfig.effort"
+            return "$.outputConfig.effort"
         keys = [] if told is UNSET else list(told)
         return f"{_VENDOR}.{keys[-1 if field == 'reasoning.effort' else 0]}" if keys else _VENDOR
-    if field in _FIELDS:
-        return _FIELDS[field]
     # What is not modelled may stand anywhere within.
-    return _FIELDS[head] if head in {"output", "tool_choice"} else _wire_field(field, _FIELDS)
+    return _WITHIN.get(field) or SETTINGS.path(head if head in {"output", "tool_choice"} else field)
 
 
 def _wire_field(field: str, names: dict[str, str]) -> str:
@@ -242,7 +247,3 @@ def _is_tagged(part: AnyPart) -> bool:
     if not isinstance(part, ToolCall) and not (isinstance(part, Text) and part.text):
         return False
     return note(part.metadata, FAMILY, "~tagged") is not UNSET
-
-
-request_paths = paths_by_tables(request_json_path)
-response_paths = paths_by_tables(response_json_path)

@@ -308,7 +308,9 @@ class PartEncoder(BlockEncoder):
             return self._lose(part, f"it was run by {part.origin}, and its ids cannot be made up")
         return [call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)]
 
-    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = PartHandlers(
+    _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = PartHandlers[
+        Callable[[Any, Any, str], list[WireValue]]
+    ](
         text=_encode_text,
         reasoning=_encode_reasoning,
         refusal=_encode_refusal,

@@ -142,7 +142,7 @@ def _encode_tool(
         log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
         return ToolWire(ToolSpec(tool.name, tool.description or UNSET, InputSchema(FREE_TEXT)))
     if tool.origin == FAMILY:  # type: ignore[union-attr]
-        return definition_held(tool)  # type: ignore[arg-type]
+        return definition_held(tool)
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")  # type: ignore[union-attr]
     return None
 

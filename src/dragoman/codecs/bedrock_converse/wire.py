@@ -123,6 +123,7 @@ class CitationHead(Struct, rename="camel"):
 
 class GuardText(Wire, frozen=True):
     text: str
+    qualifiers: Raw | UnsetType = UNSET
 
 
 class GuardContent(Wire, frozen=True):
