@@ -554,3 +554,65 @@ def test_a_text_that_is_not_there_is_not_the_word_null() -> None:
     messages = (ir.Message("user", "go"), ir.Message("assistant", (call,)), ir.Message("tool", (nothing,)))
     encoded = dragoman.encode_request(ir.Request("m", messages, (ir.ToolDefinition("f"),)), "bedrock-converse")
     assert encoded.body["messages"][2]["content"][0]["toolResult"]["content"] == []
+
+
+# ── keys that are only passed on, and tools that are read and written once ────────────────────────────────────
+
+PASSED_ON = {
+    "additionalModelResponseFieldPaths": ["/stop_sequence"],
+    "guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1"},
+    "performanceConfig": {"latency": "optimized"},
+    "promptVariables": {"topic": {"text": "rain"}},
+    "requestMetadata": {"team": "a"},
+    "serviceTier": {"type": "flex"},
+}
+
+
+@pytest.mark.parametrize("key", PASSED_ON)
+def test_documented_keys_return_and_are_losses_elsewhere(key: str) -> None:
+    body = {"messages": [{"role": "user", "content": [{"text": "hi"}]}], key: PASSED_ON[key]}
+    assert encode(decode(body))[0].body == body
+    crossed = dragoman.translate_request(body, source="bedrock-converse", target="openai-chat", model="gpt-4o")
+    assert f"$.{key}" in {loss.path for loss in crossed.losses}
+
+
+@pytest.mark.parametrize("key", ["searchResult", "toolAddition", "toolRemoval"])
+def test_blocks_of_the_newest_models_are_carried_whole(key: str) -> None:
+    body = {"messages": [{"role": "user", "content": [{key: {"name": "f"}}, {"text": "hi"}]}]}
+    found = decode(body)
+    assert [type(part) for part in found.messages[0].parts] == [ir.Opaque, ir.Text]
+    assert encode(found)[0].body == body
+
+
+SPEC: Json = {"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object"}}}}
+
+
+@pytest.mark.parametrize("tools", [None, [], SPEC, [SPEC], [SPEC, {"cachePoint": {"type": "default"}}]])
+def test_tools_return_as_they_were_spelled(tools: Any) -> None:
+    body = {"messages": [{"role": "user", "content": [{"text": "hi"}]}], "toolConfig": {"tools": tools}}
+    for _ in range(2):
+        assert encode(decode(body))[0].body == body
+
+
+def test_a_tool_that_cannot_be_read_is_named_with_its_place() -> None:
+    with pytest.raises(DecodeError) as caught:
+        decode({"messages": [], "toolConfig": {"tools": [SPEC, {"toolSpec": {"name": 1}}]}})
+    assert caught.value.path == "$.toolConfig.tools[1].toolSpec.name"
+
+
+def test_what_was_written_for_one_model_is_not_sent_to_another() -> None:
+    schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    tools = (ir.ToolDefinition("f", "does f", schema, strict=True),)
+    for _ in range(2):
+        assert sent(model=CLAUDE, tools=tools)["toolConfig"]["tools"][0]["toolSpec"]["strict"] is True
+        encoded, losses = encode(asked(model=NOVA, tools=tools))
+        assert "strict" not in encoded.body["toolConfig"]["tools"][0]["toolSpec"]
+        assert [loss.what for loss in losses] == ["strict"]
+
+
+def test_marks_within_a_result_are_reported() -> None:
+    marked = ir.Text("12 °C", cache=ir.Cache())
+    result = ir.ToolResult("tooluse_1", "f", "multimodal", None, (marked,))
+    messages = (user(ir.Text("go")), ir.Message("assistant", (CALL,)), ir.Message("tool", (result,)))
+    _, losses = encode(asked(*messages, tools=(ir.ToolDefinition("f"),)))
+    assert [(loss.what, loss.why) for loss in losses] == [("cache mark", "a result of this API holds no cache points")]

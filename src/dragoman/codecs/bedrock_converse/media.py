@@ -181,15 +181,16 @@ class MediaEncoder:
         self._limits = limits
         self._native = native
         self._names: set[str] = set()
-        self._counts = {"image": 0, "document": 0}
+        self._counts: dict[str, int] = {}
         self.why = ""
 
     def next_message(self) -> None:
         """The server counts per message."""
-        self._counts = dict.fromkeys(self._counts, 0)
+        if self._counts:
+            self._counts = {}
 
     def _has_room(self, kind: str) -> bool:
-        self._counts[kind] += 1
+        self._counts[kind] = self._counts.get(kind, 0) + 1
         self.why = f"this API takes {_MOST[kind]} of them in one message"
         return self._native or self._counts[kind] <= _MOST[kind]
 

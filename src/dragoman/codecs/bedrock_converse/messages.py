@@ -59,6 +59,7 @@ RESULTS_ARE_IN = "[The results have arrived.]"
 SEE_DOCUMENT = "[The document is attached.]"
 SERVER_CALL = "server_tool_use"
 _BLOCK = "block"
+_NO_NOTES: Extra = {}
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -92,7 +93,20 @@ class MessageDecoder(TraitNotes):
                 else:
                     messages.append(self._decode_message(wire, "assistant", {}))
             elif role == "user":
-                after_results = self._decode_user(wire, apart=after_results)
+                content = wire.content
+                if (
+                    not after_results
+                    and content
+                    and len(content) == 1
+                    and wire.extra is UNSET
+                    and is_plain_text(content[0])
+                ):
+                    text: str = content[0].text  # type: ignore[assignment]
+                    self.turn("user")
+                    self.text(text)
+                    messages.append(Message("user", text))
+                else:
+                    after_results = self._decode_user(wire, apart=after_results)
             elif role == "system":
                 after_results = False
                 messages.append(self._decode_message(wire, "system", INLINE))
@@ -141,7 +155,7 @@ class MessageDecoder(TraitNotes):
         """Adds one message or two. True when results end this turn: then a user message after it is noted as apart."""
         content = wire.content or ()
         notes = APART if apart else {}
-        if all(block.tool_result is UNSET for block in content):
+        if not [block for block in content if block.tool_result is not UNSET]:
             if content and not apart and wire.extra is UNSET:
                 self.turn("user")
                 self.messages.append(Message("user", self.decode_content(content, "user")))
@@ -347,12 +361,16 @@ class MessageEncoder(PartEncoder):
         while place < len(messages):
             message = messages[place]
             place += 1
-            role, notes = message.role, own(message.metadata)
-            if message.name is not None:
-                self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
+            role, metadata = message.role, message.metadata
+            content = content_held(message)
+            is_bare = turn is None and metadata is None and message.name is None
+            if is_bare and type(content) is str and role != "system":
+                wires.append(MessageWire(role, [Block(content)]))
+                continue
+            notes: Extra = _NO_NOTES if metadata is None else metadata.get(FAMILY, _NO_NOTES)
             joined = turn is not None and "~turn" not in notes
             before = len(wires)
-            self._media.next_message()
+            self._begin(message)
             if role == "tool" and "~order" in notes and place < len(messages) and messages[place].role == "user":
                 wires.append(self._encode_ordered(message, messages[place]))
                 place, turn = place + 1, None
@@ -377,10 +395,19 @@ class MessageEncoder(PartEncoder):
             wires[index] = with_keys(wires[index], notes)
         return wires
 
+    def _begin(self, message: Message) -> None:
+        if message.name is not None:
+            self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
+        if self._media_met is not None:
+            self._media_met.next_message()
+
     def _results(self, message: Message) -> list[WireValue]:
         blocks: list[WireValue] = []
         for part in message.parts:
-            blocks += self.with_point(part, [self.encode_result(part)])  # type: ignore[arg-type]
+            if type(part) is ToolResult and part.cache is None and not part.parts:
+                blocks.append(self.encode_result(part))
+            else:  # pieces of a result may have marks too, which this API does not take
+                blocks += self.with_point(part, [self.encode_result(part)])  # type: ignore[arg-type]
         return blocks
 
     def _encode_ordered(self, results: Message, others: Message) -> MessageWire:
@@ -454,8 +481,13 @@ class MessageEncoder(PartEncoder):
 
     def _explain_documents(self, message: Message, blocks: list[WireValue]) -> None:
         """A message with a document must also contain a text."""
-        kept = [block for block in blocks if isinstance(block, Block)]
-        if any(block.document is not UNSET for block in kept) and all(block.text is UNSET for block in kept):
+        has_document = False
+        for block in blocks:
+            if type(block) is Block:
+                if block.text is not UNSET:
+                    return
+                has_document = has_document or block.document is not UNSET
+        if has_document:
             self._log.invent(message, "", "a text beside the document", "this API wants one in the same message")
             blocks.append(Block(SEE_DOCUMENT))
 
@@ -463,12 +495,12 @@ class MessageEncoder(PartEncoder):
         blocks: list[WireValue] = []
         called = crossed = False
         for part in parts:
-            if isinstance(part, Text):
+            if type(part) is Text:
                 crossed = crossed or called
                 if part.metadata is None and part.cache is None and part.signature is None and not part.citations:
                     blocks.append(Block(part.text))
                     continue
-            elif isinstance(part, ToolCall) and role == "assistant":
+            elif type(part) is ToolCall and role == "assistant":
                 called = True
                 held = arguments_held(part)
                 if part.metadata is None and part.signature is None and part.cache is None and type(held) is Raw:

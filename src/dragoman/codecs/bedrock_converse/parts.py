@@ -61,6 +61,7 @@ _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 GUARD = "guardContent"
 _MEDIA = ("image", "document", "video", "audio")
+_KINDS = tuple(name for name in Block.__struct_fields__ if name != "extra")
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -78,7 +79,7 @@ def is_plain_text(block: Block) -> bool:
 
 def kind_of(block: Block) -> str:
     """The block's only key; empty for a block that has none we know, or more than one."""
-    kinds = [name for name in Block.__struct_fields__ if name != "extra" and getattr(block, name) is not UNSET]
+    kinds = [name for name in _KINDS if getattr(block, name) is not UNSET]
     return kinds[0] if len(kinds) == 1 else ""
 
 
@@ -196,11 +197,18 @@ class PartEncoder(BlockEncoder):
     signatures: ClassVar = foreign_signatures
 
     _points: CachePoints | None = None
+    _media_met: MediaEncoder | None = None
+
+    @property
+    def _media(self) -> MediaEncoder:
+        """Most bodies have no media, so nothing is made before the first."""
+        if self._media_met is None:
+            self._media_met = MediaEncoder(self._log, self._limits, native=self._native)
+        return self._media_met
 
     def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
         super().__init__(log, request, native=native)
         self._limits: ModelLimits = limits_of(None if request is None else request.model)
-        self._media = MediaEncoder(log, self._limits, native=native)
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature or a cache point travels with it."""
