@@ -6,6 +6,7 @@ not empty them. Entries are found by exact bytes (reading) or by identity (writi
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -33,7 +34,8 @@ class BoundedMemo(Generic[K, V]):
     __slots__ = ("_bytes", "_entries", "_most_bytes", "get")
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._entries: dict[K, tuple[V, int]] = {}
+        # Evicting the oldest entry of a plain dict would scan over all that were evicted before it.
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._bytes = 0
         self._most_bytes = most_bytes
         self.get = self._entries.get
@@ -47,8 +49,8 @@ class BoundedMemo(Generic[K, V]):
         self._entries[key] = (value, size)
         while self._bytes > self._most_bytes:
             try:
-                _, evicted = self._entries.pop(next(iter(self._entries)))
-            except (KeyError, RuntimeError, StopIteration):
+                _, (_, evicted) = self._entries.popitem(last=False)
+            except KeyError:
                 return  # another thread changed the memo meanwhile; it evicts too
             self._bytes -= evicted
 
