@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw, UnsetType
 
+import dragoman
+from dragoman import ir
 from dragoman.codecs.reading import (
     Unmodelled,
     Wire,
@@ -274,3 +276,32 @@ def test_however_many_objects_are_odd_the_body_is_decoded_a_few_times(count: int
     read = reader.read(json.dumps(body).encode())
     assert reader.decodes <= 6
     assert [inner.extra["new"] for inner in read.many] == [Raw(str(index).encode()) for index in range(count)]  # type: ignore[union-attr, index]
+
+
+# ── pieces that are carried unparsed ──────────────────────────────────────────────────────────────────────────
+
+_CALLED = ir.Request(
+    "some-model",
+    (
+        ir.Message("user", "天気は?"),
+        ir.Message("assistant", (ir.ToolCall("call_1", "get_weather", {"city": "東京"}),)),
+        ir.Message("tool", (ir.ToolResult("call_1", "get_weather", "text", "sunny"),)),
+    ),
+    (ir.ToolDefinition("get_weather", "Weather", {"type": "object", "properties": {"city": {"type": "string"}}}),),
+)
+
+
+@pytest.mark.parametrize("name", dragoman.formats())
+def test_pieces_that_are_no_text_are_refused(name: str) -> None:
+    body = dragoman.encode_request(_CALLED, name).json()
+    assert "東京".encode() in body
+    broken = body.replace("東京".encode(), "東京".encode()[:-1])
+    with pytest.raises(dragoman.DecodeError, match="UTF-8"):
+        dragoman.decode_request(broken, name)
+
+
+def test_losses_of_a_body_are_resolved_when_they_are_read() -> None:
+    encoded = dragoman.encode_request(_CALLED, "anthropic-messages")
+    assert [(loss.path, loss.severity) for loss in encoded.losses] == [("$.max_output_tokens", "invented")]
+    with pytest.raises(dragoman.LossRefused):
+        dragoman.encode_request(_CALLED, "anthropic-messages", strict=True)

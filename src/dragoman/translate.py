@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from dragoman.codecs.encoded import UNTOLD, Encoded, hold_losses, losses_held
+from dragoman.codecs.encoded import Encoded, hold_losses
 from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
 from dragoman.ir.traits import with_model
-from dragoman.losses import JsonPaths, Loss, LossLog, intermediate_paths
+from dragoman.losses import JsonPaths, LossLog, intermediate_paths
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
 
-LossTeller: TypeAlias = Callable[[], tuple[Loss, ...]]
 Body: TypeAlias = bytes | bytearray | memoryview | str | Mapping[str, Any] | list[Any]
 
 
@@ -149,24 +148,6 @@ def _spoken_by(completion: Completion, speaker: str, outgoing: Codec) -> Complet
 
 
 def _encode_request(request: Request, outgoing: Codec, paths: JsonPaths, strict: bool) -> Encoded:  # noqa: FBT001
-    if outgoing.encode_plain_request is not None and request.origin != outgoing.profile.family:
-        try:
-            plain = outgoing.encode_plain_request(request)
-        except _UNWRITABLE as error:
-            raise _unwritable(error, outgoing) from error
-        if plain is not None and losses_held(plain) is not UNTOLD:
-            return plain
-        if plain is not None and not strict:
-            return Encoded(plain.content, _request_losses(request, outgoing, paths), plain.path, plain.headers)
-    return _encode_any_request(request, outgoing, paths, strict)
-
-
-def _request_losses(request: Request, outgoing: Codec, paths: JsonPaths) -> LossTeller:
-    """Told by the long way, when somebody asks. Apart, because a function with closures inside begins slowly."""
-    return lambda: _encode_any_request(request, outgoing, paths, strict=False).losses
-
-
-def _encode_any_request(request: Request, outgoing: Codec, paths: JsonPaths, strict: bool) -> Encoded:  # noqa: FBT001
     log = LossLog()
     try:
         encoded = outgoing.encode_request(legalise(request, outgoing.profile, log), log)
@@ -180,27 +161,6 @@ def _encode_any_request(request: Request, outgoing: Codec, paths: JsonPaths, str
 
 
 def _encode_response(
-    completion: Completion,
-    outgoing: Codec,
-    paths: JsonPaths,
-    request: Request | None,
-    strict: bool,  # noqa: FBT001
-) -> Encoded:
-    if outgoing.encode_plain_response is not None and request is None and not strict:
-        try:
-            content = outgoing.encode_plain_response(completion)
-        except _UNWRITABLE as error:
-            raise _unwritable(error, outgoing) from error
-        if content is not None:
-            return Encoded(content, _response_losses(completion, outgoing, paths))
-    return _encode_any_response(completion, outgoing, paths, request, strict)
-
-
-def _response_losses(completion: Completion, outgoing: Codec, paths: JsonPaths) -> LossTeller:
-    return lambda: _encode_any_response(completion, outgoing, paths, None, strict=False).losses
-
-
-def _encode_any_response(
     completion: Completion,
     outgoing: Codec,
     paths: JsonPaths,

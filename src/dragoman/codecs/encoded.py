@@ -46,11 +46,6 @@ hold_losses: Callable[[Encoded, Callable[[], tuple[Loss, ...]]], None] = Encoded
 """Gives a body that nobody has seen yet the losses of its encoding, to be resolved when they are read."""
 
 
-def UNTOLD() -> tuple[Loss, ...]:  # noqa: N802  a constant that is called only if somebody forgets it
-    """Stands for losses that there are, and that the long way will tell if somebody asks."""
-    raise AssertionError("losses that nobody worked out")
-
-
 def _read_losses(encoded: Encoded) -> tuple[Loss, ...]:
     held = losses_held(encoded)
     return held if type(held) is tuple else held()

@@ -12,7 +12,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 
@@ -195,36 +195,6 @@ def _lone_surrogate(data: bytes) -> re.Match[bytes] | None:
 
 
 _BACKSLASH = ord("\\")
-
-D = TypeVar("D")
-
-_MOST_REMEMBERED = 64
-_LONGEST_REMEMBERED = 1 << 18
-
-
-class RememberingReader(Generic[W, D]):
-    """Reads a field that says the same in request after request, as an agent's tools do: once, then from memory.
-
-    What is remembered is found by its length and compared byte for byte, which is cheaper than to hash it.
-    """
-
-    def __init__(self, reader: WireReader[W], decode: Callable[[W], D]) -> None:
-        self._reader = reader
-        self._decode = decode
-        self._known: dict[int, tuple[Raw, D]] = {}
-
-    def read(self, held: Raw) -> D:
-        size = len(held)
-        known = self._known.get(size)
-        if known is not None and known[0] == held:
-            return known[1]
-        data = bytes(held)
-        decoded = self._decode(self._reader.read(data))
-        if size <= _LONGEST_REMEMBERED:
-            if len(self._known) >= _MOST_REMEMBERED:
-                self._known.clear()
-            self._known[size] = (Raw(data), decoded)  # a copy: what is held lives in the whole body
-        return decoded
 
 
 def check_text(data: bytes, source: str) -> None:

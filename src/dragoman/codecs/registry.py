@@ -65,9 +65,6 @@ class Codec(Struct, frozen=True):
     encode_error: Callable[[Failure], Encoded]
     request_paths: JsonPaths
     response_paths: JsonPaths
-    encode_plain_request: Callable[[Request], Encoded | None] | None = None
-    """The short way of codecs that are not on the one path yet. It gives None for a request that needs the long one."""
-    encode_plain_response: Callable[[Completion], bytes | None] | None = None
 
 
 def formats(kind: Literal["wire", "compatible", "record"] | None = "wire") -> tuple[str, ...]:
@@ -108,26 +105,23 @@ def codec(name: str) -> Codec:
         _module(folder, part) for part in ("request", "response", "errors", "profile")
     )
     profile: Profile = getattr(profiles, profile_name)
-    plain_request, plain_response = _short_way(folder, "request"), _short_way(folder, "response")
     told = variation(name)
     return Codec(
         name,
         profile,
-        plain_request.before(request.decode_request),
+        request.decode_request,
         _varied(request.encode_request, told),
-        plain_response.before(response.decode_response),
+        response.decode_response,
         _varied(response.encode_response, told),
         errors.decode_error,
         errors.encode_error,
         _paths_in(folder, "request"),
         _paths_in(folder, "response"),
-        _varied(plain_request.encode, told),
-        _varied(plain_response.encode, told),
     )
 
 
 def _varied(encode: Any, told: dict[str, Profile]) -> Any:
-    return partial(encode, **told) if told and encode is not None else encode
+    return partial(encode, **told) if told else encode
 
 
 def _module(folder: str, name: str) -> Any:
@@ -139,21 +133,3 @@ def _paths_in(folder: str, kind: str) -> JsonPaths:
     own = find_spec(f"dragoman.codecs.{folder}.json_paths") is not None
     paths: JsonPaths = getattr(_module(folder, "json_paths" if own else kind), f"{kind}_paths")
     return paths
-
-
-class _ShortWay(Struct, frozen=True):
-    """What a codec reads and writes in a short way (see codecs/plain.py), until it is on the one path."""
-
-    decode: Callable[[bytes], Any] | None = None
-    encode: Callable[..., Any] | None = None
-
-    def before(self, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-        short = self.decode
-        return decode if short is None else lambda body: short(body) or decode(body)
-
-
-def _short_way(folder: str, kind: str) -> _ShortWay:
-    if find_spec(f"dragoman.codecs.{folder}.plain_{kind}") is None:
-        return _ShortWay()
-    plain = _module(folder, f"plain_{kind}")
-    return _ShortWay(getattr(plain, f"decode_plain_{kind}"), getattr(plain, f"encode_plain_{kind}"))

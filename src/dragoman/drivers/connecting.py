@@ -127,7 +127,6 @@ def codec_of(provider: Provider) -> Codec:
         name=profile.name,
         profile=profile,
         encode_request=partial(encode, profile=profile),
-        encode_plain_request=lambda _: None,
     )
 
 
