@@ -54,7 +54,7 @@ pytestmark = promise("law:11-linear-cost")
 
 WIRE = dragoman.formats("wire")
 RECORDS = dragoman.formats("record")
-SMALL, LARGEST = 64, 2_048
+SMALL, LARGEST = 128, 2_048
 HI = Message("user", "hi")
 USER_TOOL = ToolDefinition("f", "A tool.", {"type": "object", "properties": {"a": {"type": "string"}}})
 

@@ -4,6 +4,7 @@ import gc
 import os
 import time
 from collections.abc import Callable
+from math import sqrt
 from typing import Any
 
 Work = Callable[[], Any]
@@ -14,7 +15,7 @@ MOST = 7.0
 """Growth of the cost when the input grows fourfold: 4 is linear, 16 quadratic."""
 THOROUGH = "DRAGOMAN_THOROUGH_COSTS"
 """Set, it lets every row grow until it takes ten times as long, where smaller quadratic terms show."""
-_ENOUGH = 0.010 if THOROUGH in os.environ else 0.001
+_ENOUGH = 0.010 if THOROUGH in os.environ else 0.0005
 """CPU seconds that are measured well enough."""
 _ROUNDS = 8
 _REPETITIONS = 3
@@ -31,8 +32,7 @@ def _cpu_seconds(work: Work, times: int) -> float:
 def growth(prepare: Prepare, size: int, largest: int) -> tuple[float, int, float]:
     """How much more the work on 4n costs than that on n; the n that was large enough to measure; its cost.
 
-    A ratio that looks bad is measured again, with the least of all times on both sides: noise passes, a quadratic
-    cost stays.
+    A ratio that looks bad is measured again over two steps, as the mean of both: noise passes, a quadratic cost stays.
     """
     small = prepare(size)
     cost = min(_cpu_seconds(small, 1), _cpu_seconds(small, 1))
@@ -40,18 +40,19 @@ def growth(prepare: Prepare, size: int, largest: int) -> tuple[float, int, float
         size *= 2
         small = prepare(size)
         cost = min(_cpu_seconds(small, 1), _cpu_seconds(small, 1))
-    ratio, cost = _compare(small, prepare(4 * size), cost)
-    if ratio >= MOST:  # a quadratic cost shows even more with larger inputs, noise does not
-        size *= 4
-        for _ in range(_REPETITIONS):
-            ratio, cost = _compare(prepare(size), prepare(4 * size), float("inf"))
-            if ratio < MOST:
-                break
+    ratio, cost = _compare(small, prepare(4 * size), cost, MOST)
+    repetitions = 0
+    while ratio >= MOST and repetitions < _REPETITIONS:
+        # Noise, or an input that no longer fits a cache: over two such steps a quadratic cost grows 256-fold, which
+        # neither explains.
+        over_two, cost = _compare(small, prepare(16 * size), cost, MOST**2)
+        ratio = sqrt(over_two)
+        repetitions += 1
     return ratio, size, cost
 
 
-def _compare(small: Work, large: Work, cost: float) -> tuple[float, float]:
-    """The ratio of their costs, and the cost of the first."""
+def _compare(small: Work, large: Work, cost: float, most: float) -> tuple[float, float]:
+    """The ratio of their costs, measured until it is below `most` or that is hopeless, and the cost of the first."""
     cost = min(cost, _cpu_seconds(small, 1))
     times = min(50, max(1, round(_ENOUGH / max(cost, 1e-6))))
     ratio, large_cost = 0.0, float("inf")
@@ -62,7 +63,7 @@ def _compare(small: Work, large: Work, cost: float) -> tuple[float, float]:
             cost = min(cost, _cpu_seconds(small, times))
             large_cost = min(large_cost, _cpu_seconds(large, max(1, times // 4)))
             ratio = large_cost / max(cost, 1e-6)
-            if ratio < MOST:
+            if ratio < most:
                 break
     finally:
         gc.enable()
