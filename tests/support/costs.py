@@ -56,7 +56,6 @@ def _compare(small: Work, large: Work, cost: float, most: float) -> tuple[float,
     cost = min(cost, _cpu_seconds(small, 1))
     times = min(50, max(1, round(_ENOUGH / max(cost, 1e-6))))
     ratio, large_cost = 0.0, float("inf")
-    gc.collect()
     gc.disable()
     try:
         for _ in range(_ROUNDS):
