@@ -186,7 +186,8 @@ LOSSES: dict[str, Told] = {
         _SIGNATURE,
         ("degraded", "$.contents[0].parts[1]"),  # an image among texts
         ("dropped", "$.contents[0].parts[2]"),  # a PDF
-        ("degraded", "$.tools[0].functionDeclarations[0].parametersJsonSchema"),  # words that the server does not read
+        # Words that the server does not read; the SDK spells this key its own way.
+        ("degraded", "$.tools[0].functionDeclarations[0].parameters_json_schema"),
     },
 }
 
