@@ -338,7 +338,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("leases", "A gateway that dies locks nobody out: its requests stop counting after a while."),
     ("database-away", "Without its database a gateway lets no keys of it in, and writes usage when it is back."),
     ("disk-failures", "On a full or read-only disk requests are answered, and what is not recorded is reported."),
-    ("clock-jumps", "A clock that is set forward or back locks nobody out, and opens no limit."),
+    ("clock-jumps", "A clock that is set forward or back neither locks a key out nor lifts a limit."),
     ("many-gateways", "Of two gateways behind a balancer, one that dies takes only its own requests along."),
     ("workers", "Workers share limits, add up what they counted, hand the page over, and are replaced when they die."),
     ("bad-input", "Malformed, oversized, deep, slow or smuggled requests get the right status and harm nobody else."),

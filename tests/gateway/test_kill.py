@@ -127,7 +127,7 @@ def check_accounts(both: Pair, traffic: Traffic, name: str) -> float:
     assert len(set(heard)) == len(heard)
     assert set(heard) <= {id for id, _ in rows}, "lost: heard to its end, and not written"
     assert len(rows) == len({id for id, _ in rows})
-    assert len(rows) - len(heard) <= len(broken), "duplicated: written, and asked by nobody"
+    assert len(rows) - len(heard) <= len(broken), "duplicated: written without a request"
     prices = {cost for _, cost in rows}
     assert both.spent(name) == pytest.approx(sum(cost for _, cost in rows))
     return float(max(prices))

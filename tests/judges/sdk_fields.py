@@ -134,7 +134,7 @@ def _item(kind: Any) -> Any:
 
 
 def _fields(kind: Any) -> dict[str, Any] | None:
-    """The wire names of an SDK type's fields; None for what is no object."""
+    """The wire names of an SDK type's fields; None for other types."""
     if isinstance(kind, Shape):
         return _service_fields(kind)
     if is_typeddict(kind):

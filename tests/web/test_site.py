@@ -121,7 +121,7 @@ def test_attempts_wait_before_the_password_is_looked_at() -> None:
                 found = "set-cookie" in answer.headers
                 return (200 if found else answer.status), time.monotonic() - started
 
-        assert (await attempt("open sesame"))[0] == 200, "without wrong attempts nobody waits"
+        assert (await attempt("open sesame"))[0] == 200, "without wrong attempts there is no wait"
         first, *others, last = await asyncio.gather(*(attempt(word) for word in ("one", "two", "three", "open sesame")))
         assert [first[0], *(one[0] for one in others), last[0]] == [303, 303, 303, 200]
         assert last[1] > 0.5 + 1.0 + 2.0 - 0.1

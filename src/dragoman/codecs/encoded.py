@@ -43,7 +43,7 @@ class Encoded(Struct, frozen=True):
 
 losses_held = Encoded.__dict__["losses"].__get__
 hold_losses: Callable[[Encoded, Callable[[], tuple[Loss, ...]]], None] = Encoded.__dict__["losses"].__set__
-"""Gives a body that nobody has seen yet the losses of its encoding, to be resolved when they are read."""
+"""Attaches the losses of an encoding to a new body; they are resolved when they are read."""
 
 
 def _read_losses(encoded: Encoded) -> tuple[Loss, ...]:

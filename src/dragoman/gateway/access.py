@@ -230,7 +230,7 @@ def _entry(record: Record) -> Entry:
 
 
 def _configured(number: int, key: str, environment: Environment) -> Grant:
-    """Named by its place, and known by its digest: another order in the file makes nobody the owner of others' data."""
+    """Named by its place, and known by its digest: reordering the file does not change who owns which data."""
     hashed = key.startswith("sha256:")
     digest = key.removeprefix("sha256:").lower() if hashed else digest_of(revealed_key(key, environment))
     return Grant(name=f"key-{number}", digest=digest, id=f"config:{digest[:_ID_LENGTH]}")

@@ -173,7 +173,7 @@ def check_string(value: Any, path: str) -> str:
         try:
             value.encode()
         except UnicodeEncodeError as problem:
-            raise InvalidValue(path=path, expected="text", found="a lone surrogate, which is no text") from problem
+            raise InvalidValue(path=path, expected="text", found="a lone surrogate") from problem
     return cast("str", value)
 
 

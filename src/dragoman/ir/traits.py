@@ -2,7 +2,7 @@
 
 Decoders look at every part anyway, so they note the traits while they read and leave them on the request they build.
 The passes of a target then run only where one of their traits is there (passes/legalise.py). The note is a hint beside
-the fields: it is not compared, not stored, and gone as soon as somebody changes the request (`structs.replace`); a
+the fields: it is not compared, not stored, and lost when the request is changed (`structs.replace`); a
 request without it is surveyed (passes/survey.py).
 """
 

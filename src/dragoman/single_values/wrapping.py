@@ -21,7 +21,7 @@ _read_list = msgspec.json.Decoder(list[Raw]).decode
 
 
 class Item(NamedTuple):
-    """One JSON value of the input: its path there, its exact bytes, and its keys (none if it is no object)."""
+    """One JSON value of the input: its path there, its exact bytes, and its keys (none for other values)."""
 
     path: str
     raw: Raw

@@ -653,7 +653,7 @@ def item_places(message: Message) -> tuple[list[tuple[int, int]], int]:
     for part in message.parts:
         notes = own(getattr(part, "metadata", None))
         if begins_item(part, previous):
-            # The item that carries a signature stands before its part; an empty text is told by it alone.
+            # The item that carries a signature stands before its part; an empty text is represented by it alone.
             item += 1 + (foreign_signatures.CARRIER in notes and not (type(part) is Text and not part.text))
             place = 0
         else:
