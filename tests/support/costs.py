@@ -4,7 +4,6 @@ import gc
 import os
 import time
 from collections.abc import Callable
-from math import sqrt
 from typing import Any
 
 Work = Callable[[], Any]
@@ -32,7 +31,7 @@ def _cpu_seconds(work: Work, times: int) -> float:
 def growth(prepare: Prepare, size: int, largest: int) -> tuple[float, int, float]:
     """How much more the work on 4n costs than that on n; the n that was large enough to measure; its cost.
 
-    A ratio that looks bad is measured again over two steps, as the mean of both: noise passes, a quadratic cost stays.
+    A ratio that looks bad is measured again one step further: noise and single steps pass, a quadratic cost stays.
     """
     small = prepare(size)
     cost = min(_cpu_seconds(small, 1), _cpu_seconds(small, 1))
@@ -43,10 +42,11 @@ def growth(prepare: Prepare, size: int, largest: int) -> tuple[float, int, float
     ratio, cost = _compare(small, prepare(4 * size), cost, MOST)
     repetitions = 0
     while ratio >= MOST and repetitions < _REPETITIONS:
-        # Noise, or an input that no longer fits a cache: over two such steps a quadratic cost grows 256-fold, which
-        # neither explains.
-        over_two, cost = _compare(small, prepare(16 * size), cost, MOST**2)
-        ratio = sqrt(over_two)
+        # Noise, an input that no longer fits a cache, or one that is too large for a memo: each is one step up. A
+        # quadratic cost grows sixteenfold with every further step.
+        large = prepare(4 * size)
+        further, _ = _compare(large, prepare(16 * size), _cpu_seconds(large, 1), MOST)
+        ratio = min(ratio, further)
         repetitions += 1
     return ratio, size, cost
 

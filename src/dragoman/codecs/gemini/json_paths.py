@@ -242,6 +242,12 @@ def _locate_answer(completion: Completion, field: str) -> str:
     return "$." + _respelled(path.removeprefix("$."), notes) if field else "$"
 
 
+def _grounding_key(message: Message) -> str:
+    said = inner_extra(notes_of(message), "candidate") or {}
+    snake = snake_case(_GROUNDING)
+    return snake if snake in said or MODELLED + snake in said else _GROUNDING
+
+
 def response_json_path(
     completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
 ) -> str:
@@ -253,9 +259,7 @@ def response_json_path(
     if part_index is None:
         return f"{candidate}.content.{field}" if field else f"{candidate}.content"
     if field.startswith("citations"):
-        said = inner_extra(notes_of(completion.messages[message_index]), "candidate") or {}
-        snake = snake_case(_GROUNDING)
-        return f"{candidate}.{snake if snake in said or MODELLED + snake in said else _GROUNDING}"
+        return f"{candidate}.{tables.of(completion.messages[message_index], _grounding_key)}"
     parts = completion.messages[message_index].parts
     path = f"{candidate}.content.parts[{tables.of(parts, _wire_places)[part_index]}]"
     return _locate_part(path, parts[part_index], field)
