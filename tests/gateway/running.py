@@ -21,7 +21,7 @@ from dragoman.gateway.exchange import ServerLimits
 from dragoman.gateway.records import Log
 from dragoman.gateway.serving import Among, Front, Running, Setting, serving, simulators_at
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 def simulated(url: str, config: Config | None = None) -> Setting:

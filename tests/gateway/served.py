@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from dragoman.drivers.providers import PROVIDERS
 from tests.cli.command import COMMAND, environment
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 _KEYS = {
     name for provider in PROVIDERS.values() for name in (*provider.key_environment, *provider.base_url_environment)
 }

@@ -16,8 +16,6 @@ THOROUGH = "DRAGOMAN_THOROUGH_COSTS"
 """Set, it lets every row grow until it takes ten times as long, where smaller quadratic terms show."""
 _ENOUGH = 0.010 if THOROUGH in os.environ else 0.0005
 """CPU seconds that are measured well enough."""
-_ROUNDS = 8
-_REPETITIONS = 3
 
 
 def _cpu_seconds(work: Work, times: int) -> float:
@@ -40,25 +38,24 @@ def growth(prepare: Prepare, size: int, largest: int) -> tuple[float, int, float
         small = prepare(size)
         cost = min(_cpu_seconds(small, 1), _cpu_seconds(small, 1))
     ratio, cost = _compare(small, prepare(4 * size), cost, MOST)
-    repetitions = 0
-    while ratio >= MOST and repetitions < _REPETITIONS:
-        # Noise, an input that no longer fits a cache, or one that is too large for a memo: each is one step up. A
-        # quadratic cost grows sixteenfold with every further step.
-        large = prepare(4 * size)
-        further, _ = _compare(large, prepare(16 * size), _cpu_seconds(large, 1), MOST)
-        ratio = min(ratio, further)
-        repetitions += 1
+    for step in (4, 16):
+        # Noise, an input that no longer fits a cache or an allocator's pool, or one that is too large for a memo: each is
+        # one step up. A quadratic cost grows sixteenfold with every further step.
+        if ratio >= MOST:
+            lower = prepare(step * size)
+            further, _ = _compare(lower, prepare(4 * step * size), _cpu_seconds(lower, 1), MOST, rounds=2)
+            ratio = min(ratio, further)
     return ratio, size, cost
 
 
-def _compare(small: Work, large: Work, cost: float, most: float) -> tuple[float, float]:
+def _compare(small: Work, large: Work, cost: float, most: float, rounds: int = 8) -> tuple[float, float]:
     """The ratio of their costs, measured until it is below `most` or that is hopeless, and the cost of the first."""
     cost = min(cost, _cpu_seconds(small, 1))
     times = min(50, max(1, round(_ENOUGH / max(cost, 1e-6))))
     ratio, large_cost = 0.0, float("inf")
     gc.disable()
     try:
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             cost = min(cost, _cpu_seconds(small, times))
             large_cost = min(large_cost, _cpu_seconds(large, max(1, times // 4)))
             ratio = large_cost / max(cost, 1e-6)
