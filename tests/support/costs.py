@@ -4,6 +4,7 @@ import gc
 import os
 import time
 from collections.abc import Callable
+from math import cbrt, inf
 from typing import Any
 
 Work = Callable[[], Any]
@@ -38,13 +39,12 @@ def growth(prepare: Prepare, size: int, largest: int) -> tuple[float, int, float
         small = prepare(size)
         cost = min(_cpu_seconds(small, 1), _cpu_seconds(small, 1))
     ratio, cost = _compare(small, prepare(4 * size), cost, MOST)
-    for step in (4, 16):
-        # Noise, an input that no longer fits a cache or an allocator's pool, or one that is too large for a memo: each is
-        # one step up. A quadratic cost grows sixteenfold with every further step.
-        if ratio >= MOST:
-            lower = prepare(step * size)
-            further, _ = _compare(lower, prepare(4 * step * size), _cpu_seconds(lower, 1), MOST, rounds=2)
-            ratio = min(ratio, further)
+    if ratio >= MOST:
+        # Noise, an input that outgrows a cache, an allocator's pool or a memo: each is one step up, and passes further
+        # up or over three steps together. A quadratic cost grows sixteenfold with every step.
+        sizes = [prepare(factor * size) for factor in (4, 16, 64)]
+        ratio = min(ratio, _compare(sizes[0], sizes[1], inf, MOST, 2)[0], _compare(sizes[1], sizes[2], inf, MOST, 2)[0])
+        ratio = min(ratio, cbrt(_compare(small, sizes[2], cost, MOST**3, 2)[0]))
     return ratio, size, cost
 
 
