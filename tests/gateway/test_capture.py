@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from dragoman.drivers.secret import HIDDEN
-from dragoman.gateway.capture import Capture, CaptureLimits, Feed, Held, hidden_headers, hidden_query, without_keys
+from dragoman.gateway.capture import (
+    Capture,
+    CapturedRequest,
+    CaptureLimits,
+    Feed,
+    hidden_headers,
+    hidden_query,
+    without_keys,
+)
 from dragoman.gateway.http_request import Head
-from dragoman.gateway.records import Record
+from dragoman.gateway.request_records import Record
 from dragoman.gateway.serving import Setting, serving
 from dragoman.sim.server import Simulator
 from tests.gateway.running import Lines, every_format, on_any_port, send
@@ -27,7 +35,7 @@ def head(**headers: str) -> Head:
     return Head("POST", "/v1/messages", "", headers)
 
 
-def begun(capture: Capture, number: int = 0) -> Held:
+def begun(capture: Capture, number: int = 0) -> CapturedRequest:
     record = Record(id=f"req_{number}", client="openai-chat", operation="generate", started=time.perf_counter())
     return capture.begin(record, head())
 
@@ -204,7 +212,7 @@ def test_where_nobody_looks_nothing_is_held(dragoman_sim: Simulator) -> None:
     assert asyncio.run(ask(Setting(config=config), times=2, looked_at=False)) is None
     assert asyncio.run(ask(Setting(config=off), times=2, looked_at=True)) is None
     gc.collect()
-    assert [one for one in gc.get_objects() if isinstance(one, Held)] == []
+    assert [one for one in gc.get_objects() if isinstance(one, CapturedRequest)] == []
 
 
 @promise("gateway:page-views", "gateway:page-no-secrets")
@@ -248,10 +256,10 @@ def test_ten_thousand_requests_leave_no_more_objects_than_the_last_ones() -> Non
     try:
         for number in range(200):
             one(number)
-        before = sum(isinstance(each, Held) for each in gc.get_objects())
+        before = sum(isinstance(each, CapturedRequest) for each in gc.get_objects())
         for number in range(200, 10_000):
             one(number)
-        after = sum(isinstance(each, Held) for each in gc.get_objects())
+        after = sum(isinstance(each, CapturedRequest) for each in gc.get_objects())
     finally:
         gc.enable()
     assert before == after == 50

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.client_protocols import WIRES
+from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.config import ConfigError, read_config
-from dragoman.gateway.positions import position_of
 from dragoman.gateway.routing import NoSuchModel, Router
 from dragoman.gateway.serving import simulators_at
+from dragoman.gateway.toml_positions import position_of
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, connected, send
 from tests.gateway.test_failures import chat, provider, stream_of
@@ -120,7 +120,7 @@ def test_a_provider_without_a_key_says_what_is_missing() -> None:
 
 
 @promise("gateway:names")
-@pytest.mark.parametrize("format", WIRES)
+@pytest.mark.parametrize("format", CLIENT_PROTOCOLS)
 def test_a_provider_that_nobody_knows_is_not_replaced_by_another(format: str) -> None:
     router = Router(
         read_config('[routes.fast]\nto = "openai/gpt-5"'), {}, simulated=simulators_at("http://127.0.0.1:1")

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.gateway.config import Server
 from dragoman.gateway.state.base import Exceeded, Grant, Ticket
-from dragoman.gateway.state.opening import open_ledger
+from dragoman.gateway.state.connect import open_ledger
 from dragoman.sim.server import Simulator
 from tests.cli.command import COMMAND, environment
 from tests.gateway.running import Got, RunningGateway, configured, send, simulated

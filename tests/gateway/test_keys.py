@@ -12,7 +12,7 @@ import pytest
 import dragoman
 from dragoman.gateway.access import digest_of
 from dragoman.gateway.state.base import Grant, Store, UsageRow
-from dragoman.gateway.state.opening import open_store
+from dragoman.gateway.state.connect import open_store
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, configured, connected, send, simulated
 from tests.gateway.test_failures import chat

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec import Struct
 
-from dragoman.gateway.state.opening import open_store
+from dragoman.gateway.state.connect import open_store
 from dragoman.sim.server import Simulator
 from dragoman.sim.service import Settings
 from tests.gateway.running import TIMEOUT

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from dragoman.gateway.access import digest_of
 from dragoman.gateway.state.base import Grant
-from dragoman.gateway.state.opening import open_store
+from dragoman.gateway.state.connect import open_store
 from dragoman.sim.server import Simulator
 from tests.gateway.running import TIMEOUT, Got, connected, send
 from tests.gateway.test_command import served

@@ -15,12 +15,12 @@ import pytest
 from dragoman.agent.output_stores import SqliteStore
 from dragoman.agent.sessions import SessionStore
 from dragoman.chat.stores.sql import Sqlite
-from dragoman.gateway.client_protocols import WIRES
+from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.config import read_config
 from dragoman.gateway.expected_cost import EXPECTED_OUTPUT, expected_cost
-from dragoman.gateway.questions import Question
 from dragoman.gateway.routing import Router
-from dragoman.gateway.state.opening import open_store
+from dragoman.gateway.state.connect import open_store
 from dragoman.sim.server import Simulator
 from tests.cli.command import run
 from tests.gateway.running import RunningGateway, configured, send, simulated
@@ -315,8 +315,10 @@ def test_an_expected_cost_is_of_the_dearest_candidate_and_the_limit_that_holds()
 
     def expected(model: str, **more: int) -> float:
         body = json.dumps(chat(model, **more)).encode()
-        question = Question(wire=WIRES["openai-chat"], body=body, model=model, stream=False, headers={})
-        return expected_cost(question, router.plan(model, "openai-chat"), config.prices)
+        client_request = ClientRequest(
+            protocol=CLIENT_PROTOCOLS["openai-chat"], body=body, model=model, stream=False, headers={}
+        )
+        return expected_cost(client_request, router.plan(model, "openai-chat"), config.prices)
 
     assert expected("mine", max_completion_tokens=7) == 7
     assert expected("mine", max_completion_tokens=7, n=2) == 14

@@ -26,9 +26,9 @@ from dragoman.gateway.state.base import (
     Unavailable,
     day_of,
 )
+from dragoman.gateway.state.connect import open_ledger, open_store
 from dragoman.gateway.state.ledger import Ledger
 from dragoman.gateway.state.memory import MemoryMeters
-from dragoman.gateway.state.opening import open_ledger, open_store
 from tests.support.databases import Postgres, Redis
 from tests.support.promises import promise
 

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from dragoman.gateway.gathering import health_of_all, metrics_of_all
+from dragoman.gateway.merged_metrics import merge_health, merge_metrics
 from dragoman.gateway.other_workers import OtherWorkers
-from dragoman.gateway.records import Metrics, Record
+from dragoman.gateway.request_records import Metrics, Record
 from dragoman.gateway.workers import Pace
 from dragoman.sim.server import Simulator
 from dragoman.web.serving import page_before
@@ -144,7 +144,7 @@ def test_what_was_counted_is_added_up_by_name_and_labels() -> None:
         metrics = Metrics()
         metrics.add(Record(id="", client="a", operation="generate", started=0.0, status=status, seconds=seconds))
         several.append(metrics.text({"x": "open", "y": "closed"}, {}))
-    lines = metrics_of_all(several).splitlines()
+    lines = merge_metrics(several).splitlines()
     assert 'dragoman_requests_total{client="a",upstream="",status="200"} 2' in lines
     assert 'dragoman_requests_total{client="a",upstream="",status="429"} 1' in lines
     assert 'dragoman_request_seconds_bucket{client="a",upstream="",le="0.25"} 2' in lines
@@ -153,7 +153,7 @@ def test_what_was_counted_is_added_up_by_name_and_labels() -> None:
     one = [line.rpartition(" ")[0] for line in several[0].splitlines()]
     assert [line.rpartition(" ")[0] for line in lines if "429" not in line] == one
     told = [b'{"status":"ok","in_flight":%d,"upstreams":{"x":"%b"}}' % row for row in ((1, b"closed"), (2, b"open"))]
-    assert health_of_all(told) == {"status": "ok", "in_flight": 3, "upstreams": {"x": "open"}, "workers": 2}
+    assert merge_health(told) == {"status": "ok", "in_flight": 3, "upstreams": {"x": "open"}, "workers": 2}
 
 
 # ── processes ──

@@ -21,7 +21,7 @@ from dragoman.agent.validation import problems_of
 from dragoman.description.bodies import describe_completion, describe_failure, describe_request
 from dragoman.detection import detect_stream, looks_streamed
 from dragoman.errors import DragomanError
-from dragoman.gateway.bodylog import redacted
+from dragoman.gateway.body_log import redacted
 from dragoman.gateway.capture import without_keys
 from dragoman.ir import (
     AnyEvent,

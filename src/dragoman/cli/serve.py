@@ -50,14 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from dragoman.gateway import commands
+        from dragoman.gateway import serve_command
         from dragoman.gateway.config import ConfigError
         from dragoman.web.serving import page_before
     except ImportError as error:
         raise CommandError(f"{error.name} is not installed: pip install 'dragoman[gateway]'") from None
     file = arguments.config or (_USUAL_FILE if _USUAL_FILE.exists() else None)
     try:
-        options = commands.ServeOptions(
+        options = serve_command.ServeOptions(
             file=file,
             host=arguments.host,
             port=arguments.port,
@@ -69,12 +69,12 @@ def run(arguments: argparse.Namespace) -> int:
             front=page_before,
         )
         if arguments.print_env:
-            print(commands.environment_for(arguments.print_env, options, arguments.model))
+            print(serve_command.environment_for(arguments.print_env, options, arguments.model))
             return 0
         if arguments.check:
-            print(commands.checked(options))
+            print(serve_command.checked(options))
             return 0
-        return commands.serve(options)
+        return serve_command.serve(options)
     except ConfigError as error:
         raise CommandError(str(error)) from None
     except OSError as error:

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from dragoman.drivers.connecting import Environment
+from dragoman.gateway.gateway_errors import missing_key, unknown_model, wrong_key
 from dragoman.gateway.http_request import Head
-from dragoman.gateway.records import Record
+from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import revealed_key
 from dragoman.gateway.state.base import Entry, Exceeded, Grant, Limit, OverBudget, Ticket, day_of
 from dragoman.gateway.state.ledger import Ledger
-from dragoman.gateway.wording import no_key, no_model, wrong_key
 from dragoman.ir import Failure
 
 _ID_LENGTH = 32
@@ -45,7 +45,7 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def shown_key(head: Head) -> str:
+def presented_key(head: Head) -> str:
     """The key that a client shows, wherever its SDK puts it."""
     for name in _HEADERS:
         if value := head.headers.get(name):
@@ -59,7 +59,7 @@ def shown_key(head: Head) -> str:
     return head.parameters.get("key", "") if "key=" in head.query else ""
 
 
-class Visitor:
+class Caller:
     """Whoever made this request."""
 
     __slots__ = ("_access", "_format", "_ticket", "grant")
@@ -90,7 +90,7 @@ class Visitor:
     def may_use(self, model: str) -> None:
         """Raises `Denied`."""
         if not self.allows(model.removeprefix("models/")):
-            raise Denied(no_model(self._format, model))
+            raise Denied(unknown_model(self._format, model))
 
     async def enter(self, request: str, expected: float) -> None:
         """Admit a request under the limits of its key. `expected` is its cost. Raises `Denied`."""
@@ -113,9 +113,9 @@ class Visitor:
         if ticket is not None:
             self._access.leave(ticket, 0)
 
-    def handed_over(self) -> Visitor:
+    def handed_over(self) -> Caller:
         """Who works on when this request has its answer, with its place."""
-        other = Visitor(self._access, self.grant, self._format)
+        other = Caller(self._access, self.grant, self._format)
         other._ticket, self._ticket = self._ticket, None
         return other
 
@@ -136,16 +136,16 @@ class Access:
     def required(self) -> bool:
         return bool(self._grants) or (self._ledger is not None and self._ledger.locked)
 
-    async def visitor(self, format: str, head: Head) -> Visitor:
+    async def caller(self, format: str, head: Head) -> Caller:
         if not self.required:
-            return Visitor(self, None, format)
-        key = shown_key(head)
+            return Caller(self, None, format)
+        key = presented_key(head)
         if not key:
-            raise Denied(no_key(format))
+            raise Denied(missing_key(format))
         grant = await self.find(digest_of(key))
         if grant is None:
             raise Denied(wrong_key(format))
-        return Visitor(self, grant, format)
+        return Caller(self, grant, format)
 
     async def find(self, digest: str) -> Grant | None:
         """A key that is good now."""

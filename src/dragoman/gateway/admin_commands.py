@@ -17,7 +17,7 @@ from dragoman.gateway.config import ConfigError
 from dragoman.gateway.routing import revealed_key
 from dragoman.gateway.serving import environment, load_config
 from dragoman.gateway.state.base import Grant, Group, KeyRow, NameTaken, Store, Unavailable, UsageRow
-from dragoman.gateway.state.opening import open_store
+from dragoman.gateway.state.connect import open_store
 
 _DAY = 86_400.0
 _USUAL = Path("dragoman.toml")

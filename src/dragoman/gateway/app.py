@@ -1,4 +1,4 @@
-"""The gateway itself: requests in, operations behind the doors, what happened told. Thin: unpack, ask, put back."""
+"""The gateway itself: finds the endpoint of a request, runs its handler, records what happened."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.errors import DecodeError
-from dragoman.gateway.access import Access, Denied, Visitor
-from dragoman.gateway.asides import ASIDES, JSON, Handler, told_to_siblings
-from dragoman.gateway.bodies import BadBody, check_content_type
-from dragoman.gateway.bodylog import bodies_of
+from dragoman.gateway.access import Access, Caller, Denied
+from dragoman.gateway.body_log import logged_bodies
 from dragoman.gateway.capture import Capture
-from dragoman.gateway.catalogue import Catalogue
-from dragoman.gateway.client_protocols import WIRES
+from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
+from dragoman.gateway.client_request import ClientRequest, peek, prepare_count, with_model_in_body
 from dragoman.gateway.config import Config
-from dragoman.gateway.counting import COUNTERS, estimate
-from dragoman.gateway.doors import Door, Operation, find_door
+from dragoman.gateway.content_type import BadBody, check_content_type
+from dragoman.gateway.endpoints import Endpoint, Operation, match_endpoint
 from dragoman.gateway.exchange import Application, Exchange, Gone
 from dragoman.gateway.expected_cost import expected_cost
-from dragoman.gateway.gathering import Others
+from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
 from dragoman.gateway.http_request import BadRequest
-from dragoman.gateway.questions import Question, count_call, peek, with_model_inside
-from dragoman.gateway.records import Log, Metrics, Record, cost_of, price_of
-from dragoman.gateway.relay import Failed, Flowing, Relay, Whole, loss_headers, refuse
-from dragoman.gateway.responses import Background, Keeping, Responses, UnknownResponse
+from dragoman.gateway.merged_metrics import Peers
+from dragoman.gateway.model_catalogue import Catalogue
+from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, worker_endpoints
+from dragoman.gateway.relay import Failed, Relay, StreamedAnswer, WholeAnswer, loss_headers, refuse
+from dragoman.gateway.request_records import Log, Metrics, Record, cost_of, price_of
 from dragoman.gateway.routing import Candidate, NoSuchModel, Plan, Router
 from dragoman.gateway.state.base import Unavailable
+from dragoman.gateway.stored_responses import Background, Keeping, Responses, UnknownResponse
+from dragoman.gateway.token_counting import COUNTERS, estimate
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.wording import bad_request, no_model, no_path, not_read
 from dragoman.ir import Failure
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class Gateway:
         self.catalogue = Catalogue(router)
         self.metrics = Metrics()
         self.relay = Relay()
-        self.siblings: Others | None = None
+        self.siblings: Peers | None = None
         """The other workers, where there are any."""
-        self.private: dict[str, Application] = told_to_siblings(self)
+        self.private: dict[str, Application] = worker_endpoints(self)
         """What workers tell each other about themselves alone, by path; nobody else can ask."""
         self._retiring: set[asyncio.Future[None]] = set()
 
@@ -93,19 +93,19 @@ class Gateway:
             await upstream.channel.transport.close()
 
     async def __call__(self, exchange: Exchange) -> None:
-        door = find_door(exchange.head)
+        endpoint = match_endpoint(exchange.head)
         started = time.perf_counter()
         record = Record(
-            id=f"req_{getrandbits(128):032x}", client=door.format, operation=door.operation, started=started
+            id=f"req_{getrandbits(128):032x}", client=endpoint.format, operation=endpoint.operation, started=started
         )
-        if self.capture is not None and door.operation in _COUNTED:
+        if self.capture is not None and endpoint.operation in _COUNTED:
             record.held = self.capture.begin(record, exchange.head)
             exchange.heard = record.held.answered
-        if self.tracing is not None and door.operation in _COUNTED:
+        if self.tracing is not None and endpoint.operation in _COUNTED:
             record.trace = self.tracing.begin(record, exchange.head)
         self.metrics.in_flight += 1
         try:
-            await self._serve(door, exchange, record)
+            await self._serve(endpoint, exchange, record)
         except (Gone, asyncio.CancelledError):
             if not record.complete:
                 record.status, record.failure = _CANCELLED, "cancelled"
@@ -114,13 +114,13 @@ class Gateway:
             self.metrics.in_flight -= 1
             self.done(record)
 
-    async def _serve(self, door: Door, exchange: Exchange, record: Record) -> None:
+    async def _serve(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
         try:
-            await _HANDLERS[door.operation](self, door, exchange, record)
+            await _HANDLERS[endpoint.operation](self, endpoint, exchange, record)
         except NoSuchModel as error:
-            self.refused(exchange, record, no_model(door.format, error.model, error.hint))
+            self.refused(exchange, record, unknown_model(endpoint.format, error.model, error.hint))
         except DecodeError as error:
-            self.refused(exchange, record, not_read(error))
+            self.refused(exchange, record, unreadable_request(error))
         except (Denied, BadBody, UnknownResponse) as error:
             self.refused(exchange, record, error.failure)
         except Unavailable as error:
@@ -140,7 +140,7 @@ class Gateway:
         if record.held is not None:
             record.held.ended()
             if self.config.log.bodies:
-                self.log.event("bodies", id=record.id, **bodies_of(record.held, self.config.log.max_body))
+                self.log.event("bodies", id=record.id, **logged_bodies(record.held, self.config.log.max_body))
             record.held = None
         if record.trace is not None:
             record.trace.ended(record)
@@ -155,10 +155,10 @@ class Gateway:
         if record.usage is not None and price is not None:
             record.cost = cost_of(record.usage, price)
 
-    async def _settle(self, visitor: Visitor, record: Record) -> None:
+    async def _settle(self, caller: Caller, record: Record) -> None:
         """An answer ends when its cost is written: what a client has heard to its end is never lost."""
         self._measure(record)
-        await visitor.settle(record)
+        await caller.settle(record)
 
     def refused(self, exchange: Exchange, record: Record, failure: Failure) -> None:
         record.failure = failure.kind
@@ -177,16 +177,16 @@ class Gateway:
 
     # ── generating ──
 
-    async def admitted(self, door: Door, exchange: Exchange, record: Record) -> Visitor:
+    async def admitted(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> Caller:
         """Who asks: checked before any of the body is read, which is then in `exchange.body`."""
         self._check_page(exchange)
-        visitor = await self.access.visitor(door.format, exchange.head)
-        record.key, record.key_id = visitor.name, visitor.id
+        caller = await self.access.caller(endpoint.format, exchange.head)
+        record.key, record.key_id = caller.name, caller.id
         try:
             await exchange.receive()
         except BadRequest as bad:
             raise BadBody(bad_request(bad)) from None
-        return visitor
+        return caller
 
     def _check_page(self, exchange: Exchange) -> None:
         """Browsers tell which page asks. One that nobody has allowed does not get to spend anybody's keys."""
@@ -198,96 +198,102 @@ class Gateway:
             raise Denied(Failure("permission", f"pages of {origin} may not ask here (see server.origins)", 403))
         exchange.also = {"access-control-allow-origin": origin, "vary": "origin"}
 
-    async def preflight(self, door: Door, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
+    async def preflight(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:  # noqa: ARG002
         self._check_page(exchange)
         asked = exchange.head.headers.get("access-control-request-headers", "*")
         methods = {"access-control-allow-methods": "GET, POST, DELETE", "access-control-allow-headers": asked}
         record.status = 204
         exchange.send(204, {**methods, "access-control-max-age": "600"})
 
-    def question(self, door: Door, exchange: Exchange, record: Record) -> Question:
-        wire = WIRES[door.format]
+    def client_request(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> ClientRequest:
+        protocol = CLIENT_PROTOCOLS[endpoint.format]
         check_content_type(exchange.head)
         body = exchange.body
         if record.held is not None:
             record.held.asked(body)
-        known = peek(body, door.format)
-        model = door.model or known.model or ""
+        known = peek(body, endpoint.format)
+        model = endpoint.model or known.model or ""
         if not model:
-            raise DecodeError(path="$.model", expected="the name of a model", got="none", source=door.format)
-        stream = known.stream if door.stream is None else door.stream
+            raise DecodeError(path="$.model", expected="the name of a model", got="none", source=endpoint.format)
+        stream = known.stream if endpoint.stream is None else endpoint.stream
         record.model = model
-        record.stream = wire.streams_by_default if stream is None else stream
-        if door.model and not wire.model_in_path and (known.model is None or known.stream is not door.stream):
-            body = with_model_inside(body, model, stream=record.stream)
-            known = peek(body, door.format)
-        return Question(
-            wire=wire,
+        record.stream = protocol.streams_by_default if stream is None else stream
+        if (
+            endpoint.model
+            and not protocol.model_in_path
+            and (known.model is None or known.stream is not endpoint.stream)
+        ):
+            body = with_model_in_body(body, model, stream=record.stream)
+            known = peek(body, endpoint.format)
+        return ClientRequest(
+            protocol=protocol,
             body=body,
             model=model,
             stream=record.stream,
             headers=exchange.head.headers,
-            options=wire.options(exchange.head.query, known.stream_options or {}) if record.stream else {},
+            options=protocol.options(exchange.head.query, known.stream_options or {}) if record.stream else {},
             known=known,
         )
 
-    def planned(self, visitor: Visitor, question: Question, record: Record) -> Plan:
-        visitor.may_use(question.model)
-        plan = self.router.plan(question.model, question.wire.format)
+    def planned(self, caller: Caller, client_request: ClientRequest, record: Record) -> Plan:
+        caller.may_use(client_request.model)
+        plan = self.router.plan(client_request.model, client_request.protocol.format)
         record.route = plan.route
         return plan
 
-    async def generate(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = await self.admitted(door, exchange, record)
-        question = self.question(door, exchange, record)
-        plan = self.planned(visitor, question, record)
-        keeping = await self.responses.begin(question, plan, visitor.id) if door.format == Responses.format else None
-        await self._enter(visitor, question, plan, record)
+    async def generate(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+        caller = await self.admitted(endpoint, exchange, record)
+        client_request = self.client_request(endpoint, exchange, record)
+        plan = self.planned(caller, client_request, record)
+        keeping = (
+            await self.responses.begin(client_request, plan, caller.id) if endpoint.format == Responses.format else None
+        )
+        await self._enter(caller, client_request, plan, record)
         try:
             if keeping is not None and keeping.in_background:
-                await self._later(visitor, keeping, plan, exchange, record)
+                await self._later(caller, keeping, plan, exchange, record)
                 return
-            begun = await self.relay.ask(keeping.question if keeping else question, plan, record)
+            begun = await self.relay.ask(keeping.client_request if keeping else client_request, plan, record)
             record.first_byte = time.perf_counter() - record.started
             if record.held is not None:
                 record.held.began_to_answer()
-            if isinstance(begun, Whole):
-                await self._put_whole(visitor, begun, exchange, record, keeping)
+            if isinstance(begun, WholeAnswer):
+                await self._put_whole(caller, begun, exchange, record, keeping)
             else:
-                await self._put_stream(visitor, begun, exchange, record, keeping)
+                await self._put_stream(caller, begun, exchange, record, keeping)
         finally:
-            visitor.leave()
+            caller.leave()
 
-    async def _enter(self, visitor: Visitor, question: Question, plan: Plan, record: Record) -> None:
+    async def _enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
         """Within the limits of the gateway and of the key. Raises `Denied`."""
         if self.metrics.in_flight > self.config.server.max_requests:
             words = "The gateway has more requests under way than it may."
             raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
         counts = record.operation == "count"
-        expected = expected_cost(question, plan, self.config.prices) if visitor.has_budget and not counts else 0.0
-        await visitor.enter(record.id, expected)
+        expected = expected_cost(client_request, plan, self.config.prices) if caller.has_budget and not counts else 0.0
+        await caller.enter(record.id, expected)
 
     async def _put_whole(
-        self, visitor: Visitor, whole: Whole, exchange: Exchange, record: Record, keeping: Keeping | None
+        self, caller: Caller, whole: WholeAnswer, exchange: Exchange, record: Record, keeping: Keeping | None
     ) -> None:
-        if not whole.prepared.same:
+        if not whole.upstream_call.same:
             record.losses += whole.encoded.losses
         content = whole.encoded.content if keeping is None else await keeping.keep(whole.encoded.content)
         record.status = whole.status
         if whole.completion is not None:
             record.usage = whole.completion.usage
             await self._note(whole, whole.completion.id, record, keeping)
-        if visitor.grant is not None:
-            await self._settle(visitor, record)
+        if caller.grant is not None:
+            await self._settle(caller, record)
         exchange.send(whole.status, {**JSON, **whole.headers, **_marks(record)}, content)
 
     async def _put_stream(
-        self, visitor: Visitor, flowing: Flowing, exchange: Exchange, record: Record, keeping: Keeping | None
+        self, caller: Caller, streamed: StreamedAnswer, exchange: Exchange, record: Record, keeping: Keeping | None
     ) -> None:
-        question, translator = flowing.prepared.question, flowing.translator
+        client_request, translator = streamed.upstream_call.client_request, streamed.translator
         record.status = 200
-        kind = "application/json" if question.options.get("array") else question.wire.stream_type
-        headers = {"content-type": kind, "cache-control": "no-cache", **flowing.headers, **_marks(record)}
+        kind = "application/json" if client_request.options.get("array") else client_request.protocol.stream_type
+        headers = {"content-type": kind, "cache-control": "no-cache", **streamed.headers, **_marks(record)}
 
         async def ending() -> None:
             record.usage = translator.completion.usage
@@ -295,17 +301,17 @@ class Gateway:
                 record.failure = translator.failure.kind
             if keeping is not None:
                 await keeping.keep_streamed()
-            await self._note(flowing, translator.completion.id, record, keeping)
-            if visitor.grant is not None:
-                await self._settle(visitor, record)
+            await self._note(streamed, translator.completion.id, record, keeping)
+            if caller.grant is not None:
+                await self._settle(caller, record)
 
-        waits = visitor.grant is not None or record.client == Responses.format
+        waits = caller.grant is not None or record.client == Responses.format
         try:
-            exchange.start(200, headers, flowing.first)
+            exchange.start(200, headers, streamed.first)
             heard = None if keeping is None else keeping.heard
-            await self.relay.stream(flowing, exchange, heard, ending if waits else None)
+            await self.relay.stream(streamed, exchange, heard, ending if waits else None)
         finally:
-            flowing.release()
+            streamed.release()
             completion = translator.completion
             record.usage = completion.usage
             record.complete = completion.finish is not None
@@ -314,19 +320,21 @@ class Gateway:
                 record.failure, record.error = translator.failure.kind, translator.failure.message
             if record.trace is not None:
                 record.trace.answered(completion, record.failure)
-            await self._note(flowing, completion.id, record, keeping)
+            await self._note(streamed, completion.id, record, keeping)
             if keeping is not None:  # also for a client that left with the last event
                 await keeping.keep_streamed()
 
-    async def _note(self, begun: Whole | Flowing, id: str | None, record: Record, keeping: Keeping | None) -> None:
-        if begun.prepared.same and keeping is None and record.client == Responses.format:
+    async def _note(
+        self, begun: WholeAnswer | StreamedAnswer, id: str | None, record: Record, keeping: Keeping | None
+    ) -> None:
+        if begun.upstream_call.same and keeping is None and record.client == Responses.format:
             await self.responses.note(id, record.upstream, record.key_id)
 
-    async def _later(self, visitor: Visitor, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record) -> None:
+    async def _later(self, caller: Caller, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record) -> None:
         """Answered now with a promise, and in truth when it is there."""
         background = Background(keeping, plan.route)
         promise = await background.promised()
-        worker = visitor.handed_over()
+        worker = caller.handed_over()
         held, record.held = record.held, None
 
         async def work() -> None:
@@ -336,8 +344,8 @@ class Gateway:
             later.held = held
             later.trace = None if record.trace is None else record.trace.continued()
             try:
-                begun = await self.relay.ask(keeping.question, plan, later)
-                assert isinstance(begun, Whole)  # noqa: S101 - it was not asked to stream
+                begun = await self.relay.ask(keeping.client_request, plan, later)
+                assert isinstance(begun, WholeAnswer)  # noqa: S101 - it was not asked to stream
                 later.status, later.usage = begun.status, begun.completion.usage if begun.completion else None
                 await self._settle(worker, later)
                 await background.completed(begun.encoded.content)
@@ -358,28 +366,30 @@ class Gateway:
 
     # ── counting ──
 
-    async def count(self, door: Door, exchange: Exchange, record: Record) -> None:
-        visitor = await self.admitted(door, exchange, record)
-        question = self.question(door, exchange, record)
-        plan = self.planned(visitor, question, record)
-        await self._enter(visitor, question, plan, record)
+    async def count(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+        caller = await self.admitted(endpoint, exchange, record)
+        client_request = self.client_request(endpoint, exchange, record)
+        plan = self.planned(caller, client_request, record)
+        await self._enter(caller, client_request, plan, record)
         try:
-            await self._count(question, plan.candidates[0], exchange, record)
+            await self._count(client_request, plan.candidates[0], exchange, record)
         finally:
-            visitor.leave()
+            caller.leave()
 
-    async def _count(self, question: Question, candidate: Candidate, exchange: Exchange, record: Record) -> None:
-        format = question.wire.format
+    async def _count(
+        self, client_request: ClientRequest, candidate: Candidate, exchange: Exchange, record: Record
+    ) -> None:
+        format = client_request.protocol.format
         counter = COUNTERS[format]
         record.status = 200
         if candidate.upstream.channel.provider.format != format:
             headers = {**JSON, "x-dragoman-estimated": "true", "x-request-id": record.id}
-            exchange.send(200, headers, _encode(counter.told(estimate(question.body))))
+            exchange.send(200, headers, _encode(counter.told(estimate(client_request.body))))
             return
-        prepared = count_call(question, candidate, counter.path)
+        upstream_call = prepare_count(client_request, candidate, counter.path)
         if record.held is not None:
-            record.held.attempted(prepared, candidate.upstream.name, candidate.model)
-        whole = await self.relay.forward(prepared, candidate.upstream)
+            record.held.attempted(upstream_call, candidate.upstream.name, candidate.model)
+        whole = await self.relay.forward(upstream_call, candidate.upstream)
         if record.held is not None:
             record.held.received(whole.status, whole.body)
         record.status = whole.status
@@ -387,12 +397,14 @@ class Gateway:
 
     # ── nothing ──
 
-    async def none(self, door: Door, exchange: Exchange, record: Record) -> None:
-        self.refused(exchange, record, no_path(door.format, exchange.head, other_method=door.operation == "method"))
+    async def none(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+        self.refused(
+            exchange, record, unknown_path(endpoint.format, exchange.head, other_method=endpoint.operation == "method")
+        )
 
 
 _HANDLERS: Mapping[Operation, Handler] = {
-    **ASIDES,
+    **OTHER_ENDPOINTS,
     "generate": Gateway.generate,
     "count": Gateway.count,
     "preflight": Gateway.preflight,

@@ -21,9 +21,9 @@ from dragoman.streams import StreamTranslator
 if TYPE_CHECKING:
     from dragoman.drivers.remote import Channel
     from dragoman.errors import ProviderError
+    from dragoman.gateway.client_request import UpstreamCall
     from dragoman.gateway.http_request import Head
-    from dragoman.gateway.questions import Prepared
-    from dragoman.gateway.records import Record
+    from dragoman.gateway.request_records import Record
     from dragoman.ir import Failure
     from dragoman.losses import Loss
 
@@ -55,7 +55,7 @@ class Body(Struct, frozen=True, gc=False):
 
 
 class Attempt(Struct, kw_only=True, gc=False):
-    """One question to one upstream."""
+    """One call to one upstream."""
 
     upstream: str
     model: str
@@ -77,7 +77,7 @@ class Attempt(Struct, kw_only=True, gc=False):
     error: str = ""
 
 
-class Held:
+class CapturedRequest:
     """One request, filled in while it is served. Nothing more is added once it had to make room for others."""
 
     __slots__ = (
@@ -126,26 +126,26 @@ class Held:
 
     def asked(self, body: bytes) -> None:
         """The body of a client that may ask."""
-        # What is not in the question is not in what becomes of it: one look is enough.
+        # What is not in the request is not in what becomes of it: one look is enough.
         self.may_have_keys = may_have_keys(body, self.record.client)
         self.body = self._held(body, keyed=self.may_have_keys)
         self.store.changed(self)
 
-    def attempted(self, prepared: Prepared, upstream: str, model: str) -> None:
+    def attempted(self, upstream_call: UpstreamCall, upstream: str, model: str) -> None:
         if self.is_gone:
             return
-        http, own = prepared.call.http, self.body
+        http, own = upstream_call.call.http, self.body
         self.attempts.append(
             Attempt(
                 upstream=upstream,
                 model=model,
-                format=prepared.channel.provider.format,
-                is_same=prepared.same,
+                format=upstream_call.channel.provider.format,
+                is_same=upstream_call.same,
                 method=http.method,
                 url=_hidden_address(http.url),
                 headers=hidden_headers(http.headers),
                 body=own if own and own.content is http.body else self._held(http.body, keyed=self.may_have_keys),
-                losses=prepared.losses,
+                losses=upstream_call.losses,
                 began=self._now(),
             )
         )
@@ -157,22 +157,22 @@ class Held:
         attempt = self.attempts[-1]
         attempt.status, attempt.answer, attempt.ended = status, self._held(body), self._now()
 
-    def listening(self, prepared: Prepared, status: int) -> Heard:
+    def listening(self, upstream_call: UpstreamCall, status: int) -> CapturingTranslator:
         """The translator of an answer that has begun to stream."""
         if not self.is_gone:
             self.attempts[-1].status = status
-        translator = prepared.translator(Heard)
+        translator = upstream_call.translator(CapturingTranslator)
         translator.held = self
         return translator
 
-    def refused(self, prepared: Prepared, error: ProviderError) -> None:
+    def refused(self, upstream_call: UpstreamCall, error: ProviderError) -> None:
         if self.is_gone:
             return
         attempt = self.attempts[-1]
         attempt.failure, attempt.error, attempt.ended = error.kind, error.message, self._now()
-        if attempt.answer is None and prepared.call.received:
-            attempt.status = prepared.call.status
-            attempt.answer = self._held(_without_keys_of(prepared.channel, prepared.call.received[0]))
+        if attempt.answer is None and upstream_call.call.received:
+            attempt.status = upstream_call.call.status
+            attempt.answer = self._held(_without_keys_of(upstream_call.channel, upstream_call.call.received[0]))
         if self.pieces:  # it had begun to stream, and failed before it said anything
             whole = b"".join(received for _, received, _ in self.pieces)
             attempt.answer = Body(whole, len(whole))
@@ -234,10 +234,10 @@ class Held:
         self.pieces.clear()
 
 
-class Heard(StreamTranslator):
+class CapturingTranslator(StreamTranslator):
     """A translator that tells what goes through it."""
 
-    held: Held
+    held: CapturedRequest
 
     def feed(self, data: bytes) -> bytes:
         out = StreamTranslator.feed(self, data)
@@ -260,20 +260,20 @@ class Heard(StreamTranslator):
 class Feed:
     """Which requests have changed since somebody has looked; however much happens, each stands there once."""
 
-    def __init__(self, wanted: Callable[[Held], bool]) -> None:
+    def __init__(self, wanted: Callable[[CapturedRequest], bool]) -> None:
         self._wanted = wanted
-        self._changed: dict[str, Held] = {}
+        self._changed: dict[str, CapturedRequest] = {}
         self._something = asyncio.Event()
 
-    def note(self, held: Held) -> None:
+    def note(self, held: CapturedRequest) -> None:
         if self._wanted(held):
             self._changed[held.record.id] = held
             self._something.set()
 
-    def forget(self, held: Held) -> None:
+    def forget(self, held: CapturedRequest) -> None:
         self._changed.pop(held.record.id, None)
 
-    async def changes(self) -> list[Held]:
+    async def changes(self) -> list[CapturedRequest]:
         """Waits for something to have changed."""
         while not self._changed:
             self._something.clear()
@@ -290,27 +290,27 @@ class Capture:
         self.limits = limits or CaptureLimits()
         self.total = 0
         self.feeds: set[Feed] = set()
-        self._requests: dict[str, Held] = {}
+        self._requests: dict[str, CapturedRequest] = {}
 
     def __len__(self) -> int:
         return len(self._requests)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[CapturedRequest]:
         """The newest first."""
         return reversed(self._requests.values())
 
-    def find(self, id: str) -> Held | None:
+    def find(self, id: str) -> CapturedRequest | None:
         return self._requests.get(id)
 
-    def begin(self, record: Record, head: Head) -> Held:
-        held = Held(self, record, head)
+    def begin(self, record: Record, head: Head) -> CapturedRequest:
+        held = CapturedRequest(self, record, head)
         self._requests[record.id] = held
         if len(self._requests) > self.limits.requests:
             self._release_oldest()
         self.changed(held)
         return held
 
-    def changed(self, held: Held) -> None:
+    def changed(self, held: CapturedRequest) -> None:
         for feed in self.feeds:
             feed.note(held)
 

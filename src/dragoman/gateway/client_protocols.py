@@ -25,7 +25,7 @@ def _framed(query: str, _said: Mapping[str, Any]) -> Options:
     return {"array": parse_qs(query).get("alt") != ["sse"]}
 
 
-class Wire(Struct, frozen=True, kw_only=True):
+class ClientProtocol(Struct, frozen=True, kw_only=True):
     format: str
     stream_type: str = _SSE
     event_end: tuple[bytes, ...] = (b"\n\n", b"\r\n\r\n")
@@ -44,10 +44,10 @@ class Wire(Struct, frozen=True, kw_only=True):
     """Headers of the client that an upstream of the same format gets too."""
 
 
-WIRES: Mapping[str, Wire] = {
-    wire.format: wire
-    for wire in (
-        Wire(
+CLIENT_PROTOCOLS: Mapping[str, ClientProtocol] = {
+    protocol.format: protocol
+    for protocol in (
+        ClientProtocol(
             format="openai-chat",
             id_prefix="chatcmpl-",
             dated=True,
@@ -55,16 +55,18 @@ WIRES: Mapping[str, Wire] = {
             home="openai-chat",
             passed=("openai-beta",),
         ),
-        Wire(format="openai-responses", id_prefix="resp_", dated=True, home="openai", passed=("openai-beta",)),
-        Wire(
+        ClientProtocol(
+            format="openai-responses", id_prefix="resp_", dated=True, home="openai", passed=("openai-beta",)
+        ),
+        ClientProtocol(
             format="anthropic-messages",
             id_prefix="msg_",
             home="anthropic",
             passed=("anthropic-version", "anthropic-beta"),
         ),
-        Wire(format="gemini", model_in_path=True, options=_framed, home="gemini"),
-        Wire(format="vertex", model_in_path=True, options=_framed, home="vertex"),
-        Wire(
+        ClientProtocol(format="gemini", model_in_path=True, options=_framed, home="gemini"),
+        ClientProtocol(format="vertex", model_in_path=True, options=_framed, home="vertex"),
+        ClientProtocol(
             format="ollama-chat",
             stream_type="application/x-ndjson",
             event_end=(b"\n",),
@@ -72,7 +74,7 @@ WIRES: Mapping[str, Wire] = {
             streams_by_default=True,
             home="ollama",
         ),
-        Wire(
+        ClientProtocol(
             format="bedrock-converse",
             stream_type="application/vnd.amazon.eventstream",
             event_end=(),

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.drivers.providers import ALIASES, PROVIDERS
-from dragoman.gateway.positions import Path, position_of
+from dragoman.gateway.toml_positions import Path, position_of
 
 
 class ConfigError(Exception):

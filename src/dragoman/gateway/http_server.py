@@ -14,8 +14,8 @@ from typing import Protocol
 
 from dragoman.gateway.exchange import Application, Budget, Exchange, Gone, ServerLimits
 from dragoman.gateway.http1 import Http1Connection
-from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.read_buffer import shared_buffer
+from dragoman.gateway.write_batching import WriteBatcher
 
 _TICK = 0.5
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
@@ -58,7 +58,7 @@ class Server:
         self.date = b""
         self.loop = asyncio.get_running_loop()
         self.buffer = shared_buffer(self.loop)
-        self.outbox = Outbox(self.loop)
+        self.outbox = WriteBatcher(self.loop)
         self._ticking: asyncio.TimerHandle | None = None
         self._listening: list[asyncio.Server] = []
         self._tick()

@@ -20,14 +20,14 @@ from dragoman.drivers.remote import error_of, failure_within, send
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import HttpResponse, read_whole
 from dragoman.errors import DecodeError, EncodeError, ProviderError, provider_error
-from dragoman.gateway.capture import Heard, Held
+from dragoman.gateway.capture import CapturedRequest, CapturingTranslator
+from dragoman.gateway.client_request import ClientRequest, UpstreamCall, prepare_call, translate_answer
 from dragoman.gateway.exchange import Exchange
-from dragoman.gateway.questions import Prepared, Question, answer, prepare
-from dragoman.gateway.records import Record
+from dragoman.gateway.gateway_errors import encode_failure, unencodable_request
+from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate, Plan
 from dragoman.gateway.upstream_http import Sink, stream_to
 from dragoman.gateway.upstreams import FINAL, Upstream, was_processed
-from dragoman.gateway.wording import not_said, told
 from dragoman.ir import Completion, Failure, StreamFailed
 from dragoman.losses import Loss
 from dragoman.streams import StreamEncoder, StreamTranslator
@@ -76,20 +76,20 @@ class Refusal(Struct, frozen=True):
     body: bytes
 
 
-class Whole(Struct, frozen=True):
+class WholeAnswer(Struct, frozen=True):
     """An answer that did not stream."""
 
-    prepared: Prepared
+    upstream_call: UpstreamCall
     encoded: Encoded
     completion: Completion | None
     headers: dict[str, str]
     status: int = 200
 
 
-class Flowing(Struct, frozen=True):
+class StreamedAnswer(Struct, frozen=True):
     """An answer that has begun to stream."""
 
-    prepared: Prepared
+    upstream_call: UpstreamCall
     upstream: Upstream
     response: HttpResponse
     translator: StreamTranslator
@@ -117,7 +117,7 @@ class Relay:
 
     # ── asking ──
 
-    async def ask(self, question: Question, plan: Plan, record: Record) -> Whole | Flowing:
+    async def ask(self, client_request: ClientRequest, plan: Plan, record: Record) -> WholeAnswer | StreamedAnswer:
         """The first answer that begins. Raises `Failed`, and `DecodeError` for what the client sent.
 
         Each candidate is tried in turn. One is tried again only after a failure that proves that the request was not
@@ -130,9 +130,9 @@ class Relay:
             record.attempts += 1
             delay: float | None = None
             try:
-                return await self._attempt(question, candidate, plan, record)
+                return await self._attempt(client_request, candidate, plan, record)
             except EncodeError as error:
-                problem = Failed(not_said(error))
+                problem = Failed(unencodable_request(error))
             except ProviderError as error:
                 problem = _failed(error, candidate.upstream)
                 if error.kind in FINAL:
@@ -150,80 +150,92 @@ class Relay:
             waiting, again = again, []
         raise problem
 
-    async def _attempt(self, question: Question, candidate: Candidate, plan: Plan, record: Record) -> Whole | Flowing:
+    async def _attempt(
+        self, client_request: ClientRequest, candidate: Candidate, plan: Plan, record: Record
+    ) -> WholeAnswer | StreamedAnswer:
         upstream = candidate.upstream
-        prepared = await _off_loop_if_large(len(question.body), prepare, question, candidate, plan.settings)
+        upstream_call = await _off_loop_if_large(
+            len(client_request.body), prepare_call, client_request, candidate, plan.settings
+        )
         record.upstream, record.target = upstream.name, candidate.model
-        record.format, record.losses = prepared.channel.provider.format, prepared.losses
+        record.format, record.losses = upstream_call.channel.provider.format, upstream_call.losses
         held = record.held
         if held is not None:
-            held.attempted(prepared, upstream.name, candidate.model)
+            held.attempted(upstream_call, upstream.name, candidate.model)
         trace = record.trace
         if trace is not None:
-            trace.attempted(record, prepared.channel, prepared.call)
+            trace.attempted(record, upstream_call.channel, upstream_call.call)
         breaker = candidate.breaker
         breaker.begin()
         upstream.in_flight += 1
         try:
-            begun = await (self._stream(prepared, upstream, held) if question.stream else self._whole(prepared, held))
+            begun = await (
+                self._stream(upstream_call, upstream, held)
+                if client_request.stream
+                else self._whole(upstream_call, held)
+            )
         except ProviderError as error:
             breaker.failed(error)
             upstream.in_flight -= 1
             if held is not None:
-                held.refused(prepared, error)
+                held.refused(upstream_call, error)
             if trace is not None:
                 trace.refused(error.kind, error.status)
-            raise _with_body(error, prepared) from error
+            raise _with_body(error, upstream_call) from error
         except BaseException:
             breaker.released()
             upstream.in_flight -= 1
             raise
         breaker.succeeded()
-        if trace is not None and isinstance(begun, Flowing):
-            trace.began(time.monotonic() - prepared.call.started)
-        if isinstance(begun, Whole):
+        if trace is not None and isinstance(begun, StreamedAnswer):
+            trace.began(time.monotonic() - upstream_call.call.started)
+        if isinstance(begun, WholeAnswer):
             upstream.in_flight -= 1
             if trace is not None:
                 trace.answered(begun.completion)
         return begun
 
-    async def _whole(self, prepared: Prepared, held: Held | None) -> Whole:
-        response = await send(prepared.channel, prepared.call)
+    async def _whole(self, upstream_call: UpstreamCall, held: CapturedRequest | None) -> WholeAnswer:
+        response = await send(upstream_call.channel, upstream_call.call)
         body = await read_whole(response, self._answer_limit)
         if held is not None:
             held.received(response.status, body)
-        call = prepared.call
+        call = upstream_call.call
         try:
-            completion, encoded = await _off_loop_if_large(len(body), answer, prepared, body)
+            completion, encoded = await _off_loop_if_large(len(body), translate_answer, upstream_call, body)
         except (DecodeError, EncodeError) as error:
-            raise _broken(prepared, failure_within(prepared.channel, call, body), error) from error
-        failure = failure_within(prepared.channel, call, body) or failure_in(completion)
+            raise _broken(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
+        failure = failure_within(upstream_call.channel, call, body) or failure_in(completion)
         # An answer of the client's own format may say that it failed, as those of the Responses API do.
-        if failure is not None and not (prepared.same and completion.id):
-            raise _broken(prepared, failure)
-        return Whole(prepared, encoded, completion, _passed_back(response, prepared), response.status)
+        if failure is not None and not (upstream_call.same and completion.id):
+            raise _broken(upstream_call, failure)
+        return WholeAnswer(upstream_call, encoded, completion, _passed_back(response, upstream_call), response.status)
 
-    async def _stream(self, prepared: Prepared, upstream: Upstream, held: Held | None) -> Flowing:
-        response = await send(prepared.channel, prepared.call)
-        if _is_whole(response, prepared):
-            body = await read_whole(response, prepared.channel.limits.error, truncate=True)
-            raise _broken(prepared, failure_within(prepared.channel, prepared.call, body))
-        translator = prepared.translator() if held is None else held.listening(prepared, response.status)
+    async def _stream(
+        self, upstream_call: UpstreamCall, upstream: Upstream, held: CapturedRequest | None
+    ) -> StreamedAnswer:
+        response = await send(upstream_call.channel, upstream_call.call)
+        if _is_whole(response, upstream_call):
+            body = await read_whole(response, upstream_call.channel.limits.error, truncate=True)
+            raise _broken(upstream_call, failure_within(upstream_call.channel, upstream_call.call, body))
+        translator = upstream_call.translator() if held is None else held.listening(upstream_call, response.status)
         try:
             first = await _first(response, translator)
         except DecodeError as error:
             response.close()
-            raise _broken(prepared, None, error) from error
+            raise _broken(upstream_call, None, error) from error
         except BaseException:
             response.close()
             raise
-        return Flowing(prepared, upstream, response, translator, first, _passed_back(response, prepared))
+        return StreamedAnswer(
+            upstream_call, upstream, response, translator, first, _passed_back(response, upstream_call)
+        )
 
     # ── answering ──
 
     async def stream(
         self,
-        flowing: Flowing,
+        streamed: StreamedAnswer,
         exchange: Exchange,
         heard: Callable[[bytes], None] | None,
         ending: Callable[[], Awaitable[None]] | None = None,
@@ -232,13 +244,13 @@ class Relay:
 
         `ending` is waited for before the answer ends.
         """
-        response, translator = flowing.response, flowing.translator
+        response, translator = streamed.response, streamed.translator
         try:
             if heard is not None:
-                heard(flowing.first)
+                heard(streamed.first)
             await stream_to(response, _onward(translator.feed, exchange.write, heard), exchange.drain)
         except ProviderError as error:
-            _break_off(flowing, exchange, error.failure)
+            _break_off(streamed, exchange, error.failure)
             return
         last = translator.close()
         if heard is not None:
@@ -247,13 +259,13 @@ class Relay:
             await ending()
         exchange.finish(last)
 
-    async def forward(self, prepared: Prepared, upstream: Upstream) -> Refusal:
+    async def forward(self, upstream_call: UpstreamCall, upstream: Upstream) -> Refusal:
         """The same bytes there and back."""
         try:
-            response = await send(prepared.channel, prepared.call)
+            response = await send(upstream_call.channel, upstream_call.call)
             body = await read_whole(response, self._answer_limit)
         except ProviderError as error:
-            raise _failed(_with_body(error, prepared), upstream) from error
+            raise _failed(_with_body(error, upstream_call), upstream) from error
         return Refusal(response.status, _kept(response.headers), body)
 
 
@@ -328,22 +340,22 @@ def own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
     return Failure("authentication", f"{whose}: {failure.message}", 401, request_id=failure.request_id)
 
 
-def _with_body(error: ProviderError, prepared: Prepared) -> ProviderError:
+def _with_body(error: ProviderError, upstream_call: UpstreamCall) -> ProviderError:
     """The bytes of a refusal in the client's own format go with it, unless a key of ours is quoted in them."""
-    call = prepared.call
-    if not prepared.same or call.status is None or not call.received or error.status is None:
+    call = upstream_call.call
+    if not upstream_call.same or call.status is None or not call.received or error.status is None:
         return error
     body = call.received[0]
     if body.lstrip()[:1] not in {b"{", b"["}:  # a page of some proxy in between is in no client's format
         return error
-    secrets = [secret.reveal().encode() for secret in prepared.channel.credential.secrets]
+    secrets = [secret.reveal().encode() for secret in upstream_call.channel.credential.secrets]
     if not any(secret and secret in body for secret in secrets):
         error.raw_refusal = Refusal(call.status, _kept(call.headers), body)  # type: ignore[attr-defined]
     return error
 
 
 def _broken(
-    prepared: Prepared, failure: Failure | None, error: DecodeError | EncodeError | None = None
+    upstream_call: UpstreamCall, failure: Failure | None, error: DecodeError | EncodeError | None = None
 ) -> ProviderError:
     """A success by its status and no answer by its body: a failure of the upstream."""
     if failure is None:
@@ -352,18 +364,18 @@ def _broken(
     status = _BAD_GATEWAY if failure.kind == "server" else failure.status
     # In the usual shape: what stands in an answer that is none follows no rules.
     failure = structs.replace(failure, status=status, metadata=None, details=None)
-    return error_of(prepared.channel, failure)
+    return error_of(upstream_call.channel, failure)
 
 
-def _is_whole(response: HttpResponse, prepared: Prepared) -> bool:
+def _is_whole(response: HttpResponse, upstream_call: UpstreamCall) -> bool:
     """A JSON document where a stream of events was asked for."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    streams_json = prepared.channel.provider.format in _JSON_STREAMS
+    streams_json = upstream_call.channel.provider.format in _JSON_STREAMS
     return not streams_json and kind in {"application/json", "text/html"}
 
 
-def _passed_back(response: HttpResponse, prepared: Prepared) -> dict[str, str]:
-    return _kept(response.headers) if prepared.same else {}
+def _passed_back(response: HttpResponse, upstream_call: UpstreamCall) -> dict[str, str]:
+    return _kept(response.headers) if upstream_call.same else {}
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
@@ -375,19 +387,19 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def _break_off(flowing: Flowing, exchange: Exchange, failure: Failure) -> None:
+def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -> None:
     """The client is told in its own format, where its stream can still say so; else the connection is cut."""
-    translator, prepared = flowing.translator, flowing.prepared
-    wire = prepared.question.wire
+    translator, upstream_call = streamed.translator, streamed.upstream_call
+    protocol = upstream_call.client_request.protocol
     # Also where only the request was fitted to the server: the answer passes as it is, and nobody else says it broke.
-    if wire.format == prepared.channel.provider.format:
+    if protocol.format == upstream_call.channel.provider.format:
         clean = translator.clean
         translator.fail(failure)
-        if not clean or not wire.event_end:
+        if not clean or not protocol.event_end:
             return
-        encoder = StreamEncoder(wire.format)
+        encoder = StreamEncoder(protocol.format)
         last = encoder.encode([StreamFailed(failure)]) + encoder.close()
-        exchange.finish(translator.told(last) if isinstance(translator, Heard) else last)
+        exchange.finish(translator.told(last) if isinstance(translator, CapturingTranslator) else last)
         return
     exchange.finish(translator.fail(failure))
 
@@ -404,7 +416,7 @@ def loss_headers(losses: Sequence[Loss]) -> dict[str, str]:
 
 def refuse(exchange: Exchange, failure: Failure, format: str, headers: Mapping[str, str]) -> int:
     """An error in the client's own words."""
-    encoded = told(failure, format)
+    encoded = encode_failure(failure, format)
     if failure.status in _OF_HTTP:
         encoded = structs.replace(encoded, status=failure.status)
     with suppress(KeyError):

@@ -13,7 +13,7 @@ from dragoman.drivers.connecting import Environment, Options
 from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import NotConfigured
-from dragoman.gateway.client_protocols import WIRES
+from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.config import Config, ConfigError, ProviderTable, RouteTable, Weighted
 from dragoman.gateway.upstreams import Breaker, BreakerSettings, Upstream, open_upstreams
 
@@ -187,7 +187,7 @@ class Router:
         head, slash, rest = model.partition("/")
         if slash and rest and (head in self._places or ALIASES.get(head, head) in PROVIDERS):
             return model
-        home = WIRES[format].home
+        home = CLIENT_PROTOCOLS[format].home
         having = next((names for pattern, names in _VENDORS if pattern.match(model)), None)
         if having is None and slash and not self._names_as_it_likes(home, format):
             known = dict.fromkeys([*self.config.routes, *(place.name for place in self.available())])

@@ -20,18 +20,18 @@ from dragoman.drivers.connecting import Environment
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.gateway.access import Access
 from dragoman.gateway.app import Gateway
-from dragoman.gateway.bodylog import bodies_for
+from dragoman.gateway.body_log import capture_for_log
 from dragoman.gateway.capture import Capture
-from dragoman.gateway.client_protocols import WIRES
+from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.config import Config, ConfigError, read_config
 from dragoman.gateway.config import Server as ServerTable
 from dragoman.gateway.exchange import Application, ServerLimits
 from dragoman.gateway.http_server import Server, server_context
-from dragoman.gateway.records import Log, Silence
-from dragoman.gateway.responses import Responses
+from dragoman.gateway.request_records import Log, Silence
 from dragoman.gateway.routing import Router
+from dragoman.gateway.state.connect import open_ledger
 from dragoman.gateway.state.ledger import Ledger
-from dragoman.gateway.state.opening import open_ledger
+from dragoman.gateway.stored_responses import Responses
 from dragoman.gateway.telemetry import open_tracing
 from dragoman.streams import StreamDecoder, StreamEncoder
 
@@ -133,14 +133,14 @@ async def serving(
     access = Access(config.keys, setting.environment, ledger, setting.page_key)
     check_exposure(config.host, access)
     router = setting.router(setting.config)
-    for format in WIRES:  # now, and not while the first client waits
+    for format in CLIENT_PROTOCOLS:  # now, and not while the first client waits
         warm(format)
     told = log or (Silence() if config.log == "off" else Log())
     ledger.problem = lambda words: told.event("database_away", error=words)
     responses = Responses(ledger.store)
     capture = Capture() if config.page and front is not None else None
     if capture is None and setting.config.log.bodies:
-        capture = bodies_for(config.max_requests)
+        capture = capture_for_log(config.max_requests)
     gateway = Gateway(router, access, log=told, responses=responses, capture=capture)
     gateway.tracing = open_tracing(setting.config.telemetry, setting.environment, told)
     bound = listening or listening_socket(config.host, config.port)

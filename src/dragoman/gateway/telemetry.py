@@ -1,4 +1,4 @@
-"""Whether spans are told, and to whom: what the configuration says, or the environment that OpenTelemetry knows."""
+"""Where spans are exported, by the configuration or by OpenTelemetry's environment variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.config import ConfigError, TelemetryTable
-from dragoman.gateway.records import Log
+from dragoman.gateway.request_records import Log
 from dragoman.gateway.routing import revealed_key
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from dragoman.ir import Completion
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
 
-    from dragoman.gateway.records import Record
+    from dragoman.gateway.request_records import Record
 
 _SERVER_ERROR = 500
 # The names that the conventions have for who answers; others go by their own.

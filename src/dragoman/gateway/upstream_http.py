@@ -22,8 +22,8 @@ from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Tls,
 from dragoman.errors import ProviderError
 from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
 from dragoman.gateway.http_request import MAX_HEAD, MAX_HEADERS, header_name
-from dragoman.gateway.outbox import Outbox
 from dragoman.gateway.read_buffer import BufferedReader, shared_buffer
+from dragoman.gateway.write_batching import WriteBatcher
 
 IDLE_SECONDS = 25.0
 """Shorter than servers keep a connection that is not used."""
@@ -238,7 +238,7 @@ class UpstreamConnection(BufferedReader):
             self._transport.resume_reading()
         return data
 
-    def ask(self, data: bytes, outbox: Outbox) -> None:
+    def ask(self, data: bytes, outbox: WriteBatcher) -> None:
         self.status, self.done, self.lost = 0, False, None
         self._decoder, self._unpacks, self._head_size = None, False, 0
         if self._transport is None or self._transport.is_closing():
@@ -302,13 +302,13 @@ class UpstreamHttp:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._buffer: memoryview | None = None
-        self._outbox: Outbox | None = None
+        self._outbox: WriteBatcher | None = None
 
     async def send(self, request: HttpRequest, *, timeouts: Timeouts) -> UpstreamResponse:
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
-            self._buffer, self._outbox = shared_buffer(loop), Outbox(loop)
+            self._buffer, self._outbox = shared_buffer(loop), WriteBatcher(loop)
         started = loop.time()
         end = inf if timeouts.total is None else started + timeouts.total
         first = min(end, inf if timeouts.first_byte is None else started + timeouts.first_byte)

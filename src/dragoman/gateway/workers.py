@@ -1,4 +1,4 @@
-"""Several processes that share a port: forked, told of signals, and replaced when they die."""
+"""Several processes that share a port: forked, passed signals, and replaced when they die."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Pace:
         return waited
 
 
-class Crew:
+class WorkerPool:
     """Forked before any event loop is there. When whoever started them is gone, they end."""
 
     def __init__(self, count: int, work: Work) -> None:

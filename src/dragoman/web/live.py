@@ -12,7 +12,7 @@ from msgspec.json import decode
 
 from dragoman.drivers.connecting import Environment
 from dragoman.gateway.app import Gateway
-from dragoman.gateway.capture import Capture, Feed, Held
+from dragoman.gateway.capture import Capture, CapturedRequest, Feed
 from dragoman.gateway.exchange import Exchange
 from dragoman.web.connected import connected
 from dragoman.web.guard import Guard, Person
@@ -40,7 +40,7 @@ def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environm
     return Place("live", routes)
 
 
-def _may_see(person: Person, held: Held) -> bool:
+def _may_see(person: Person, held: CapturedRequest) -> bool:
     return person.sees_all or (bool(person.id) and held.record.key_id == person.id)
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from dragoman.chat.participants import Participant, configured, is_a_name, participant
 from dragoman.drivers.providers import ALIASES, PROVIDERS
 from dragoman.drivers.retries import RetryPolicy
-from dragoman.gateway.client_protocols import WIRES
+from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.routing import Router
 
 _ANY_FORMAT = "openai-chat"
@@ -35,7 +35,7 @@ class Asking:
         head = model.partition("/")[0]
         provider = PROVIDERS.get(ALIASES.get(head, head))
         format = _ANY_FORMAT if provider is None or provider.format in _UNSPOKEN else provider.format
-        wire = WIRES[format]
+        wire = CLIENT_PROTOCOLS[format]
         home = wire.home
         # In a path a name with a slash is another kind of resource; alone it goes to this format's own provider.
         asked_for = model.partition("/")[2] if wire.model_in_path else model

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from dragoman.codecs.framing import begins_with_frame
-from dragoman.gateway.capture import Attempt, Held, Phase, Piece
+from dragoman.gateway.capture import Attempt, CapturedRequest, Phase, Piece
 from dragoman.web.showing import (
     Frames,
     Meant,
@@ -60,7 +60,7 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
-def summary(held: Held) -> Summary:
+def summary(held: CapturedRequest) -> Summary:
     record = held.record
     usage = record.usage
     return Summary(
@@ -148,7 +148,7 @@ class Opened(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unheld_size: int = 0
 
 
-def opened(held: Held) -> Opened:
+def opened(held: CapturedRequest) -> Opened:
     # As it is now: it may grow, or have to make room, while it is looked at.
     record, attempts, pieces = held.record, list(held.attempts), list(held.pieces)
     last = attempts[-1] if attempts else None
@@ -186,12 +186,12 @@ def _attempt(attempt: Attempt) -> UpstreamSide:
     )
 
 
-def _counts(held: Held) -> bool:
+def _counts(held: CapturedRequest) -> bool:
     """It asked for a number, which no format has other words for."""
     return held.record.operation == "count"
 
 
-def _whole(held: Held, last: Attempt | None) -> Answer:
+def _whole(held: CapturedRequest, last: Attempt | None) -> Answer:
     received = None if last is None else last.answer
     if _counts(held):
         return Answer(received=shown(received), sent=shown(held.answer))

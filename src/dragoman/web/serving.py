@@ -110,10 +110,10 @@ def _keys_of(gateway: Gateway) -> Keys:
     async def check(key: str) -> tuple[str, str] | None:
         shown = Head("GET", "/", "", {"x-api-key": key})
         try:
-            visitor = await gateway.access.visitor("openai-chat", shown)
+            caller = await gateway.access.caller("openai-chat", shown)
         except (Denied, Unavailable):
             return None
-        return visitor.name, visitor.id
+        return caller.name, caller.id
 
     return Keys(required=lambda: gateway.access.required, check=check)
 

@@ -1,4 +1,4 @@
-"""What a client asked, and how an upstream hears it: in the same bytes where the formats are the same, else not."""
+"""A client's request, and the call to an upstream made of it: the same bytes if both speak one format, else translated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.drivers.providers import Target
 from dragoman.drivers.remote import Call, Channel
 from dragoman.drivers.transport import HttpRequest
 from dragoman.errors import DecodeError
-from dragoman.gateway.client_protocols import Wire
+from dragoman.gateway.client_protocols import ClientProtocol
 from dragoman.gateway.routing import Candidate, RouteSettings
 from dragoman.ir import AnyPart, Completion, CustomTool, Message, ReasoningSettings, Request, StreamStart
 from dragoman.ir.values import encode_json
@@ -47,7 +47,7 @@ _peek = msgspec.json.Decoder(Peek).decode
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def with_model_inside(body: bytes, model: str, *, stream: bool) -> bytes:
+def with_model_in_body(body: bytes, model: str, *, stream: bool) -> bytes:
     """Some paths name the model and the mode where the format's own would have them in the body."""
     fields = _object(body)
     fields.pop("anthropic_version", None)
@@ -67,10 +67,10 @@ def peek(body: bytes, format: str) -> Peek:
         raise DecodeError(path="$", expected="JSON", got=str(error), source=format) from None
 
 
-class Question(Struct, kw_only=True):
+class ClientRequest(Struct, kw_only=True):
     """One request of a client."""
 
-    wire: Wire
+    protocol: ClientProtocol
     body: bytes
     model: str
     stream: bool
@@ -84,17 +84,17 @@ class Question(Struct, kw_only=True):
 
     def decoded(self) -> Request:
         if self.request is None:
-            request = codec(self.wire.format).decode_request(self.body)
+            request = codec(self.protocol.format).decode_request(self.body)
             if request.stream is not None or self.stream:
                 request = structs.replace(request, stream=self.stream)
             self.request = request
         return self.request
 
 
-class Prepared(Struct, frozen=True, kw_only=True):
-    """The question as one upstream hears it."""
+class UpstreamCall(Struct, frozen=True, kw_only=True):
+    """A client's request as it is sent to one upstream."""
 
-    question: Question
+    client_request: ClientRequest
     channel: Channel
     call: Call
     same: bool
@@ -102,61 +102,61 @@ class Prepared(Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...] = ()
 
     def translator(self, kind: type[Translator] = StreamTranslator) -> Translator:  # type: ignore[assignment]
-        wire = self.question.wire
+        protocol = self.client_request.protocol
         source = self.channel.provider.format
         if self.same:
             return kind(source=source, target=source)
         return kind(
             source=source,
-            target=wire.format,
-            request=self.question.decoded(),
-            opening=lambda start: opened(start, self.question),
-            **self.question.options,
+            target=protocol.format,
+            request=self.client_request.decoded(),
+            opening=lambda start: opened(start, self.client_request),
+            **self.client_request.options,
         )
 
 
-def opened(start: StreamStart, question: Question) -> StreamStart:
+def opened(start: StreamStart, client_request: ClientRequest) -> StreamStart:
     """Some APIs do not say which model answers; clients of others count on it."""
-    wire = question.wire
-    id, created = _own_id(start.id, wire), _own_time(start.created, wire)
-    return structs.replace(start, id=id, created=created, model=start.model or question.model)
+    protocol = client_request.protocol
+    id, created = _own_id(start.id, protocol), _own_time(start.created, protocol)
+    return structs.replace(start, id=id, created=created, model=start.model or client_request.model)
 
 
-def _own_time(created: int | None, wire: Wire) -> int | None:
-    return created or (int(time.time()) if wire.dated else None)
+def _own_time(created: int | None, protocol: ClientProtocol) -> int | None:
+    return created or (int(time.time()) if protocol.dated else None)
 
 
-def _own_id(id: str | None, wire: Wire) -> str | None:
-    return id if wire.id_prefix is None else wire.id_prefix + secrets.token_hex(16)
+def _own_id(id: str | None, protocol: ClientProtocol) -> str | None:
+    return id if protocol.id_prefix is None else protocol.id_prefix + secrets.token_hex(16)
 
 
-def prepare(question: Question, candidate: Candidate, settings: RouteSettings) -> Prepared:
+def prepare_call(client_request: ClientRequest, candidate: Candidate, settings: RouteSettings) -> UpstreamCall:
     """Raises `DecodeError` for what the client sent and `EncodeError` for what this upstream cannot be told."""
     channel = candidate.upstream.channel
-    same = _is_same(question, channel)
-    unchanged = same and not settings.changes_requests and not _carries(question.body)
+    same = _is_same(client_request, channel)
+    unchanged = same and not settings.changes_requests and not _carries(client_request.body)
     if unchanged:
-        encoded = _unchanged(question, candidate.model, channel)
+        encoded = _unchanged(client_request, candidate.model, channel)
     else:
-        encoded = _translated(question, candidate.model, settings, channel)
+        encoded = _translated(client_request, candidate.model, settings, channel)
     call = Call(
         request=_NOTHING,
-        http=_http(question, candidate.model, channel, encoded),
+        http=_http(client_request, candidate.model, channel, encoded),
         encoded=encoded,
         timeouts=channel.timeouts,
         keeps_raw=False,
         started=time.monotonic(),
     )
     losses = () if unchanged else encoded.losses
-    return Prepared(question=question, channel=channel, call=call, same=same, losses=losses)
+    return UpstreamCall(client_request=client_request, channel=channel, call=call, same=same, losses=losses)
 
 
 _NOTHING = Request(None, ())
 
 
-def _is_same(question: Question, channel: Channel) -> bool:
+def _is_same(client_request: ClientRequest, channel: Channel) -> bool:
     """A server that is stricter than the format's owner gets what its profile makes of a request."""
-    return question.wire.format == channel.provider.format and not channel.codec.profile.legalises_own_family
+    return client_request.protocol.format == channel.provider.format and not channel.codec.profile.legalises_own_family
 
 
 # What another family has signed travels through this one under such a tag, as it is or in base64.
@@ -184,12 +184,12 @@ def _unsigned(part: AnyPart, family: str) -> AnyPart:
 # ── the same bytes ──
 
 
-def _unchanged(question: Question, model: str, channel: Channel) -> Encoded:
-    body = question.body
-    named = question.known.model
-    if not question.wire.model_in_path and named is not None and named != model:
+def _unchanged(client_request: ClientRequest, model: str, channel: Channel) -> Encoded:
+    body = client_request.body
+    named = client_request.known.model
+    if not client_request.protocol.model_in_path and named is not None and named != model:
         body = with_model(body, named, model)
-    return Encoded(body, (), _path(channel, model, stream=question.stream))
+    return Encoded(body, (), _path(channel, model, stream=client_request.stream))
 
 
 def _path(channel: Channel, model: str, *, stream: bool) -> str:
@@ -240,15 +240,15 @@ def _is(quoted: bytes, text: str) -> bool:
 # ── other bytes ──
 
 
-def _translated(question: Question, model: str, settings: RouteSettings, channel: Channel) -> Encoded:
-    request = structs.replace(question.decoded(), model=model)
-    if question.wire.format == channel.provider.format and _carries(question.body):
+def _translated(client_request: ClientRequest, model: str, settings: RouteSettings, channel: Channel) -> Encoded:
+    request = structs.replace(client_request.decoded(), model=model)
+    if client_request.protocol.format == channel.provider.format and _carries(client_request.body):
         request = _without_foreign(request, channel.codec.profile.family)
     if settings.changes_requests:
         request = _with_settings(request, settings)
-    if question.stream and channel.provider.stream_keys:
+    if client_request.stream and channel.provider.stream_keys:
         request = _with_stream_keys(request, channel)
-    paths = codec(question.wire.format).request_paths
+    paths = codec(client_request.protocol.format).request_paths
     return encode_request_for(request, channel.codec, paths=paths, strict=settings.strict)
 
 
@@ -273,48 +273,48 @@ def _with_stream_keys(request: Request, channel: Channel) -> Request:
     return structs.replace(request, metadata={**metadata, family: {**raw, **metadata.get(family, {})}})
 
 
-def _http(question: Question, model: str, channel: Channel, encoded: Encoded) -> HttpRequest:
+def _http(client_request: ClientRequest, model: str, channel: Channel, encoded: Encoded) -> HttpRequest:
     provider = channel.provider
     headers = {"content-type": "application/json", "user-agent": _AGENT, **provider.headers, **encoded.headers}
-    if question.wire.format == provider.format:
-        for name in question.wire.passed:
-            if name in question.headers:
-                headers[name] = question.headers[name]
+    if client_request.protocol.format == provider.format:
+        for name in client_request.protocol.passed:
+            if name in client_request.headers:
+                headers[name] = client_request.headers[name]
     headers["accept-encoding"] = "identity"
     headers |= channel.headers
-    target = Target(encoded.path, model, question.stream, channel.place)
+    target = Target(encoded.path, model, client_request.stream, channel.place)
     return HttpRequest(
         url=channel.base_url + provider.path(target), headers=headers, body=provider.body(encoded.content)
     )
 
 
-def count_call(question: Question, candidate: Candidate, path: Callable[[str], str]) -> Prepared:
+def prepare_count(client_request: ClientRequest, candidate: Candidate, path: Callable[[str], str]) -> UpstreamCall:
     """The same bytes to where the upstream counts tokens."""
     channel = candidate.upstream.channel
-    encoded = _unchanged(question, candidate.model, channel)
+    encoded = _unchanged(client_request, candidate.model, channel)
     encoded = structs.replace(encoded, path=path(encoded.path))
-    http = _http(question, candidate.model, channel, encoded)
+    http = _http(client_request, candidate.model, channel, encoded)
     started = time.monotonic()
     call = Call(
         request=_NOTHING, http=http, encoded=encoded, timeouts=channel.timeouts, keeps_raw=False, started=started
     )
-    return Prepared(question=question, channel=channel, call=call, same=True)
+    return UpstreamCall(client_request=client_request, channel=channel, call=call, same=True)
 
 
 # ── whole answers ──
 
 
-def answer(prepared: Prepared, body: bytes) -> tuple[Completion, Encoded]:
-    """The upstream's answer as the client's format tells it. Raises `DecodeError`."""
-    question = prepared.question
-    completion = prepared.channel.codec.decode_response(body)
-    if prepared.same:
+def translate_answer(upstream_call: UpstreamCall, body: bytes) -> tuple[Completion, Encoded]:
+    """The upstream's answer in the client's format. Raises `DecodeError`."""
+    client_request = upstream_call.client_request
+    completion = upstream_call.channel.codec.decode_response(body)
+    if upstream_call.same:
         return completion, Encoded(body)
-    wire = question.wire
-    id, created = _own_id(completion.id, wire), _own_time(completion.created, wire)
-    own = structs.replace(completion, id=id, created=created, model=completion.model or question.model)
-    request = question.decoded()
-    return own, encode_response(own, wire.format, request=request if _needs_request(own, request) else None)
+    protocol = client_request.protocol
+    id, created = _own_id(completion.id, protocol), _own_time(completion.created, protocol)
+    own = structs.replace(completion, id=id, created=created, model=completion.model or client_request.model)
+    request = client_request.decoded()
+    return own, encode_response(own, protocol.format, request=request if _needs_request(own, request) else None)
 
 
 def _needs_request(completion: Completion, request: Request) -> bool:

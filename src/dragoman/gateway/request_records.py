@@ -1,4 +1,4 @@
-"""What happened: a line of JSON for each request, and counters for Prometheus. Keys and bodies are in neither."""
+"""The record of each request: a line of JSON in the log, and counters for Prometheus, without keys and bodies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from dragoman.gateway.capture import Held
+from dragoman.gateway.capture import CapturedRequest
 from dragoman.gateway.config import Price
 from dragoman.ir import Usage
 from dragoman.losses import Loss
@@ -55,7 +55,7 @@ class Record(Struct, kw_only=True):
     error: str = ""
     seconds: float = 0.0
     cost: float | None = None
-    held: Held | None = None
+    held: CapturedRequest | None = None
     """Where the page shows it."""
     trace: Trace | None = None
     """Where OpenTelemetry is told of it."""

@@ -15,7 +15,7 @@ from openai import OpenAI
 
 from dragoman.gateway.config import read_config
 from dragoman.gateway.state.base import Kept
-from dragoman.gateway.state.opening import open_store
+from dragoman.gateway.state.connect import open_store
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, every_format, simulated
 from tests.support.promises import promise

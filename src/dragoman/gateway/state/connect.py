@@ -1,4 +1,4 @@
-"""A state by its addresses."""
+"""Connects to the database and the limit store that an address names."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _MOST = 64 << 10
 """Bytes for one socket that are gathered; more is written at once, so that a client that does not read is noticed."""
 
 
-class Outbox:
+class WriteBatcher:
     __slots__ = ("_is_due", "_loop", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

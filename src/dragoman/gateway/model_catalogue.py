@@ -1,4 +1,4 @@
-"""Which models there are, in the shape in which each format lists them."""
+"""The models that clients may use, listed in the shape of each format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from dragoman.drivers.listing import list_models
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import DragomanError
-from dragoman.gateway.access import Visitor
+from dragoman.gateway.access import Caller
 from dragoman.gateway.routing import Place, Router
 from dragoman.gateway.upstreams import open_upstreams
 
@@ -53,7 +53,7 @@ class Catalogue:
         return tuple(dict.fromkeys([*routes, *listed]))
 
 
-def allowed_models(models: Sequence[Listed], visitor: Visitor, router: Router) -> list[Listed]:
+def allowed_models(models: Sequence[Listed], caller: Caller, router: Router) -> list[Listed]:
     """What this client may ask for, under names that it may use.
 
     A key for `claude-*` may not ask for `anthropic/claude-sonnet-5`, so the list has that model without the provider,
@@ -62,9 +62,9 @@ def allowed_models(models: Sequence[Listed], visitor: Visitor, router: Router) -
     allowed = []
     for model in models:
         bare = model.id.partition("/")[2]
-        if visitor.allows(model.id):
+        if caller.allows(model.id):
             allowed.append(model)
-        elif bare and visitor.allows(bare) and router.provider_of(bare) == model.owner:
+        elif bare and caller.allows(bare) and router.provider_of(bare) == model.owner:
             allowed.append(Listed(bare, model.owner))
     return allowed
 

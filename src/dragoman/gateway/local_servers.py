@@ -1,4 +1,4 @@
-"""Models on this machine: servers that answer where such servers usually listen."""
+"""Model servers on this machine, found at the ports on which such servers usually listen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OWN = "local"
 """The provider whose server is a process of ours."""
 
 
-async def local_servers(environment: Environment) -> dict[str, tuple[str, ...]]:
+async def find_local_servers(environment: Environment) -> dict[str, tuple[str, ...]]:
     """Providers whose server runs here, or is started when it is asked, and their models."""
     possible = [one for one in PROVIDERS.values() if not one.key_required and is_local(one.base_url) and one.listing]
     found = await asyncio.gather(*(_models(provider, environment) for provider in possible))

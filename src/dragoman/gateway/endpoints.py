@@ -1,4 +1,4 @@
-"""Which path is which operation of which format."""
+"""The endpoints of the gateway: which method and path is which operation of which format."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Operation: TypeAlias = Literal[
 ]
 
 
-class Door(Struct, frozen=True):
-    """What a request asks for, as far as its first line and headers tell."""
+class Endpoint(Struct, frozen=True):
+    """The operation that a request asks for, as known from its request line and headers."""
 
     format: str
     operation: Operation
@@ -60,8 +60,8 @@ _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
     ("GET", ("/",), "ollama-chat", "front"),
     ("HEAD", ("/",), "ollama-chat", "front"),
 )
-_PLAIN: Mapping[tuple[str, str], Door] = {
-    (method, path): Door(format, operation) for method, paths, format, operation in _PATHS for path in paths
+_PLAIN: Mapping[tuple[str, str], Endpoint] = {
+    (method, path): Endpoint(format, operation) for method, paths, format, operation in _PATHS for path in paths
 }
 _MODELS = frozenset({"/v1/models", "/models", "/v1beta/models", "/v1alpha/models"})
 
@@ -130,28 +130,28 @@ _NEIGHBOURS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
-def find_door(head: Head) -> Door:
-    door = _PLAIN.get((head.method, head.path))
-    if door is not None:
-        return door
+def match_endpoint(head: Head) -> Endpoint:
+    endpoint = _PLAIN.get((head.method, head.path))
+    if endpoint is not None:
+        return endpoint
     if head.method == "OPTIONS":
-        return Door(_neighbour(head.path), "preflight")
+        return Endpoint(_neighbour(head.path), "preflight")
     if head.path in _MODELS and head.method == "GET":
-        return Door(_speaker(head), "models")
+        return Endpoint(_speaker(head), "models")
     for pattern in _PATTERNS:
         found = pattern.path.fullmatch(head.path) if pattern.method == head.method else None
         if found is not None:
             return _found(pattern, found.groupdict(""), head)
-    return Door(_neighbour(head.path), "method" if _other_method(head) else "none")
+    return Endpoint(_neighbour(head.path), "method" if _other_method(head) else "none")
 
 
-def _found(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Door:
+def _found(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Endpoint:
     operation, stream = pattern.operation, None
     if groups.get("method"):
         operation, stream = _OPERATION_OF[groups["method"]]
     publisher = groups.get("publisher", "")
     model = groups.get("model", "")
-    return Door(
+    return Endpoint(
         pattern.format or _speaker(head),
         operation,
         unquote(f"{publisher}/{model}" if publisher else model),

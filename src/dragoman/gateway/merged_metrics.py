@@ -1,4 +1,4 @@
-"""What several workers have counted, as one."""
+"""The metrics and the health of several workers, merged into one answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_ADDED = frozenset({"dragoman_breaker_open", "dragoman_model_breaker_open"})
 _WORSE = ("closed", "half-open", "open")
 
 
-class Others(Protocol):
+class Peers(Protocol):
     """The other workers of a gateway, as one of them sees them."""
 
     async def ask(self, target: str) -> list[bytes]:
@@ -25,7 +25,7 @@ class Others(Protocol):
         ...
 
 
-def metrics_of_all(texts: Sequence[str]) -> str:
+def merge_metrics(texts: Sequence[str]) -> str:
     """Samples of the same name and labels are added up, each under its own heading."""
     headings: dict[str, list[str]] = {}
     samples: dict[str, dict[str, float]] = {}
@@ -51,7 +51,7 @@ def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def health_of_all(bodies: Sequence[bytes]) -> dict[str, Any]:
+def merge_health(bodies: Sequence[bytes]) -> dict[str, Any]:
     told: list[Mapping[str, Any]] = [msgspec.json.decode(body) for body in bodies]
     upstreams: dict[str, str] = {}
     for one in told:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from dragoman.codecs.ids import INVENTED_PREFIX
-from dragoman.gateway.questions import Question
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.state.base import Kept, Store, Unavailable
 from dragoman.ir import Failure
@@ -89,8 +89,8 @@ def _no_previous(id: str) -> UnknownResponse:
 class Keeping:
     """One request whose answer may be kept."""
 
-    def __init__(self, responses: Responses, question: Question, owner: str, own_input: list[Raw]) -> None:
-        self.question = question
+    def __init__(self, responses: Responses, client_request: ClientRequest, owner: str, own_input: list[Raw]) -> None:
+        self.client_request = client_request
         self._responses = responses
         self._owner = owner
         self._own_input = own_input
@@ -102,7 +102,7 @@ class Keeping:
 
     @property
     def stores(self) -> bool:
-        return self.question.known.store is not False
+        return self.client_request.known.store is not False
 
     def heard(self, out: bytes) -> None:
         """Of a stream, the event that tells the whole answer is its last."""
@@ -126,7 +126,7 @@ class Keeping:
         whole = _encode({**fields, **repeated, "store": self.stores})
         if self.stores:
             id = str(msgspec.json.decode(fields["id"]))
-            previous = self.question.known.previous_response_id
+            previous = self.client_request.known.previous_response_id
             try:
                 await self._responses.store.keep(Kept(id, self._owner, previous, _encode(self._own_input), whole))
                 if items := _ANY_ITEM_ID.search(whole):
@@ -150,7 +150,7 @@ class Keeping:
 
     @property
     def in_background(self) -> bool:
-        return self.question.known.background is True and not self.question.stream and self.stores
+        return self.client_request.known.background is True and not self.client_request.stream and self.stores
 
 
 class Noted(Struct, frozen=True):
@@ -242,24 +242,24 @@ class Responses:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def begin(self, question: Question, plan: Plan, owner: str) -> Keeping | None:
+    async def begin(self, client_request: ClientRequest, plan: Plan, owner: str) -> Keeping | None:
         """None: the upstream keeps its own state, and the request does not follow an answer that we keep."""
-        previous = question.known.previous_response_id
+        previous = client_request.known.previous_response_id
         native = plan.candidates[0].upstream.channel.provider.format == FORMAT
         chain = [] if previous is None else await self._chain(previous, owner)
         if native and not chain:
             return None
         if previous is not None and not chain:
             raise _no_previous(previous)
-        fields = _object(question.body)
+        fields = _object(client_request.body)
         own = _items(fields.get("input"))
-        if _REFERENCE.encode() in question.body:
+        if _REFERENCE.encode() in client_request.body:
             own = [await self._referred(item, place, owner) for place, item in enumerate(own)]
             fields["input"] = Raw(_encode(own))
         sent: dict[str, Any] = {name: value for name, value in fields.items() if name not in _OURS}
         if chain:
             sent["input"] = [*_context(chain), *own]
-        rewritten = structs.replace(question, body=_encode(sent), rewritten=True)
+        rewritten = structs.replace(client_request, body=_encode(sent), rewritten=True)
         keeping = Keeping(self, rewritten, owner, own)
         keeping.asked(fields)
         return keeping

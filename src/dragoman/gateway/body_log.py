@@ -1,22 +1,22 @@
-"""Bodies in the log, where somebody has asked for them: without keys, without what is no text, and not for long."""
+"""Bodies in the log, if the configuration asks for them: without keys and binary data, cut to a length."""
 
 from __future__ import annotations
 
 import re
 
-from dragoman.gateway.capture import Capture, CaptureLimits, Held, without_keys
+from dragoman.gateway.capture import Capture, CapturedRequest, CaptureLimits, without_keys
 
 _DATA_URL = re.compile(r"(data:[\w.+-]*+/?+[\w.+-]*+(?:;[\w.=+-]+)*;base64,)([\w+/=-]*)")
 _LONG = re.compile(r'(?<=")[\w+/-]{256,}={0,2}(?=["\\]|$)')
 """Pictures and documents that stand in a field of their own, and what vendors sign."""
 
 
-def bodies_for(most_requests: int) -> Capture:
+def capture_for_log(most_requests: int) -> Capture:
     """More is held than is written, so that a picture before the text does not use up its room."""
     return Capture(CaptureLimits(requests=most_requests))
 
 
-def bodies_of(held: Held, most: int) -> dict[str, str]:
+def logged_bodies(held: CapturedRequest, most: int) -> dict[str, str]:
     """What the client sent, and what it got; nothing of a request that had to make room for others."""
     told: dict[str, str] = {}
     if held.body is not None:

@@ -1,4 +1,4 @@
-"""What the gateway says by itself, in the words that clients of each format know."""
+"""The errors that the gateway itself raises, with the types and codes that clients of each format know."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def _worded(table: Mapping[str, Failure], format: str) -> Failure:
     return table.get(format) or table[_LIKE[format]]
 
 
-def no_model(format: str, model: str, hint: str = "") -> Failure:
+def unknown_model(format: str, model: str, hint: str = "") -> Failure:
     failure = _worded(_NO_MODEL, format)
     told = failure.message.replace("{model}", model)
     return structs.replace(failure, message=f"{told} ({hint})" if hint else told)
 
 
-def no_key(format: str) -> Failure:
+def missing_key(format: str) -> Failure:
     return _worded(_NO_KEY, format)
 
 
@@ -103,7 +103,7 @@ def wrong_key(format: str) -> Failure:
     return _worded(_WRONG_KEY, format)
 
 
-def no_path(format: str, head: Head, *, other_method: bool) -> Failure:  # noqa: ARG001
+def unknown_path(format: str, head: Head, *, other_method: bool) -> Failure:  # noqa: ARG001
     if other_method:
         return Failure("invalid_request", f"Method {head.method} is not allowed for {head.path}", 405)
     return Failure("not_found", f"Unknown request URL: {head.method} {head.path}", 404)
@@ -117,17 +117,17 @@ def bad_request(bad: BadRequest) -> Failure:
     return Failure(kind, str(bad), bad.status, retry_after=1.0 if kind == "overloaded" else None)
 
 
-def not_read(error: DecodeError) -> Failure:
+def unreadable_request(error: DecodeError) -> Failure:
     """The client's body is not what its format says."""
     kind: FailureKind = "too_large" if isinstance(error, LimitExceeded) else "invalid_request"
     parameter = error.path.removeprefix("$").removeprefix(".") or None
     return Failure(kind, f"expected {error.expected}, got {error.got} - at {error.path}", None, parameter=parameter)
 
 
-def not_said(error: EncodeError) -> Failure:
+def unencodable_request(error: EncodeError) -> Failure:
     parameter = error.path.removeprefix("$").removeprefix(".") or None
     return Failure("invalid_request", str(error), 400, parameter=parameter)
 
 
-def told(failure: Failure, format: str) -> Encoded:
+def encode_failure(failure: Failure, format: str) -> Encoded:
     return encode_error(failure, format)

@@ -1,4 +1,4 @@
-"""What clients ask for besides answers: which models there are, how the gateway is, and responses that are kept."""
+"""The endpoints that generate nothing: model lists, health, metrics, and stored responses."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from msgspec import Raw
 
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import ProviderError
-from dragoman.gateway.access import shown_key
-from dragoman.gateway.bodies import BadBody
-from dragoman.gateway.catalogue import ONE, SHAPES, Listed, allowed_models
-from dragoman.gateway.doors import Door, Operation
+from dragoman.gateway.access import presented_key
+from dragoman.gateway.content_type import BadBody
+from dragoman.gateway.endpoints import Endpoint, Operation
 from dragoman.gateway.exchange import Application, Exchange
-from dragoman.gateway.gathering import health_of_all, metrics_of_all
 from dragoman.gateway.http_request import Head
-from dragoman.gateway.records import Record
+from dragoman.gateway.merged_metrics import merge_health, merge_metrics
+from dragoman.gateway.model_catalogue import ONE, SHAPES, Listed, allowed_models
 from dragoman.gateway.relay import Failed, own_key_refused
-from dragoman.gateway.responses import Noted, Responses, input_items, not_found
+from dragoman.gateway.request_records import Record
 from dragoman.gateway.state.base import Kept
+from dragoman.gateway.stored_responses import Noted, Responses, input_items, not_found
 from dragoman.ir import Failure
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _OLLAMA_VERSION = "0.12.0"
 _ABILITIES = ("completion", "tools", "thinking", "vision")
 _encode = msgspec.json.encode
 
-Handler: TypeAlias = Callable[["Gateway", Door, Exchange, Record], Awaitable[None]]
+Handler: TypeAlias = Callable[["Gateway", Endpoint, Exchange, Record], Awaitable[None]]
 
 
 def _put(exchange: Exchange, record: Record, body: object) -> None:
@@ -46,56 +46,58 @@ def _put(exchange: Exchange, record: Record, body: object) -> None:
 # ── models ──
 
 
-async def _models(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    visitor = await gateway.admitted(door, exchange, record)
+async def _models(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    caller = await gateway.admitted(endpoint, exchange, record)
     _put(
-        exchange, record, SHAPES[door.format](allowed_models(await gateway.catalogue.models(), visitor, gateway.router))
+        exchange,
+        record,
+        SHAPES[endpoint.format](allowed_models(await gateway.catalogue.models(), caller, gateway.router)),
     )
 
 
-async def _model(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    visitor = await gateway.admitted(door, exchange, record)
-    visitor.may_use(door.model)
-    gateway.router.plan(door.model, door.format)
-    _put(exchange, record, ONE[door.format](Listed(door.model, "dragoman")))
+async def _model(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    caller = await gateway.admitted(endpoint, exchange, record)
+    caller.may_use(endpoint.model)
+    gateway.router.plan(endpoint.model, endpoint.format)
+    _put(exchange, record, ONE[endpoint.format](Listed(endpoint.model, "dragoman")))
 
 
-async def _show(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    visitor = await gateway.admitted(door, exchange, record)
+async def _show(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    caller = await gateway.admitted(endpoint, exchange, record)
     asked = msgspec.json.decode(exchange.body or b"{}")
     name = asked.get("model") or asked.get("name") if isinstance(asked, dict) else None
     if not isinstance(name, str):
         raise BadBody(Failure("invalid_request", "model is required", 400))
-    visitor.may_use(name)
-    gateway.router.plan(name, door.format)
-    body = ONE[door.format](Listed(name, "dragoman"))
+    caller.may_use(name)
+    gateway.router.plan(name, endpoint.format)
+    body = ONE[endpoint.format](Listed(name, "dragoman"))
     _put(exchange, record, {**body, "capabilities": _ABILITIES, "model_info": {}, "template": ""})
 
 
-async def _version(_gateway: Gateway, _door: Door, exchange: Exchange, record: Record) -> None:
+async def _version(_gateway: Gateway, _door: Endpoint, exchange: Exchange, record: Record) -> None:
     _put(exchange, record, {"version": _OLLAMA_VERSION})
 
 
 # ── how it is ──
 
 
-async def _front(_gateway: Gateway, _door: Door, exchange: Exchange, record: Record) -> None:
+async def _front(_gateway: Gateway, _door: Endpoint, exchange: Exchange, record: Record) -> None:
     record.status = 200
     exchange.send(200, _TEXT, b"dragoman is running\n")
 
 
-async def _health(gateway: Gateway, _door: Door, exchange: Exchange, record: Record) -> None:
+async def _health(gateway: Gateway, _door: Endpoint, exchange: Exchange, record: Record) -> None:
     own = _own_health(gateway, asking=1)
     others = [] if gateway.siblings is None else await gateway.siblings.ask("/health")
-    _put(exchange, record, health_of_all([own, *others]) if others else Raw(own))
+    _put(exchange, record, merge_health([own, *others]) if others else Raw(own))
 
 
-async def _metrics(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    await gateway.admitted(door, exchange, record)
+async def _metrics(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    await gateway.admitted(endpoint, exchange, record)
     own = _own_metrics(gateway)
     others = [] if gateway.siblings is None else await gateway.siblings.ask("/metrics")
     record.status = 200
-    whole = metrics_of_all([text.decode() for text in (own, *others)]).encode() if others else own
+    whole = merge_metrics([text.decode() for text in (own, *others)]).encode() if others else own
     exchange.send(200, _TEXT, whole)
 
 
@@ -125,7 +127,7 @@ def _breakers(gateway: Gateway) -> dict[str, str]:
     return {upstream.name: upstream.breakers.worst for upstream in gateway.router.opened()}
 
 
-def told_to_siblings(gateway: Gateway) -> dict[str, Application]:
+def worker_endpoints(gateway: Gateway) -> dict[str, Application]:
     """By path: each worker tells the others about itself alone."""
 
     async def health(exchange: Exchange) -> None:
@@ -140,34 +142,34 @@ def told_to_siblings(gateway: Gateway) -> dict[str, Application]:
 # ── responses that are kept ──
 
 
-async def _found(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> Kept | None:
+async def _found(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept | None:
     """None: the upstream that made the response keeps it, and has answered."""
-    visitor = await gateway.admitted(door, exchange, record)
-    found = await gateway.responses.find(door.id, visitor.id)
+    caller = await gateway.admitted(endpoint, exchange, record)
+    found = await gateway.responses.find(endpoint.id, caller.id)
     if isinstance(found, Noted):
         await _elsewhere(gateway, found, exchange, record)
         return None
     return found
 
 
-async def _response(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    if found := await _found(gateway, door, exchange, record):
+async def _response(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    if found := await _found(gateway, endpoint, exchange, record):
         _put(exchange, record, Raw(found.response))
 
 
-async def _delete_response(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    if found := await _found(gateway, door, exchange, record):
+async def _delete_response(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    if found := await _found(gateway, endpoint, exchange, record):
         await gateway.responses.store.forget(found.id, found.owner)
         _put(exchange, record, {"id": found.id, "object": "response", "deleted": True})
 
 
-async def _input_items(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    if found := await _found(gateway, door, exchange, record):
+async def _input_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    if found := await _found(gateway, endpoint, exchange, record):
         _put(exchange, record, input_items(await gateway.responses.store.chain(found.id, found.owner)))
 
 
-async def _cancel_response(gateway: Gateway, door: Door, exchange: Exchange, record: Record) -> None:
-    if found := await _found(gateway, door, exchange, record):
+async def _cancel_response(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    if found := await _found(gateway, endpoint, exchange, record):
         _put(exchange, record, Raw((await gateway.responses.cancel(found)).response))
 
 
@@ -193,7 +195,7 @@ async def _elsewhere(gateway: Gateway, noted: Noted, exchange: Exchange, record:
 
 def _query_for_upstream(head: Head) -> str:
     """The client's query without its key for the gateway, under whichever name it stands there."""
-    key = shown_key(head)
+    key = presented_key(head)
     kept = [
         (name, value)
         for name, value in parse_qsl(head.query, keep_blank_values=True)
@@ -202,7 +204,7 @@ def _query_for_upstream(head: Head) -> str:
     return f"?{urlencode(kept)}" if kept else ""
 
 
-ASIDES: Mapping[Operation, Handler] = {
+OTHER_ENDPOINTS: Mapping[Operation, Handler] = {
     "models": _models,
     "tags": _models,
     "model": _model,

@@ -1,4 +1,4 @@
-"""What clients send as a body: its type. Unpacking is `content_coding`'s."""
+"""Checks the content type of a client's body. Decompression is in `content_coding`."""
 
 from __future__ import annotations
 

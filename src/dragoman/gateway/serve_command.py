@@ -1,4 +1,4 @@
-"""What the command `serve` does."""
+"""The command `serve`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msgspec import Struct, field, structs
 
 from dragoman.gateway.access import Access
 from dragoman.gateway.config import Config, ConfigError
-from dragoman.gateway.locally import local_servers
+from dragoman.gateway.local_servers import find_local_servers
 from dragoman.gateway.other_workers import OtherWorkers
 from dragoman.gateway.recipes import RECIPES, recipe
 from dragoman.gateway.routing import Router
@@ -31,8 +31,8 @@ from dragoman.gateway.serving import (
     run,
     simulators,
 )
-from dragoman.gateway.state.opening import open_ledger
-from dragoman.gateway.workers import Crew, run_loop
+from dragoman.gateway.state.connect import open_ledger
+from dragoman.gateway.workers import WorkerPool, run_loop
 
 
 class ServeOptions(Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ def _with_workers(options: ServeOptions, config: Config, listening: socket.socke
         siblings = OtherWorkers(folder, place, options.workers)
         await _work(options, config, listening, speaks=is_new and place == 0, siblings=siblings)
 
-    return Crew(options.workers, work).run()
+    return WorkerPool(options.workers, work).run()
 
 
 async def _work(
@@ -122,7 +122,7 @@ async def _work(
     siblings: OtherWorkers | None = None,
 ) -> None:
     found = environment()
-    local = await local_servers(found)
+    local = await find_local_servers(found)
     offline = options.simulate or not has_keys(config, found)
     async with AsyncExitStack() as stack:
         simulated: Mapping[str, str] = {}
