@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman import ir
 from dragoman.codecs.reading import MaybeInt, MaybeStr, Wire, WireReader
 from dragoman.codecs.settings import BY_HAND, CONTENT, NO_SUCH_SETTING, Setting, Settings, collect_keys
+from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog, intermediate_paths
 from tests.support.promises import promise
 
@@ -108,3 +109,74 @@ def test_a_field_without_a_row_is_a_loss_by_construction(field: str) -> None:
 )
 def test_paths(field: str, path: str) -> None:
     assert TABLE.path(field) == path
+
+
+# ── keys beside the struct ──
+
+
+BESIDE = Settings(
+    Body,
+    "some",
+    (
+        Setting("model"),
+        Setting("user", "end_user"),
+        Setting("top_k", "config.k"),
+        Setting("temperature", "config.heat", lambda heat: heat / 100 if heat else None, lambda heat, *_: heat * 100),
+    ),
+)
+
+
+def _read_beside(extra: dict[str, Raw]) -> ir.Request:
+    request: ir.Request = BESIDE.read(READER.read(b'{"messages":[]}'), (), (), {"some": extra} if extra else None)
+    return request
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ({"end_user": Raw(b'"u"')}, {"user": "u"}),
+        ({"~in:config": Raw(b'{"k":5,"heat":50}')}, {"top_k": 5, "temperature": 0.5}),
+        (
+            {"other": Raw(b"1"), "~in:config": Raw(b'{"k":5,"further":{}}')},
+            {"top_k": 5, "metadata": {"some": {"other": Raw(b"1"), "~in:config": Raw(b'{"further":{}}')}}},
+        ),
+        # What the field cannot hold stays as the wire said it.
+        ({"end_user": Raw(b"null")}, {"metadata": {"some": {"end_user": Raw(b"null")}}}),
+        ({"end_user": Raw(b"5")}, {"metadata": {"some": {"end_user": Raw(b"5")}}}),
+        ({"~in:config": Raw(b'{"heat":0}')}, {"metadata": {"some": {"~in:config": Raw(b'{"heat":0}')}}}),
+        ({"other": Raw(b"1")}, {"metadata": {"some": {"other": Raw(b"1")}}}),
+        ({}, {}),
+    ],
+)
+def test_keys_beside_the_struct_are_read_and_written_back(extra: dict[str, Raw], said: dict[str, Any]) -> None:
+    before = dict(extra)
+    request = _read_beside(extra)
+    assert request == ir.Request(None, (), origin="some", **said)
+    assert extra == before, "the given keys may be shared"
+    own = (request.metadata or {}).get("some")
+    keys = BESIDE.add_keys(request, LossLog(), own)
+    read = {key: parse_json(held) for key, held in (keys or {}).items()}
+    assert read == {key: parse_json(held) for key, held in extra.items()}
+
+
+def test_without_such_settings_the_same_keys_are_handed_on() -> None:
+    request, own = ir.Request(None, ()), {"other": Raw(b"1")}
+    assert BESIDE.add_keys(request, LossLog(), own) is own
+    assert BESIDE.add_keys(request, LossLog(), None) is None
+
+
+def test_paths_of_keys_beside_the_struct() -> None:
+    assert BESIDE.path("user") == "$.end_user"
+    assert BESIDE.path("top_k") == "$.config.k"
+    assert BESIDE.keys_beside == {"user": "end_user", "top_k": "config.k", "temperature": "config.heat"}
+
+
+def test_a_writer_may_leave_a_setting_out() -> None:
+    def _write(value: str, request: ir.Request, log: LossLog) -> Any:
+        log.drop(request, "user", f"user {value}", "too long")
+        return UNSET
+
+    table = Settings(Body, "some", (Setting("user", "end_user", write=_write),))
+    log = LossLog()
+    assert table.add_keys(ir.Request(None, (), user="u"), log, None) == {}
+    assert [entry[1] for entry in log.entries] == ["user"]

@@ -9,18 +9,23 @@ What follows by construction: a field of `Request` that has no row in a codec is
 a documented wire key without a field (`collect_keys`) is kept as metadata, returns to the same family, and is a loss
 elsewhere; the JSON path of a setting comes from its row. So a new setting is a field of `Request` and a row in each
 codec whose API has it.
+
+A row whose key is no member of the wire struct is *beside* it: the setting is rare, and its key is one of those that
+are collected as exact JSON. Reading takes it out of them, writing puts it there, and a body without it pays nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_type_hints
 
-from msgspec import NODEFAULT, UNSET, Struct
+import msgspec
+from msgspec import NODEFAULT, UNSET, Raw, Struct
 
 from dragoman.codecs.reading import Wire, WireValue
 from dragoman.ir import Request
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import WITHIN, Extra, inner_extra
+from dragoman.ir.values import Metadata, encode_json, parse_json
 from dragoman.losses import LossLog
 
 Reader: TypeAlias = Callable[[Any], Any]
@@ -42,11 +47,13 @@ class Setting(Struct, frozen=True):
 
     field: str
     key: str | None = ""
-    """The member of the wire struct; the field's own name by default. None: part of another row's member."""
+    """The member of the wire struct; the field's own name by default. None: part of another row's member. A name that
+    is no member is the key beside it as JSON spells it, with dots where it lies in other objects."""
     read: Reader | _ByHand | None = None
-    """Wire value -> value; None: the same. Called only if the wire has the key."""
+    """Wire value -> value; None: the same. Called only if the wire has the key. For a key beside the struct the wire
+    value is parsed JSON, and a value of None leaves the key in the metadata."""
     write: Writer | _ByHand | None = None
-    """(value, request, log) -> wire value; None: the same. Called only if the field is set."""
+    """(value, request, log) -> wire value; None: the same. Called only if the field is set. UNSET: not written."""
     path: str = ""
     """The JSON path below the root; the key by default."""
     lost: str = ""
@@ -70,6 +77,11 @@ NAMES = {
 }
 """What settings are called in losses; others by their own name."""
 
+SETTING_NAMES = {
+    name: NAMES.get(name, name.replace("_", " ")) for name in Request.__struct_fields__ if name not in CONTENT
+}
+"""Every setting of a request, with what it is called."""
+
 NO_SUCH_SETTING = "this API has no such setting"
 
 
@@ -88,17 +100,27 @@ class Settings:
         self._wire = wire
         self._family = family
         self._rows = {row.field: row for row in rows}
+        self._beside = tuple(
+            _Beside(row) for row in rows if row.member is not None and row.member not in wire.__struct_fields__
+        )
         self._content = tuple(content)
         self._paths = {row.field: f"$.{row.path or row.member}" for row in rows if row.path or row.member}
         self.read = self._generate(self._read_source())
         """(wire, messages, tools, metadata, fields by hand…) -> Request"""
         self.write = self._generate(self._write_source())
         """(request, log, content…, members by hand…) -> wire struct"""
+        self.add_keys = self._generate(self._add_keys_source())
+        """(request, log, extra) -> the keys beside the struct: `extra` and those of settings that are set"""
 
     def path(self, field: str) -> str:
         """Where the wire keeps a setting, or a key that was passed on."""
         head, dot, rest = field.partition(".")
         return self._paths.get(field) or (self._paths.get(head, f"$.{head}") + dot + rest if head else "$")
+
+    @property
+    def keys_beside(self) -> Mapping[str, str]:
+        """Settings beside the struct: field -> key, with dots where it lies in other objects."""
+        return {row.field: row.key for row in self._beside}
 
     @property
     def read_by_hand(self) -> tuple[str, ...]:
@@ -117,12 +139,22 @@ class Settings:
         for row in self._rows.values():
             names[f"read_{row.field}"] = row.read
             names[f"write_{row.field}"] = row.write
+        names["BESIDE"] = frozenset(row.found_by for row in self._beside)
+        names["take_keys"], names["put_keys"] = self._take_keys, self._put_keys
         return _compiled(source, f"settings of {self._wire.__name__}", names)
 
     def _read_source(self) -> str:
         arguments = [self._read_value(name, default) for name, default in _defaults(Request).items()]
         given = ", ".join(("wire", "messages", "tools", "metadata", *self.read_by_hand))
-        return f"def generated({given}):\n    return Request({', '.join(arguments)})\n"
+        beside = "".join(f", {row.field}" for row in self._beside)
+        taken = (
+            "    if metadata is not None and not BESIDE.isdisjoint(metadata[FAMILY]):\n"
+            f"        metadata{beside} = take_keys(metadata[FAMILY])\n"
+            "    else:\n"
+            f"        {' = '.join(row.field for row in self._beside)} = None\n"
+        )
+        head = f"def generated({given}):\n{taken if beside else ''}"
+        return f"{head}    return Request({', '.join(arguments)})\n"
 
     def _read_value(self, field: str, default: Any) -> str:
         if field in CONTENT:
@@ -130,7 +162,7 @@ class Settings:
         row = self._rows.get(field)
         if row is None or (row.read is None and row.member is None):
             return repr(default)
-        if row.read is BY_HAND:
+        if row.read is BY_HAND or row.member not in self._wire.__struct_fields__:
             return field
         absent = _absent(_defaults(self._wire)[str(row.member)])
         if row.read is None:
@@ -155,18 +187,39 @@ class Settings:
             else:
                 arguments.append(self._write_value(row, _absent(default)))
         given = ", ".join(("request", "log", *self._content, *self.written_by_hand))
-        losses = [
-            f"    if request.{name} {'is not None' if default is None else f'!= {default!r}'}:\n"
-            f"        log.drop(request, {name!r}, {NAMES.get(name, name.replace('_', ' '))!r}, {self._lost(name)!r})\n"
-            for name, default in _defaults(Request).items()
-            if name not in CONTENT and self._lost(name)
-        ]
-        return f"def generated({given}):\n{''.join(losses)}    return WireStruct({', '.join(arguments)})\n"
+        lost = [name for name in SETTING_NAMES if self._lost(name)]
+        losses = "".join(
+            f"        if {_is_set(name)}:\n"
+            f"            log.drop(request, {name!r}, {SETTING_NAMES[name]!r}, {self._lost(name)!r})\n"
+            for name in lost
+        )
+        check = f"    if {_is_any_set(lost)}:\n{losses}" if lost else ""
+        return f"def generated({given}):\n{check}    return WireStruct({', '.join(arguments)})\n"
+
+    def _add_keys_source(self) -> str:
+        fields = [row.field for row in self._beside]
+        check = f"    if {_is_any_set(fields)}:\n        return put_keys(request, log, extra)\n" if fields else ""
+        return f"def generated(request, log, extra):\n{check}    return extra\n"
 
     def _lost(self, field: str) -> str:
         """Why a field cannot be written; empty for one that can."""
         row = self._rows.get(field)
         return NO_SUCH_SETTING if row is None else row.lost
+
+    # ── keys beside the struct ──
+
+    def _take_keys(self, extra: Extra) -> tuple[Any, ...]:
+        """The metadata without the keys of settings, and the values of all settings beside the struct."""
+        rest = dict(extra)
+        values = [row.take(rest) for row in self._beside]
+        metadata: Metadata | None = {self._family: rest} if rest else None
+        return (metadata, *values)
+
+    def _put_keys(self, request: Request, log: LossLog, extra: Extra | None) -> Extra:
+        keys = dict(extra or {})
+        for row in self._beside:
+            row.put(keys, request, log)
+        return keys
 
     def _write_value(self, row: Setting, absent: str) -> str:
         default = _defaults(Request)[row.field]
@@ -174,6 +227,73 @@ class Settings:
         if row.write is None:
             return f"request.{row.field}" if absent == "None" else f"{absent} if {unset} else request.{row.field}"
         return f"{absent} if {unset} else write_{row.field}(request.{row.field}, request, log)"
+
+
+class _Beside:
+    """A row whose key is no member of the wire struct."""
+
+    __slots__ = ("_decode", "_key", "_outer", "_write", "field", "key")
+
+    def __init__(self, row: Setting) -> None:
+        self.field, self.key = row.field, str(row.member)
+        self._outer, _, self._key = self.key.rpartition(".")
+        self._write: Any = row.write
+        read: Any = row.read
+        kind = get_type_hints(Request)[row.field]
+        self._decode = msgspec.json.Decoder(kind).decode if read is None else lambda held: read(parse_json(held))
+
+    @property
+    def found_by(self) -> str:
+        """The key of the metadata under which the setting is, alone or with its neighbours."""
+        return WITHIN + self._outer if self._outer else self._key
+
+    def take(self, extra: Extra) -> Any:
+        """The value of the setting, which leaves `extra`; None where there is none, or none that we understand."""
+        keys = inner_extra(extra, self._outer) if self._outer else extra
+        held = None if keys is None else keys.get(self._key)
+        if keys is None or held is None:
+            return None
+        try:
+            value = self._decode(held)
+        except msgspec.ValidationError:
+            return None
+        if value is not None:
+            del keys[self._key]
+            if self._outer:
+                self._store(extra, keys)
+        return value
+
+    def put(self, extra: Extra, request: Request, log: LossLog) -> None:
+        value = getattr(request, self.field)
+        if value is None:
+            return
+        if self._write is not None:
+            value = self._write(value, request, log)
+        if value is UNSET:
+            return
+        held = Raw(encode_json(value))
+        if self._outer:
+            self._store(extra, {**(inner_extra(extra, self._outer) or {}), self._key: held})
+        else:
+            extra[self._key] = held
+
+    def _store(self, extra: Extra, keys: Extra) -> None:
+        if keys:
+            extra[WITHIN + self._outer] = Raw(encode_json(keys))
+        else:
+            del extra[WITHIN + self._outer]
+
+
+def _is_set(field: str) -> str:
+    default = _defaults(Request)[field]
+    return f"request.{field} {'is not None' if default is None else f'!= {default!r}'}"
+
+
+def _is_any_set(fields: Sequence[str]) -> str:
+    """One condition for all of them: a request that sets none pays for one."""
+    absent = [field for field in fields if _defaults(Request)[field] is None]
+    chain = [f"not ({' is '.join(f'request.{field}' for field in absent)} is None)"] if absent else []
+    return " or ".join((*chain, *(_is_set(field) for field in fields if field not in absent)))
 
 
 def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> Callable[[Any], Extra | None]:

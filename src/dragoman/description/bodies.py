@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dragoman.codecs.settings import SETTING_NAMES
 from dragoman.description.tree import Node
 from dragoman.ir import (
     AnyPart,
@@ -44,20 +45,10 @@ from dragoman.ir import (
 from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import compact_text
 
-_SETTINGS = (
-    "max_output_tokens",
-    "temperature",
-    "top_p",
-    "top_k",
-    "stop",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "candidates",
-    "parallel_tool_calls",
-    "stream",
-    "user",
+_SETTINGS = tuple(
+    name for name in SETTING_NAMES if name not in {"model", "tool_choice", "reasoning", "output", "cache"}
 )
+"""Those that are shown as they are; the others have lines of their own."""
 
 
 class Pairs:

@@ -176,7 +176,7 @@ def _decode_user(held: Raw, extra: Extra) -> str | None:
 def encode_request(request: Request, log: LossLog) -> Encoded:
     native = request.origin == FAMILY
     metadata = request.metadata
-    extra: Extra = {} if metadata is None else metadata.get(FAMILY, {})
+    extra: Extra = SETTINGS.add_keys(request, log, {} if metadata is None else metadata.get(FAMILY, {}))
     encoder = MessageEncoder(log, request, native=native)
     messages = request.messages
     leading = leading_system(messages) if messages and messages[0].role == "system" else 0

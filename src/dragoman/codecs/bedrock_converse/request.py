@@ -207,7 +207,8 @@ def _decode_output(wire: OutputConfig, notes: Extra) -> tuple[StructuredOutput |
 
 def encode_request(request: Request, log: LossLog) -> Encoded:
     native = request.origin == FAMILY
-    notes: Extra = {} if request.metadata is None else request.metadata.get(FAMILY, {})
+    metadata = request.metadata
+    notes: Extra = SETTINGS.add_keys(request, log, {} if metadata is None else metadata.get(FAMILY, {}))
     encoder = MessageEncoder(log, request, native=native)
     messages = request.messages
     leading = _leading_system(messages) if messages and messages[0].role == "system" else 0

@@ -194,7 +194,8 @@ def _real(value: Number | None, key: str, said: Extra) -> float | None:
 
 
 def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
-    notes = None if request.metadata is None else request.metadata.get(FAMILY)
+    metadata = request.metadata
+    notes = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
     encoder = MessageEncoder(log, profile, model=request.model, native=request.origin == FAMILY)
     contents = encoder.encode_contents(request.messages)
     if not contents and request.origin != FAMILY:

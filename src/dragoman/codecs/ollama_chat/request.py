@@ -142,7 +142,7 @@ def _decode_stop(stop: list[str] | str, said: Extra) -> tuple[str, ...]:
 
 
 def encode_request(request: Request, log: LossLog) -> Encoded:
-    notes: Extra = (request.metadata or {}).get(FAMILY, {})
+    notes: Extra = SETTINGS.add_keys(request, log, (request.metadata or {}).get(FAMILY, {}))
     native = request.origin == FAMILY
     messages: Any = MessageEncoder(log).encode(request.messages)
     if not messages and not native:

@@ -39,11 +39,14 @@ FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"req
 _Parts: TypeAlias = tuple[AnyPart, ...]
 
 
-def fit(request: Request, profile: ChatProfile, log: LossLog) -> Request:
-    """The request as far as this server takes it; the same one where it takes everything."""
+def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str, str]) -> Request:
+    """The request as far as this server takes it; the same one where it takes everything.
+
+    `keys` are the settings that not every server has: field -> wire key.
+    """
     if not profile.legalises_own_family:
         return request
-    changes: dict[str, Any] = _settings(request, profile, log)
+    changes: dict[str, Any] = _settings(request, profile, log, keys)
     if not profile.custom_tools and any(type(tool) is CustomTool for tool in request.tools):
         changes["tools"] = tuple(_function(tool, log) for tool in request.tools)
     if not profile.schema_output and request.output is not None and request.output.kind == "schema":
@@ -61,8 +64,14 @@ def fit(request: Request, profile: ChatProfile, log: LossLog) -> Request:
     return fitted
 
 
-def _settings(request: Request, profile: ChatProfile, log: LossLog) -> dict[str, Any]:
+def _settings(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str, str]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
+    known = profile.known_keys
+    unknown = [] if known is None else [name for name, key in keys.items() if key not in known]
+    for name in unknown:
+        if getattr(request, name) is not None:
+            log.drop(request, name, name.replace("_", " "), "this server refuses keys it does not know")
+            changes[name] = None
     for name in profile.refuses:
         if getattr(request, name) is not None:
             log.drop(request, name, name.replace("_", " "), "this server takes no such setting")

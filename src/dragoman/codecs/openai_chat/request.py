@@ -140,9 +140,9 @@ def _asks_for_usage_only(options: Raw) -> bool:
 
 def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFILE) -> Encoded:
     if profile.legalises_own_family:
-        request = fit(request, profile, log)
+        request = fit(request, profile, log, SETTINGS.keys_beside)
     metadata = request.metadata
-    extra: Extra | None = None if metadata is None else metadata.get(FAMILY)
+    extra: Extra | None = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
     native = request.origin == FAMILY and not profile.legalises_own_family
     effort = UNSET if request.reasoning is None else encode_reasoning(request.reasoning, request, log)
     if not native:

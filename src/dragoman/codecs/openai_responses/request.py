@@ -157,7 +157,7 @@ def _decode_text_settings(text: TextSettings, extra: Extra) -> None:
 
 def encode_request(request: Request, log: LossLog) -> Encoded:
     native = request.origin == FAMILY
-    extra = own(request.metadata)
+    extra = SETTINGS.add_keys(request, log, own(request.metadata))
     store = include = UNSET
     temperature, top_p = request.temperature, request.top_p
     if not native:

@@ -20,6 +20,7 @@ from dragoman.codecs.records.tools import (
     encode_tool_choice,
     encode_tools,
 )
+from dragoman.codecs.settings import SETTING_NAMES
 from dragoman.ir import Message, Request, ToolChoice
 from dragoman.ir.notes import RENAMED, Extra
 from dragoman.ir.values import encode_json, note, parse_json
@@ -99,21 +100,11 @@ def encode_history(request: Request, history: History, log: LossLog) -> Encoded:
 
 
 _SETTINGS = {
-    "parallel_tool_calls": "switch for parallel calls",
+    **{name: what for name, what in SETTING_NAMES.items() if name not in {"model", "tool_choice"}},
     "max_output_tokens": "limit of output tokens",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "stop": "stop sequences",
-    "seed": "seed",
-    "presence_penalty": "presence penalty",
-    "frequency_penalty": "frequency penalty",
     "candidates": "number of candidates",
-    "reasoning": "reasoning settings",
-    "output": "structured output",
     "stream": "stream flag",
     "user": "user id",
-    "cache": "automatic cache mark",
 }
 
 
