@@ -518,6 +518,7 @@ _SETTINGS: dict[str, SearchStrategy[Any]] = {
     "stream": st.booleans(),
     "user": NAMES,
     "cache": st.sampled_from((ir.Cache(), ir.Cache("1h"))),
+    "verbosity": st.sampled_from(("low", "medium", "high")),
 }
 _SETTING_NAMES = st.lists(st.sampled_from(sorted(_SETTINGS)), max_size=3, unique=True)
 

@@ -200,7 +200,7 @@ EXAMPLES: dict[type[Value], Example] = {
             **_set(max_output_tokens=NUMBER, temperature=FRACTION, top_p=FRACTION, top_k=NUMBER, stop=(MARK,)),
             **_set(seed=NUMBER, presence_penalty=FRACTION, frequency_penalty=FRACTION, candidates=3),
             **_set(reasoning=ir.ReasoningSettings(effort="low"), output=ir.StructuredOutput(kind="json")),
-            **_set(stream=True, user=MARK, cache=_CACHE),
+            **_set(stream=True, user=MARK, cache=_CACHE, verbosity=MARK),
             **_METADATA,
         },
     ),

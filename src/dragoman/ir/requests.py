@@ -148,6 +148,8 @@ class Request(Value, frozen=True, gc=True, dict=True):
     stream: bool | None = None
     user: str | None = None
     cache: Cache | None = None
+    verbosity: str | None = None
+    """How long the answer shall be: low, medium, high."""
     metadata: Metadata | None = None
     origin: str | None = None
     """The format family this request was decoded from. What came from a family is legal there by definition."""

@@ -56,6 +56,7 @@ SETTINGS = Settings(
         Setting("output", "response_format", BY_HAND, encode_output),
         Setting("stream"),
         Setting("user"),
+        Setting("verbosity"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),
     ),
     content=("messages", "tools", "max_tokens"),

@@ -80,6 +80,7 @@ SETTINGS = Settings(
         Setting("output", "text", BY_HAND, BY_HAND, path="text.format"),
         Setting("stream"),
         Setting("user"),
+        Setting("verbosity", "text.verbosity"),
         Setting("candidates", None),  # one answer is what this API gives; more are reported by hand
         Setting("stop", None, lost="this API takes none"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),

@@ -76,6 +76,7 @@ FEATURES: tuple[Feature, ...] = tuple(
             "stop-sequences": "texts that end the answer",
             "seed": "a seed",
             "several-candidates": "several answers at once",
+            "verbosity": "how long the answer shall be",
             "user-ids": "the id of the end user",
             "request-labels": "labels of a request",
             "structured-output": "an answer that follows a schema",

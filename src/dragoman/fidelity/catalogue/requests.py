@@ -61,6 +61,7 @@ _MODELS = {
     "reasoning-budget": THINKING_MODELS,
     "reasoning-off": THINKING_MODELS,
     "audio": LISTENING_MODELS,
+    "verbosity": THINKING_MODELS,
 }
 
 
@@ -239,6 +240,8 @@ _SETTINGS: tuple[Case, ...] = (
     _case("seed", ask(seed=7), facts.setting("seed"), slots(chat="seed=7", gemini="seed=7", ollama="seed=7")),
     _case("several-candidates", ask(candidates=2), facts.setting("candidates"),
           slots(chat="n=2", gemini="candidateCount=2")),
+    _case("verbosity", ask(verbosity="low"), facts.setting("verbosity"),
+          slots(chat="verbosity=low", responses="verbosity=low")),
     _case("user-ids", ask(user="u-1"), facts.setting("user"),
           slots(chat="user=u-1", responses="user=u-1", messages="user_id=u-1")),
     _case(
