@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from dragoman.codecs.settings import SETTING_NAMES
 from dragoman.drivers.providers import ALIASES, PROVIDERS
 from dragoman.gateway.toml_positions import Path, position_of
 
@@ -145,10 +146,7 @@ class Config(_Table, frozen=True, kw_only=True):
     prices: dict[str, Price] = {}
 
 
-DROPPABLE = frozenset(
-    {"temperature", "top_p", "top_k", "stop", "seed", "presence_penalty", "frequency_penalty", "reasoning", "output"}
-    | {"parallel_tool_calls", "max_output_tokens", "user", "cache", "metadata", "candidates", "tool_choice"}
-)
+DROPPABLE = frozenset({*SETTING_NAMES, "metadata"} - {"model", "stream"})
 
 
 def read_config(text: str, file: str = "dragoman.toml") -> Config:
