@@ -1,4 +1,4 @@
-"""A client's request, and the call to an upstream made of it: the same bytes if both speak one format, else translated."""
+"""A client's request, and the call to an upstream made of it: unchanged if both speak one format, else translated."""
 
 from __future__ import annotations
 
