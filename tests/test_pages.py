@@ -45,6 +45,26 @@ def test_the_programs_of_the_page_run_and_print_what_it_says(
 
 
 @promise("front:pages-run")
+def test_a_library_that_people_come_from_has_a_section_with_a_port() -> None:
+    text = (DOCS / "coming-from.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    named = ("modular-prompt", "agent-sdk", "multi_llm_chat", "litellm", "any-llm", "llm-rosetta", "LangChain")
+    assert set(named) <= set(sections)
+    assert [name for name in named if "```python" not in sections[name]] == []
+
+
+@promise("front:pages-run")
+def test_the_page_of_the_four_types_shows_each_conversion_table() -> None:
+    section = (DOCS / "tools.md").read_text(encoding="utf-8").partition("## How they are written in each format")[2]
+    section = section.partition("\n## ")[0]
+    tables = re.findall(r"^\*\*(\w+)\.\*\*\n\n((?:^\|.*\n)+)", section, re.MULTILINE)
+    assert [name for name, _ in tables] == ["Definitions", "Choice", "Calls", "Results"]
+    for name, table in tables:
+        for vendor in ("OpenAI Chat", "Anthropic", "Gemini"):
+            assert f"| {vendor}" in table, (name, vendor)
+
+
+@promise("front:pages-run")
 def test_the_code_of_other_libraries_is_python_too() -> None:
     programs = [text for language, text in blocks("coming-from.md") if language == "py"]
     assert len(programs) == 4

@@ -55,6 +55,15 @@ def ask_my_agent(base_url: str) -> str:
         driver.close()
 
 
+def test_it_starts_with_the_four_types_and_a_short_tool_loop() -> None:
+    before, _, _ = TEXT.partition("```")
+    assert [name for name in ("ToolDefinition", "ToolChoice", "ToolCall", "ToolResult") if name not in before] == []
+    loop = PROGRAMS[0].partition("\nwith ")[2].splitlines()
+    assert any("while answer.tool_calls" in line for line in loop)
+    assert len(loop) <= 10
+    assert PROGRAMS[0] in PRINTED
+
+
 def test_the_programs_run_one_after_the_other(
     dragoman_sim: Simulator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

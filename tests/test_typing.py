@@ -29,6 +29,7 @@ from dragoman import AnyPart, Message, Request, Text, ToolCall, ToolDefinition, 
 ToolCall("c", "f", '{"a": 1}')
 ToolResult.text(5, "x")
 ToolResult.text("c", "x")
+ToolCall("c", "f", {}, metadata={"thoughtSignature": 5})
 Message("usr", "hi")
 ToolDefinition("f", parameters=[])
 Request("m", "hi")
@@ -108,7 +109,7 @@ def test_a_program_uses_the_public_api_only(path: Path) -> None:
 @promise("front:typed")
 def test_the_program_that_calls_tools_by_hand_runs() -> None:
     said = runpy.run_path(str(FOLDER / "tools_by_hand.py"))["main"]()
-    assert said["refused"] == said["again"] == "True"
+    assert said["refused"] == said["again"] == said["signed"] == "True"
     assert "18° in Tokyo" in said["said"]
     assert said["results"].count("https://example.org/map.png") == 2
     assert '"image_url"' in said["sent"]

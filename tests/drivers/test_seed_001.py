@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import dragoman
 from dragoman import ir
@@ -176,17 +177,57 @@ def test_what_no_format_explains_is_an_error_with_its_path_and_nothing_is_sent(
     assert transport.requests == []
 
 
+def document(**source: str) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [{"type": "document", "source": source}]}]
+
+
+AMBIGUOUS = {
+    "anthropic-messages": ir.Document("text/plain", text="aGk="),
+    "agent-sdk": ir.Document("text/plain", "aGk="),
+}
+
+
 @promise("seed:001-messages")
 def test_what_two_formats_read_differently_must_be_named() -> None:
-    nested = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    document = {"type": "document", "source": {"data": "QQ==", "media_type": "application/pdf"}}
-    ambiguous = [
-        {"role": "assistant", "content": None, "tool_calls": [nested]},
-        {"role": "user", "content": [{"type": "text", "text": "x"}, document]},
-    ]
-    assert asked(messages=ambiguous).messages[1].parts[1] == ir.Document("application/pdf", "QQ==")
+    text = document(type="text", data="aGk=", media_type="text/plain")
+    transport = ReplayTransport([Replayed(chunks=[b"{}"])])
+    driver = dragoman.connect("openai/gpt-5.1", api_key="sk-test", transport=transport, environment={})
+    with pytest.raises(DecodeError) as caught:
+        asyncio.run(driver.query(messages=[ir.Message("user", "hi"), *text]))
+    assert caught.value.path == "$.messages[1].parts[0]"
+    said = str(caught.value)
+    assert 'what anthropic-messages reads as {"text":"aGk="} and agent-sdk as {"data":"aGk="}' in said
+    assert 'message_format="anthropic-messages"' in said
+    assert transport.requests == []
+    for name, expected in AMBIGUOUS.items():
+        (read,) = asked(messages=text, message_format=name).messages[0].parts
+        assert structs.replace(read, metadata=None) == expected
     with pytest.raises(UnknownFormat):
-        asked(messages=ambiguous, message_format="klingon")
+        asked(messages=text, message_format="klingon")
+
+
+@promise("seed:001-messages")
+def test_what_another_message_decides_is_not_ambiguous() -> None:
+    nested = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    calls = {"role": "assistant", "content": None, "tool_calls": [nested]}
+    pdf = document(data="QQ==", media_type="application/pdf")
+    assert asked(messages=[calls, *pdf]).messages[1].parts[0] == ir.Document("application/pdf", "QQ==")
+
+
+@promise("seed:001-messages")
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": "x", "tool_calls": []},
+        {"role": "user", "content": [{"type": "text", "text": "x"}], "name": "bob"},
+        {"role": "tool", "tool_name": "f", "tool_call_id": "a", "content": "x"},
+        {"role": "developer", "content": "x"},
+    ],
+    ids=" ".join,
+)
+def test_what_several_formats_read_alike_needs_no_name(message: dict[str, Any]) -> None:
+    (read,) = asked(messages=[message]).messages
+    assert (read.text or read.tool_results[0].value, read.name) == ("x", message.get("name"))
 
 
 # ── tools as mappings ─────────────────────────────────────────────────────────────────────────────────────────

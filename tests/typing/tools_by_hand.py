@@ -116,6 +116,11 @@ def records(completion: Completion) -> list[PlainToolCall]:
     return [call.plain() for call in completion.tool_calls]
 
 
+def signed_by_gemini() -> ToolCall:
+    """As a call is stored with what Gemini has signed."""
+    return ToolCall("call_2", "get_weather", {"city": "Kyoto"}, metadata={"thoughtSignature": "c2ln"})
+
+
 def usage_line(usage: Usage | None) -> str:
     return "unknown" if usage is None else f"{usage.input} in, {usage.output} out"
 
@@ -142,6 +147,7 @@ def main() -> dict[str, str]:
         "results": " ".join(shown(result) for result in results_of_every_kind(call)),
         "record": str(records(completion)),
         "again": str(ToolCall.from_plain(call.plain()) == call),
+        "signed": str(signed_by_gemini().signature == Signature("google", "c2ln")),
         "usage": usage_line(completion.usage),
         "refused": str(is_refused()),
     }

@@ -27,6 +27,7 @@ _PLACE = re.compile(r"\$(?:\.\w+)?\[(\d+)\]")
 
 Formats: TypeAlias = tuple[str, ...]
 _OPENAI: Formats = ("openai-chat", "agent-sdk", "modular-prompt")
+_WITH_NAMES: Formats = (*_OPENAI, "openai-responses", "ollama-chat", "universal", "multi-llm-chat")
 _BLOCKS: Mapping[str, Formats] = {
     **dict.fromkeys(("tool_use", "thinking", "redacted_thinking", "server_tool_use", "image"), ("anthropic-messages",)),
     "document": ("anthropic-messages", "agent-sdk"),
@@ -71,9 +72,14 @@ def _read_run(run: Sequence[Mapping[str, Any]], format: str | None, place: str, 
         raise failure
     (first, found), *others = readings.items()
     for other, reading in others:
-        if _reading(reading) != _reading(found):
-            got = f"messages that {first} and {other} read differently; name the format with message_format"
-            raise _unreadable(f"{place}[{start}]", "messages of one format", got)
+        difference = _difference(_reading(found), _reading(reading), place, start)
+        if difference is not None:
+            where, one, another = difference
+            got = (
+                f"what {first} reads as {_shown(one)} and {other} as {_shown(another)}; "
+                f'name the format, as in message_format="{first}"'
+            )
+            raise _unreadable(where, "a message that every possible format reads alike", got)
     return [_with_values(message, values) for message in found]
 
 
@@ -117,6 +123,8 @@ def _candidates(run: Sequence[Mapping[str, Any]], place: str, start: int) -> For
 def _signs(message: Mapping[str, Any], here: str) -> Iterator[Formats]:
     """For each thing that only some formats have, those formats. Plain text in a plain role is no sign of any."""
     found = [*_signs_of_keys(message), *_signs_of_content(message.get("content"))]
+    if found and "name" in message:  # Anthropic's messages and those of Gemini and Bedrock have none
+        found.append(_WITH_NAMES)
     yield from found
     if found:
         return
@@ -192,8 +200,9 @@ def _mappings(value: Any) -> Iterable[Mapping[str, Any]]:
 
 
 def _reading(messages: Sequence[Message]) -> Any:
-    """What the messages say, without what each format notes for itself."""
-    return _unnoted(msgspec.json.decode(msgspec.json.encode(messages)))
+    """What the messages say, without what each format notes for itself. A text alone is one text part."""
+    whole = [structs.replace(one, parts=one.parts) for one in messages]
+    return _unnoted(msgspec.json.decode(msgspec.json.encode(whole)))
 
 
 def _unnoted(value: Any) -> Any:
@@ -202,6 +211,31 @@ def _unnoted(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _unnoted(one) for key, one in value.items() if key != "metadata"}
     return value
+
+
+_Difference: TypeAlias = tuple[str, Any, Any]
+
+
+def _difference(one: Any, other: Any, where: str, start: int = 0) -> _Difference | None:
+    """The first place where two readings differ, and what each has there."""
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True), start)
+        return next((found for at, (a, b) in pairs if (found := _difference(a, b, f"{where}[{at}]"))), None)
+    if isinstance(one, dict) and isinstance(other, dict):
+        if one.keys() == other.keys():
+            places = ((f"{where}.{key}", key) for key in one)
+            return next((found for at, key in places if (found := _difference(one[key], other[key], at))), None)
+        names = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+        return where, {key: one[key] for key in names if key in one}, {key: other[key] for key in names if key in other}
+    return None if one == other else (where, one, other)
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode() if value != {} else "nothing"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+_SHOWN = 60
 
 
 # ── values within mappings ────────────────────────────────────────────────────────────────────────────────────

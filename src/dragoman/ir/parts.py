@@ -14,6 +14,7 @@ from dragoman.ir.values import (
     JsonObject,
     Metadata,
     Nodes,
+    SignedMetadata,
     Value,
     construct_checked,
     getter,
@@ -160,7 +161,7 @@ class ToolCall(Part, tag="tool_call", frozen=True):
     """The answer was cut inside this call, or the provider calls it unexpected: it must not be run."""
     signature: Signature | None = None
     cache: Cache | None = None
-    metadata: Metadata | None = None
+    metadata: SignedMetadata = None  # type: ignore[assignment]
 
     @property
     def parsed(self) -> bool:

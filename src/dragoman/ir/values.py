@@ -43,6 +43,10 @@ if TYPE_CHECKING:
         def __get__(self, instance: object, owner: type | None = None, /) -> tuple[T, ...]: ...
         def __set__(self, instance: object, value: Sequence[T | Mapping[str, Any]], /) -> None: ...
 
+    class SignedMetadata:
+        def __get__(self, instance: object, owner: type | None = None, /) -> dict[str, dict[str, Any]] | None: ...
+        def __set__(self, instance: object, value: Mapping[str, Mapping[str, Any] | str | bytes] | None, /) -> None: ...
+
     JsonEntry: TypeAlias = Any
 else:
 
@@ -57,6 +61,8 @@ else:
     JsonObject = Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
     MaybeJsonObject = Annotated[Raw, Meta(extra_json_schema={"type": ["object", "null"]})]
     JsonEntry = Raw
+    # Also given flat, with the signature of a vendor under its wire name: {"thoughtSignature": "…"}.
+    SignedMetadata = dict[str, dict[str, Raw]] | None
 
 Metadata: TypeAlias = dict[str, dict[str, JsonEntry]]
 """Format family -> key -> exact JSON. Keys that start with ``~`` are spelling notes of a codec, never wire keys."""
