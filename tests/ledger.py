@@ -317,6 +317,10 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     # Responses
     ("responses-state", "A response is kept and can be followed, fetched, listed and deleted, whatever the upstream."),
     ("responses-background", "A response may be made in the background, and cancelled."),
+    (
+        "open-responses",
+        "Responses, whole and streamed, have every member of the public schema and repeat their request.",
+    ),
     # Safe by default
     ("loopback", "It listens on this machine only, and elsewhere only with keys."),
     ("keys", "Keys are kept as digests, scoped to models, expire, and can be revoked."),

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from dragoman.codecs.ids import INVENTED_PREFIX
+from dragoman.codecs.openai_responses.echo import echo_of, with_echo
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.state.base import Kept, Store, Unavailable
@@ -26,23 +27,8 @@ _array = msgspec.json.Decoder(list[Raw]).decode
 _encode = msgspec.json.encode
 # What concerns the state, which is ours here.
 _OURS = ("previous_response_id", "store", "background")
-# What an answer repeats of its request.
-_REPEATED = (
-    "previous_response_id",
-    "instructions",
-    "metadata",
-    "tools",
-    "tool_choice",
-    "temperature",
-    "top_p",
-    "max_output_tokens",
-    "parallel_tool_calls",
-    "truncation",
-    "text",
-    "reasoning",
-    "user",
-    "background",
-)
+# Of what a response repeats, the members that concern the state: an upstream with a state of its own does not know ours.
+_STATE = ("previous_response_id", "store", "background")
 _COMPLETED = (b"event: response.completed\ndata: ", b"event: response.incomplete\ndata: ")
 # Ids of the items of an answer that we have translated: all of one answer have this in the middle.
 _ITEM_IDS = re.compile(rf"[a-z]+_({INVENTED_PREFIX}[0-9a-f]+)_[0-9]+")
@@ -89,16 +75,20 @@ def _no_previous(id: str) -> UnknownResponse:
 class Keeping:
     """One request whose answer may be kept."""
 
-    def __init__(self, responses: Responses, client_request: ClientRequest, owner: str, own_input: list[Raw]) -> None:
+    def __init__(
+        self,
+        responses: Responses,
+        client_request: ClientRequest,
+        owner: str,
+        own_input: list[Raw],
+        echo: Mapping[str, Any],
+    ) -> None:
         self.client_request = client_request
         self._responses = responses
         self._owner = owner
         self._own_input = own_input
-        self._asked: Mapping[str, Raw] = {}
+        self._echo = echo
         self._last = b""
-
-    def asked(self, fields: Mapping[str, Raw]) -> None:
-        self._asked = fields
 
     @property
     def stores(self) -> bool:
@@ -121,11 +111,9 @@ class Keeping:
 
         One that is there already is told also when the database is away.
         """
-        fields = _object(response)
-        repeated = {name: self._asked[name] for name in _REPEATED if name in self._asked}
-        whole = _encode({**fields, **repeated, "store": self.stores})
+        whole = with_echo(response, self._echo)
         if self.stores:
-            id = str(msgspec.json.decode(fields["id"]))
+            id = str(msgspec.json.decode(_object(whole)["id"]))
             previous = self.client_request.known.previous_response_id
             try:
                 await self._responses.store.keep(Kept(id, self._owner, previous, _encode(self._own_input), whole))
@@ -174,6 +162,7 @@ class Background:
     async def _told(self, status: str, error: Mapping[str, str] | None = None, *, surely: bool = False) -> bytes:
         more: dict[str, object] = {
             "status": status,
+            "completed_at": None,
             "error": error,
             "incomplete_details": None,
             "output": [],
@@ -259,10 +248,12 @@ class Responses:
         sent: dict[str, Any] = {name: value for name, value in fields.items() if name not in _OURS}
         if chain:
             sent["input"] = [*_context(chain), *own]
-        rewritten = structs.replace(client_request, body=_encode(sent), rewritten=True)
-        keeping = Keeping(self, rewritten, owner, own)
-        keeping.asked(fields)
-        return keeping
+        echo = echo_of(fields)
+        if native:
+            echo = {name: echo[name] for name in _STATE}
+        options = {"echo": echo, "clock": _now} if client_request.stream else {}
+        rewritten = structs.replace(client_request, body=_encode(sent), rewritten=True, options=options)
+        return Keeping(self, rewritten, owner, own, echo)
 
     async def _chain(self, id: str, owner: str) -> list[Kept]:
         """Those that are here; what an upstream keeps, it follows by itself."""
@@ -309,6 +300,10 @@ class Responses:
         if noted is None or noted.owner != owner:
             raise not_found(id)
         return noted
+
+
+def _now() -> int:
+    return int(time.time())
 
 
 def _orphaned(kept: Kept) -> Kept:

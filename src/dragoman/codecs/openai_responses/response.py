@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
+from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
 from dragoman.codecs.openai_responses.items import COMPLETED, INCOMPLETE, STATUS
 from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_answer
 from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
@@ -259,36 +260,28 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 
 
 def answer_object(
-    completion: Completion, status: str, reason: str | None, output: list[WireValue], usage: WireValue
+    completion: Completion,
+    status: str,
+    reason: str | None,
+    output: list[WireValue],
+    usage: WireValue,
+    echo: Echo = DEFAULTS,
+    completed: int | None = None,
 ) -> dict[str, Any]:
-    """A response as strict clients expect it: what the client asked for is not known here, so the defaults stand."""
+    """A response with every member that strict clients want; `echo` repeats the request, where it is known."""
     created = completion.created or 0
     return {
         "id": completion.id or "",
         "object": "response",
         "created_at": created,
         "status": status,
-        "background": False,
-        "completed_at": created if status == "completed" else None,
+        "completed_at": (completed or created) if status == "completed" else None,
         "error": None,
         "incomplete_details": None if reason is None else {"reason": reason},
-        "instructions": None,
-        "max_output_tokens": None,
         "model": completion.model or "",
         "output": output,
-        "parallel_tool_calls": True,
-        "previous_response_id": None,
-        "reasoning": {"effort": None, "summary": None},
-        "store": False,
-        "temperature": None,
-        "text": {"format": {"type": "text"}},
-        "tool_choice": "auto",
-        "tools": [],
-        "top_p": None,
-        "truncation": "disabled",
+        **echo,
         "usage": usage,
-        "user": None,
-        "metadata": {},
     }
 
 

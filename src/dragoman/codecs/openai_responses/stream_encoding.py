@@ -19,6 +19,7 @@ from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.failures import tell_of_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_responses import foreign_signatures
+from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
 from dragoman.codecs.openai_responses.errors import decode_failure, encode_failure
 from dragoman.codecs.openai_responses.items import ID
 from dragoman.codecs.openai_responses.messages import MessageEncoder
@@ -94,10 +95,15 @@ class _Outgoing:
 
 
 class EventEncoder:
-    """Events in, bytes out that a strict client of this format accepts."""
+    """Events in, bytes out that a strict client of this format accepts.
 
-    def __init__(self, log: LossLog) -> None:
+    `echo` (see `echo_of`) repeats the request in the events that carry a response; `clock` says when it was completed.
+    """
+
+    def __init__(self, log: LossLog, *, echo: Echo = DEFAULTS, clock: Callable[[], int] | None = None) -> None:
         self._log = log
+        self._echo = echo
+        self._clock = clock
         self._sequence = 0
         self._answer: Completion | None = None
         self._usage: Usage | None = None
@@ -147,7 +153,7 @@ class EventEncoder:
             self._log.note(event, "model", "empty model name", "an answer of this API names its model")
         answer_id = event.id or INVENTED_ID
         self._answer = Completion((), None, None, answer_id, event.model or "", event.created or 0)
-        response = answer_object(self._answer, "in_progress", None, [], None)
+        response = answer_object(self._answer, "in_progress", None, [], None, self._echo)
         return [
             self._event("response.created", response=response),
             self._event("response.in_progress", response=response),
@@ -180,7 +186,9 @@ class EventEncoder:
     def _response(self, status: str, reason: str | None) -> dict[str, Any]:
         usage = None if self._usage is None else encode_usage(self._usage)
         answer = self._answer or Completion(())
-        return answer_object(answer, status, reason, [item.body for item in self._items], usage)
+        completed = None if self._clock is None else self._clock()
+        output: list[WireValue] = [item.body for item in self._items]
+        return answer_object(answer, status, reason, output, usage, self._echo, completed)
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
         """What is open stays open: nothing after this says that it was whole."""

@@ -26,11 +26,14 @@ _ENVELOPE = "gAAAAAAA"
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 # What the response tells back of the request, and what it says where the request was silent.
 _ECHO: Mapping[str, object] = {
+    "background": False,
+    "frequency_penalty": 0.0,
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
     "previous_response_id": None,
     "prompt_cache_key": None,
     "safety_identifier": None,
@@ -214,8 +217,11 @@ class Writer:
         """The whole response; without an answer, what it looks like while it is being made."""
         cut = answer is not None and (answer.finish == "length" or answer.word is not None)
         reason = (answer.word if answer else None) or "max_output_tokens"
-        echo = {key: self.body.get(key, usual) for key, usual in _ECHO.items()}
+        echo = {key: usual if (held := self.body.get(key)) is None else held for key, usual in _ECHO.items()}
+        echo["tools"] = [_repeated_tool(tool) for tool in objects_at(self.body, "tools")]
         form = object_at(self.body, "text", "format") or {"type": "text"}
+        if form.get("type") == "json_schema":
+            form = {"description": None, "strict": False, **form}
         reasoning = {"effort": None, "summary": None, **object_at(self.body, "reasoning")}
         return {
             "id": f"resp_{self.visit.exchange.mark('id')[:48]}",
@@ -223,7 +229,6 @@ class Writer:
             "created_at": self.visit.now,
             "completed_at": None if answer is None or cut else self.visit.now,
             "status": "in_progress" if answer is None else "incomplete" if cut else "completed",
-            "background": False,
             "error": None,
             "incomplete_details": {"reason": reason} if cut else None,
             "model": text_at(self.body, "model"),
@@ -345,6 +350,13 @@ def _refusal(text: str) -> dict[str, object]:
     return {"type": "refusal", "refusal": text}
 
 
+def _repeated_tool(tool: JsonObject) -> JsonObject:
+    """A function left to the default is strict; credentials are not repeated."""
+    if tool.get("type") == "function":
+        return {"description": None, "strict": True, **tool}
+    return {key: value for key, value in tool.items() if key not in ("authorization", "headers")}
+
+
 def _begun(item: JsonObject) -> dict[str, object]:
     """An item as it is announced: still empty."""
     empty: JsonObject = {"content": [], "summary": [], "arguments": "", "input": "", "status": "in_progress"}
@@ -395,6 +407,29 @@ def create(visit: Visit) -> Answered:
     return json_reply(response, headers=headers)
 
 
+def compact(visit: Visit) -> Answered:
+    """The messages of the user, and one item that stands for everything else."""
+    body = visit.exchange.json()
+    items = _checked(visit, body)
+    answer = visit.answer_cached(read(body, items))[0]
+    sealed = base64.urlsafe_b64encode(seals.seal("openai", "compaction", "")).decode()
+    identifier = f"cmp_{visit.exchange.mark('cmp')[:48]}"
+    kept = [
+        {"id": f"msg_{visit.exchange.mark('msg', index)[:48]}", "type": "message", "status": "completed", **item}
+        for index, item in enumerate(items)
+        if item.get("role") == "user"
+    ]
+    compaction = {"id": identifier, "type": "compaction", "encrypted_content": _ENVELOPE + sealed}
+    compacted = {
+        "id": f"resp_{visit.exchange.mark('id')[:48]}",
+        "object": "response.compaction",
+        "created_at": visit.now,
+        "output": [*kept, compaction],
+        "usage": usage_of(answer),
+    }
+    return json_reply(compacted, headers=openai.headers_of(visit.exchange))
+
+
 def count(visit: Visit) -> Answered:
     body = visit.exchange.json()
     total = tokens.count_asked(read(body, _checked(visit, body)))
@@ -441,6 +476,7 @@ API = Api(
         # Azure's path for the same thing.
         route("POST", r"/openai/responses", create),
         route("POST", r"/v1/responses/input_tokens", count),
+        route("POST", r"/v1/responses/compact", compact),
         route("GET", r"/v1/responses/(?P<id>resp_\w+)", retrieve),
         route("DELETE", r"/v1/responses/(?P<id>resp_\w+)", delete),
         route("GET", r"/v1/responses/(?P<id>resp_\w+)/input_items", list_input),

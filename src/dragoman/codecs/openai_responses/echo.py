@@ -1,0 +1,119 @@
+"""What a response repeats of its request, as OpenAI repeats it: defaults filled in, secrets left out.
+
+Strict clients and the public Open Responses schema want every one of these members, in whole responses and in each
+event that carries one. The request is taken as its raw fields: nothing of it is interpreted here but what is filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.ir.values import encode_json
+
+Echo: TypeAlias = Mapping[str, Any]
+
+_REDACTED = "<redacted>"
+_array = msgspec.json.Decoder(list[Raw]).decode
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+
+DEFAULTS: Echo = {
+    "background": False,
+    "frequency_penalty": 0,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": False,
+    "temperature": 1,
+    "text": {"format": {"type": "text"}, "verbosity": "medium"},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1,
+    "truncation": "disabled",
+    "user": None,
+}
+"""What a response says where its request says nothing."""
+
+
+def echo_of(fields: Mapping[str, Raw]) -> dict[str, Any]:
+    """The members of a response that repeat a request, from the request's top-level members."""
+    echo: dict[str, Any] = {**DEFAULTS, "store": True}
+    for name, held in fields.items():
+        if name in _REPEATED and bytes(held) != b"null":
+            echo[name] = _FILLED[name](held) if name in _FILLED else held
+    return echo
+
+
+def _tools(held: Raw) -> Any:
+    return [_tool(tool) for tool in _array(held)] if bytes(held)[:1] == b"[" else held
+
+
+def _tool(held: Raw) -> Any:
+    if bytes(held)[:1] != b"{":
+        return held
+    tool: dict[str, Any] = _object(held)
+    if tool.get("type") == b'"function"':
+        return {**_FUNCTION, **tool}
+    # The credentials of an MCP server are not for every reader of a kept response.
+    tool.pop("authorization", None)
+    if "headers" in tool and bytes(tool["headers"])[:1] == b"{":
+        tool["headers"] = dict.fromkeys(_object(tool["headers"]), _REDACTED)
+    return tool
+
+
+# `strict` left out: an upstream of another format was not held to the schema.
+_FUNCTION = {"description": None, "parameters": None, "strict": False}
+
+
+def _text(held: Raw) -> Any:
+    if bytes(held)[:1] != b"{":
+        return held
+    text: dict[str, Any] = {name: value for name, value in _object(held).items() if bytes(value) != b"null"}
+    form = text.get("format")
+    if form is not None and bytes(form)[:1] == b"{":
+        fields = _object(form)
+        text["format"] = {**_SCHEMA, **fields} if fields.get("type") == b'"json_schema"' else form
+    return {"format": {"type": "text"}, "verbosity": "medium", **text}
+
+
+_SCHEMA = {"description": None, "strict": False}
+
+
+def _reasoning(held: Raw) -> Any:
+    return {"effort": None, "summary": None, **_object(held)} if bytes(held)[:1] == b"{" else held
+
+
+def _conversation(held: Raw) -> Any:
+    """An id alone, or an object with it."""
+    return {"id": held} if bytes(held)[:1] == b'"' else held
+
+
+_OWN = ("service_tier",)
+"""A response says which tier was used, not which one was asked for."""
+_REPEATED = frozenset(DEFAULTS).difference(_OWN) | {
+    *("conversation", "image", "prompt", "prompt_cache_options", "prompt_cache_retention")
+}
+_FILLED: Mapping[str, Callable[[Raw], Any]] = {
+    "tools": _tools,
+    "text": _text,
+    "reasoning": _reasoning,
+    "conversation": _conversation,
+}
+
+
+def with_echo(response: bytes, echo: Echo) -> bytes:
+    """A whole response whose members repeat the request that it answers."""
+    fields = _object(response)
+    return encode_json({**fields, **echo, **{name: fields[name] for name in _OWN if name in fields}})
