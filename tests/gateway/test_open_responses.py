@@ -18,7 +18,7 @@ MODELS = {
     "openai": "as-openai-responses/gpt-5",
     "anthropic": "as-anthropic-messages/claude-sonnet-5",
     "gemini": "as-gemini/gemini-3.6-flash",
-    "ollama": "as-ollama-chat/gemma3",
+    "ollama": "as-ollama-chat/qwen3-vl",
 }
 WEATHER = {
     "type": "function",
@@ -26,7 +26,10 @@ WEATHER = {
     "description": "Weather of a place",
     "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
 }
-PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5Er"
+    "kJggg=="
+)
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 
 pytestmark = [promise("gateway:open-responses"), pytest.mark.usefixtures("gateway")]
@@ -132,7 +135,6 @@ ASKED: dict[str, Any] = {
     "tool_choice": "none",
     "truncation": "auto",
     "user": "u",
-    "top_logprobs": 2,
     "store": False,
 }
 
@@ -158,7 +160,7 @@ def test_the_request_is_repeated(http: httpx.Client, model: str, *, streamed: bo
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama"])
 def test_settings_of_sampling_are_repeated(http: httpx.Client, name: str) -> None:
-    asked = {"temperature": 0.5, "top_p": 0.25, "presence_penalty": 0.5, "frequency_penalty": 0.25}
+    asked = {"temperature": 0.5, "top_p": 0.25, "presence_penalty": 0.5, "frequency_penalty": 0.25, "top_logprobs": 2}
     told = http.post("/responses", json={"model": MODELS[name], "input": "Hello", **asked}).json()
     assert {key: told[key] for key in asked} == asked
 

@@ -27,7 +27,7 @@ _array = msgspec.json.Decoder(list[Raw]).decode
 _encode = msgspec.json.encode
 # What concerns the state, which is ours here.
 _OURS = ("previous_response_id", "store", "background")
-# Of what a response repeats, the members that concern the state: an upstream with a state of its own does not know ours.
+# The members of a response that concern the state: an upstream with a state of its own does not know ours.
 _STATE = ("previous_response_id", "store", "background")
 _COMPLETED = (b"event: response.completed\ndata: ", b"event: response.incomplete\ndata: ")
 # Ids of the items of an answer that we have translated: all of one answer have this in the middle.

@@ -37,6 +37,7 @@ _CHATS = frozenset({"completion"})
 LOCAL_MODELS: tuple[LocalModel, ...] = (
     LocalModel("qwen3:latest", "qwen3", "8.2B", _CHATS | {"tools", "thinking"}),
     LocalModel("qwen3:4b", "qwen3", "4.0B", _CHATS | {"tools", "thinking"}),
+    LocalModel("qwen3-vl:latest", "qwen3vl", "8.8B", _CHATS | {"tools", "thinking", "vision"}),
     LocalModel("gpt-oss:20b", "gptoss", "20.9B", _CHATS | {"tools", "thinking"}),
     LocalModel("deepseek-r1:latest", "qwen2", "7.6B", _CHATS | {"thinking"}),
     LocalModel("llama3.2:latest", "llama", "3.2B", _CHATS | {"tools"}),

@@ -64,7 +64,7 @@ def _tool(held: Raw) -> Any:
     if bytes(held)[:1] != b"{":
         return held
     tool: dict[str, Any] = _object(held)
-    if tool.get("type") == b'"function"':
+    if bytes(tool.get("type", b"")) == b'"function"':
         return {**_FUNCTION, **tool}
     # The credentials of an MCP server are not for every reader of a kept response.
     tool.pop("authorization", None)
@@ -84,8 +84,12 @@ def _text(held: Raw) -> Any:
     form = text.get("format")
     if form is not None and bytes(form)[:1] == b"{":
         fields = _object(form)
-        text["format"] = {**_SCHEMA, **fields} if fields.get("type") == b'"json_schema"' else form
+        text["format"] = {**_SCHEMA, **fields} if _is_schema(fields) else form
     return {"format": {"type": "text"}, "verbosity": "medium", **text}
+
+
+def _is_schema(form: Mapping[str, Raw]) -> bool:
+    return bytes(form.get("type", b"")) == b'"json_schema"'
 
 
 _SCHEMA = {"description": None, "strict": False}

@@ -266,7 +266,6 @@ def answer_object(
     output: list[WireValue],
     usage: WireValue,
     echo: Echo = DEFAULTS,
-    completed: int | None = None,
 ) -> dict[str, Any]:
     """A response with every member that strict clients want; `echo` repeats the request, where it is known."""
     created = completion.created or 0
@@ -275,7 +274,7 @@ def answer_object(
         "object": "response",
         "created_at": created,
         "status": status,
-        "completed_at": (completed or created) if status == "completed" else None,
+        "completed_at": created if status == "completed" else None,
         "error": None,
         "incomplete_details": None if reason is None else {"reason": reason},
         "model": completion.model or "",

@@ -186,9 +186,11 @@ class EventEncoder:
     def _response(self, status: str, reason: str | None) -> dict[str, Any]:
         usage = None if self._usage is None else encode_usage(self._usage)
         answer = self._answer or Completion(())
-        completed = None if self._clock is None else self._clock()
         output: list[WireValue] = [item.body for item in self._items]
-        return answer_object(answer, status, reason, output, usage, self._echo, completed)
+        response = answer_object(answer, status, reason, output, usage, self._echo)
+        if self._clock is not None and status == "completed":
+            response["completed_at"] = self._clock()
+        return response
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
         """What is open stays open: nothing after this says that it was whole."""

@@ -194,7 +194,7 @@ def usage_of(answer: Answer) -> JsonObject:
     counts = answer.counts
     return {
         "input_tokens": counts.input,
-        "input_tokens_details": {"cached_tokens": counts.read},
+        "input_tokens_details": {"cached_tokens": counts.read, "cache_write_tokens": 0},
         "output_tokens": counts.output,
         "output_tokens_details": {"reasoning_tokens": counts.thought},
         "total_tokens": counts.input + counts.output,
