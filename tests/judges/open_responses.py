@@ -10,9 +10,6 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-Tag: TypeAlias = dict[str, Any]
-
-
 class Usage(Struct):
     class Input(Struct):
         cached_tokens: int
@@ -176,11 +173,11 @@ class _Event(Struct, tag_field="type"):
     sequence_number: int
 
 
-def _whole(name: str) -> type[_Event]:
+def _whole(name: str) -> type[Struct]:
     return msgspec.defstruct(name, [("response", Resource)], bases=(_Event,), tag=name)
 
 
-def _of_item(name: str, *more: tuple[str, Any]) -> type[_Event]:
+def _of_item(name: str, *more: tuple[str, Any]) -> type[Struct]:
     fields = [("item_id", str), ("output_index", int), *more]
     return msgspec.defstruct(name, fields, bases=(_Event,), tag=name)
 
