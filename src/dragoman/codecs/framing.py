@@ -19,6 +19,7 @@ from dragoman.ir.values import encode_json
 
 # As numbers: looking for one byte is nine times as fast as looking for a string of length one.
 LF, CR = 10, 13
+_BLANK, _WIDE_BLANK = b"\n\n", b"\r\n\r\n"
 BOM = b"\xef\xbb\xbf"
 
 
@@ -34,9 +35,6 @@ class Framing(Protocol):
 
     clean: bool
     """Nothing is held back: what comes next is read as if nothing had come before, except for its size."""
-    total: int
-    small: int
-    """As long as the whole stream is no bigger than this, no limit can be in the way."""
 
     def feed(self, chunk: bytes) -> list[bytes]: ...
 
@@ -52,19 +50,36 @@ class _Bounded:
     def __init__(self, limits: Limits, source: str) -> None:
         self._limits = limits
         self._source = source
-        self.clean = False
-        self.total = 0
-        self.small = min(limits.event_bytes, limits.stream_bytes)
+        self.clean = True
+        self._total = 0
+        self._small = min(limits.event_bytes, limits.stream_bytes)
+        """As long as the whole stream is no bigger than this, no limit can be in the way."""
         self._pieces: list[bytes] = []
         self._held = 0
         self._fault: DecodeError | None = None
 
     def feed(self, chunk: bytes) -> list[bytes]:
+        if self.clean:
+            total = self._total + len(chunk)
+            whole = self._whole(chunk) if total <= self._small else None
+            if whole is not None:
+                self._total = total
+                return whole
+        return self._feed_pieces(chunk)
+
+    def _whole(self, chunk: bytes) -> list[bytes] | None:
+        """The payloads of whole events in their usual form, as nearly every read of a network brings them.
+
+        The one shortcut of streams: lines are not looked at one by one. None for everything else, which `_split` reads.
+        """
+        raise NotImplementedError
+
+    def _feed_pieces(self, chunk: bytes) -> list[bytes]:
         if self._fault is not None:
             raise self._fault
         limit = self._limits.stream_bytes
-        room = limit - self.total
-        self.total += len(chunk)
+        room = limit - self._total
+        self._total += len(chunk)
         payloads: list[bytes] = []
         try:
             payloads.extend(self._split(chunk[:room] if len(chunk) > room else chunk))
@@ -130,34 +145,31 @@ class ServerSentEvents(_Bounded):
         self._bare = False  # in a JSON object that stands outside of any field
         self._after_return = False
         self._first = True
-        self._blank = b"\n\n"
-        self._cut = -2
 
-    def feed(self, chunk: bytes) -> list[bytes]:
-        cut = self._cut
-        total = self.total + len(chunk)
-        if (
-            (self.clean or (self._first and not self._pieces))
-            and chunk[cut:] == self._blank
-            and chunk[:6] == b"data: "
-            and total <= self.small
-        ):
-            # The usual case: events of one line each, and mostly one of them.
-            payload = chunk[6:cut]
-            if LF not in payload and CR not in payload and payload:
-                self.total = total
-                if self._first:
-                    self.clean, self._first = True, False
-                return [payload]
-            payloads = payload.split(self._blank + b"data: ")
-            if not any(LF in one or CR in one or not one or one.isspace() for one in payloads):
-                self.total, self.clean, self._first = total, True, False
-                return payloads
-        return super().feed(chunk)
+    def _whole(self, chunk: bytes) -> list[bytes] | None:
+        """Events of one `data:` line, perhaps with their name before it."""
+        if chunk[-2:] == _BLANK and CR not in chunk:
+            events = chunk[:-2].split(_BLANK)
+        elif chunk[-4:] == _WIDE_BLANK:
+            events = chunk[:-4].split(_WIDE_BLANK)
+        else:
+            return None
+        payloads = []
+        for event in events:
+            if event[:6] == b"data: ":
+                payload = event[6:]
+            else:
+                name, _, payload = event.partition(b"\ndata: ")
+                if name[:7] != b"event: " or LF in name or CR in name:
+                    return None
+            if LF in payload or CR in payload or payload[:1] <= b" ":
+                return None
+            payloads.append(payload)
+        self._first = False
+        return payloads
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
-        self._blank, self._cut = (b"\r\n\r\n", -4) if chunk.endswith(b"\r\n\r\n") else (b"\n\n", -2)
         if self._after_return and chunk:
             # A CR ended the line; the LF that may follow it belongs to the same end.
             self._after_return = False
@@ -211,32 +223,21 @@ class ServerSentEvents(_Bounded):
         return self._read([self._take(b""), b""])
 
 
-class NamedEvents(ServerSentEvents):
-    """Server-sent events that say their name first. The usual ones are cut without a look at each line."""
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        if self.clean and chunk[:7] == b"event: " and CR not in chunk and self.total + len(chunk) <= self.small:
-            return self._feed_several(chunk)
-        return super().feed(chunk)
-
-    def _feed_several(self, chunk: bytes) -> list[bytes]:
-        whole, blank, rest = chunk.rpartition(b"\n\n")
-        payloads = []
-        for event in whole.split(b"\n\n"):
-            name, _, payload = event.partition(b"\ndata: ")
-            if name[:7] != b"event: " or LF in name or LF in payload or payload[:1] != b"{":
-                return super().feed(chunk)  # legal, but not the usual form
-            payloads.append(payload)
-        self.total += len(whole) + len(blank)
-        return payloads + super().feed(rest) if rest else payloads
-
-
 class Lines(_Bounded):
     """One JSON document per line (NDJSON)."""
 
     def __init__(self, limits: Limits, source: str) -> None:
         super().__init__(limits, source)
         self._first = True
+
+    def _whole(self, chunk: bytes) -> list[bytes] | None:
+        if chunk[-1:] != b"\n":
+            return None
+        lines = chunk[:-1].split(b"\n")
+        if any(line[:1] != b"{" for line in lines):
+            return None
+        self._first = False
+        return lines
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
@@ -277,6 +278,7 @@ class JsonArray(_Bounded):
 
     def __init__(self, limits: Limits, source: str) -> None:
         super().__init__(limits, source)
+        self.clean = False  # a comma or a bracket belongs to what came before
         self._level = 0  # of the elements: 1 inside the array, 0 outside of one
         self._depth = 0
         self._in_string = False
@@ -352,7 +354,13 @@ class SniffedJson(ServerSentEvents):
         self._array: JsonArray | None = None
         self._sniffed = False
 
+    def _whole(self, chunk: bytes) -> list[bytes] | None:
+        payloads = super()._whole(chunk)
+        self._sniffed = self._sniffed or payloads is not None
+        return payloads
+
     def _split(self, chunk: bytes) -> Iterator[bytes]:
+        self.clean = False
         if not self._sniffed:
             start = self._take(chunk)
             seen = start.removeprefix(BOM).lstrip(_WHITESPACE)
@@ -371,6 +379,7 @@ class SniffedJson(ServerSentEvents):
 
 
 _PRELUDE = struct.Struct(">III")
+_CRC = struct.Struct(">I")
 _PRELUDE_BYTES = 12
 _CRC_BYTES = 4
 _MOST_HEADS = 64
@@ -389,23 +398,22 @@ class AwsEventStream(_Bounded):
         super().__init__(limits, source)
         self._needed = _PRELUDE_BYTES  # before there is anything to look at
 
-    def feed(self, chunk: bytes) -> list[bytes]:
+    def _whole(self, chunk: bytes) -> list[bytes] | None:
+        """One frame with headers that are known already."""
         size = len(chunk)
-        total = self.total + size
-        if self.clean and size > _PRELUDE_BYTES + _CRC_BYTES and total <= self.small:
-            # The usual case: one chunk is one frame.
-            length, header_bytes, crc = _PRELUDE.unpack_from(chunk)
-            start = _PRELUDE_BYTES + header_bytes
-            head = _heads.get(chunk[_PRELUDE_BYTES:start])
-            if (
-                head is not None
-                and length == size > start + _CRC_BYTES
-                and zlib.crc32(chunk[: _PRELUDE_BYTES - _CRC_BYTES]) == crc
-                and zlib.crc32(chunk[:-_CRC_BYTES]).to_bytes(_CRC_BYTES, "big") == chunk[-_CRC_BYTES:]
-            ):
-                self.total = total
-                return [head + chunk[start:-_CRC_BYTES] + b"}"]
-        return super().feed(chunk)
+        if size <= _PRELUDE_BYTES + _CRC_BYTES:
+            return None
+        length, header_bytes, crc = _PRELUDE.unpack_from(chunk)
+        start = _PRELUDE_BYTES + header_bytes
+        head = _heads.get(chunk[_PRELUDE_BYTES:start])
+        if (
+            head is None
+            or not length == size > start + _CRC_BYTES
+            or zlib.crc32(chunk[: _PRELUDE_BYTES - _CRC_BYTES]) != crc
+            or zlib.crc32(chunk[:-_CRC_BYTES]) != _CRC.unpack_from(chunk, size - _CRC_BYTES)[0]
+        ):
+            return None
+        return [head + chunk[start:-_CRC_BYTES] + b"}"]
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False

@@ -50,8 +50,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, unwrap_fragment
 from dragoman.codecs.block_streams import BlockDecoder, HeldEnd, Incoming
-from dragoman.codecs.event_templates import Fragment, Templates
-from dragoman.codecs.framing import Limits, NamedEvents, ServerSentEvents
+from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.reading import WireReader
 from dragoman.codecs.signature_tags import SIGNED
 from dragoman.errors import DecodeError, IllegalEvent
@@ -148,42 +147,24 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         self._ending = Ending()
         self._usage: dict[str, Raw] | None = None
         self._flow_kind: type[Any] = Ping
-        self.templates = Templates(self._look)
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
-        return NamedEvents(limits, SOURCE)
+        return ServerSentEvents(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         try:
             event = _decode_event(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self.templates.forget()
             self._decode_odd(payload, error)
             return self._take()
-        fragment = self._fragment(event)
-        if fragment is not None:
-            self.templates.learn(payload, fragment)
-            index, text, _ = fragment
-            return [PartDelta(index, text)] if text else []
-        self.templates.forget()
-        if self._state is not ENDED:  # whatever comes after message_stop is nobody's business
-            self._handle(event, payload)
-            fragment = self._fragment(event)
-            if fragment is not None:
-                self.templates.learn(payload, fragment)
-        return self._take()
-
-    def _fragment(self, event: WireEvent) -> Fragment | None:
-        """More of the block that flows; None for every other event."""
         if type(event) is BlockDelta and event.index == self._flowing:
             delta: Any = event.delta
             if type(delta) is self._flow_kind:
-                return self._flow_part, delta.text, None
-        return None
-
-    def _look(self, payload: bytes) -> Fragment | None:
-        return self._fragment(_decode_event(payload))
+                return [PartDelta(self._flow_part, delta.text)] if delta.text else []
+        if self._state is not ENDED:  # what comes after message_stop says nothing
+            self._handle(event, payload)
+        return self._take()
 
     def _handle(self, event: WireEvent, payload: bytes) -> None:
         try:
@@ -213,7 +194,6 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
     def close(self) -> list[AnyEvent]:
         """End of bytes: only message_stop ends this wire."""
-        self.templates.forget()
         if self._state is not ENDED:
             self._state = ENDED
             self._break_off(Failure("truncated", "the stream ended without message_stop"))

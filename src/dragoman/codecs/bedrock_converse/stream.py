@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 from dragoman.codecs.arguments import UNPARSED_KEY, unwrap_fragment
 from dragoman.codecs.bedrock_converse import foreign_signatures
 from dragoman.codecs.bedrock_converse.errors import ERROR_TYPE, decode_error
-from dragoman.codecs.bedrock_converse.frames import CALL, REASONING, TEXT, Fragments
+from dragoman.codecs.bedrock_converse.frames import CALL, REASONING, TEXT
 from dragoman.codecs.bedrock_converse.messages import SERVER_CALL, TYPED, decode_blocks
 from dragoman.codecs.bedrock_converse.parts import decode_citation, decode_part
 from dragoman.codecs.bedrock_converse.profile import FAMILY
@@ -31,7 +31,6 @@ from dragoman.codecs.bedrock_converse.stream_wire import (
 )
 from dragoman.codecs.bedrock_converse.wire import Block, ReasoningContent, ReasoningText
 from dragoman.codecs.block_streams import BlockDecoder, HeldEnd, Incoming
-from dragoman.codecs.event_templates import Templates
 from dragoman.codecs.framing import AwsEventStream, Limits
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireReader
@@ -112,8 +111,6 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         self._begun = False
         self._stop = MessageStop()
         self._flow_kind = ""
-        self.templates = Templates()
-        self.templates.framed = self._fragments = Fragments()
 
     @staticmethod
     def framing(limits: Limits) -> AwsEventStream:
@@ -325,11 +322,6 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
     def _flow(self, index: int, block: _Incoming, text: str) -> None:
         self._events.append(PartDelta(block.part_index, text))
         self._flowing, self._flow_kind, self._flow_part = index, block.kind, block.part_index
-        self._fragments.flow(index, block.part_index, block.kind)
-
-    def _stop_flow(self) -> None:
-        super()._stop_flow()
-        self._fragments.clear()
 
     def _on_block_stop(self, event: BlockStop) -> None:
         index = event.content_block_index

@@ -228,6 +228,9 @@ class _Answer:
 class PayloadDecoder:
     """Payloads of one stream in, events out."""
 
+    texts: Mapping[int, list[str]] | None = None
+    """What each part said, if an accumulator keeps it."""
+
     def __init__(self) -> None:
         self._book = Assembler()
         self._state = BEFORE
@@ -244,8 +247,6 @@ class PayloadDecoder:
         """Whether a call without arguments is the same as a later one of that name which brings them.
 
         Nothing on the wire says so; the chunks of multi-llm-chat are defined that way."""
-        self.texts: Mapping[int, list[str]] | None = None
-        """Where somebody keeps what was said."""
 
     @staticmethod
     def framing(limits: Limits) -> SniffedJson:

@@ -142,6 +142,9 @@ class EventEncoder:
     `array`: one JSON array of chunks, which is what the service sends without `alt=sse`.
     """
 
+    texts: Mapping[int, list[str]] | None = None
+    """What each part said, if an accumulator keeps it; otherwise the parts do."""
+
     def __init__(self, log: LossLog, *, array: bool = False, profile: GeminiProfile = PROFILE) -> None:
         self._log = log
         self._profile = profile
@@ -155,8 +158,6 @@ class EventEncoder:
         self._parts: dict[int, _Outgoing] = {}
         self._usage: Usage | None = None
         self._out: list[bytes] = []
-        self.texts: Mapping[int, list[str]] | None = None
-        """Where somebody keeps what was said; otherwise the parts do."""
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
         out = self._out
@@ -169,11 +170,6 @@ class EventEncoder:
                 self._parts[event.index].citations.append(event.citation)
         data = b"".join(out)
         out.clear()
-        return self._bracketed(data) if self._array else data
-
-    def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
-        data = self._piece(index, text)
         return self._bracketed(data) if self._array else data
 
     def _piece(self, index: int, text: str) -> bytes:

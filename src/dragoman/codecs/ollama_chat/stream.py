@@ -7,15 +7,13 @@ come in fragments. Some servers send each in a line of its own, some all of them
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.accumulate import TEXT, Assembler, Lane
 from dragoman.codecs.arguments import unwrap_arguments
-from dragoman.codecs.event_templates import Ring, Templates
 from dragoman.codecs.framing import Limits, Lines
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.ollama_chat import foreign_signatures
@@ -83,36 +81,6 @@ _THINKING = Reasoning("", metadata=foreign_signatures.THINKING)
 _A_CALL = Message("assistant", (ToolCall("", ""),))
 
 
-_Fragment: TypeAlias = tuple[int, str]
-"""Index of a part, and more of its text."""
-
-
-class _Fragments(Ring):
-    """Lines that say more of what flows, and nothing else. The time in each of them makes it differ from the others."""
-
-    def __init__(self, look: Callable[[bytes], _Fragment | None]) -> None:
-        super().__init__()
-        self._look: Callable[[bytes], _Fragment | None] | None = look
-
-    def clear(self) -> None:
-        self._look = None
-
-    def read(self, data: bytes) -> str | None:
-        size = len(data)
-        look = self._look
-        if look is None or data.find(b"\n") != size - 1 or self.passed + size > self.room:
-            return None
-        try:
-            fragment = look(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
-        if fragment is None:
-            return None
-        self.passed += size
-        self.last.index, text = fragment
-        return text
-
-
 class PayloadDecoder:
     """Lines of one stream in, events out."""
 
@@ -122,8 +90,6 @@ class PayloadDecoder:
         self._state = BEFORE
         self._seed = ""
         self._calls = 0
-        self.templates = Templates()
-        self.templates.framed = _Fragments(self._look)
 
     @staticmethod
     def framing(limits: Limits) -> Lines:
@@ -131,13 +97,10 @@ class PayloadDecoder:
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         chunk = _read(_chunks, payload)
-        fragment = self._fragment(chunk)
-        return self._decode_whole(chunk, payload) if fragment is None else [PartDelta(*fragment)]
+        delta = self._delta_in(chunk)
+        return self._decode_whole(chunk, payload) if delta is None else [delta]
 
-    def _look(self, line: bytes) -> _Fragment | None:
-        return self._fragment(_chunks.decode(line))
-
-    def _fragment(self, chunk: Chunk) -> _Fragment | None:
+    def _delta_in(self, chunk: Chunk) -> PartDelta | None:
         """More of what flows; None for every other line."""
         delta = chunk.message
         if self._state is OPEN and delta is not None and not chunk.done and chunk.error is UNSET:
@@ -145,9 +108,9 @@ class PayloadDecoder:
             if delta.tool_calls is None and delta.images is None and delta.signatures is UNSET:
                 if delta.content:
                     if lane.flow_kind is Text and not delta.thinking:
-                        return lane.flow_index, delta.content
+                        return PartDelta(lane.flow_index, delta.content)
                 elif delta.thinking and lane.flow_kind is Reasoning:
-                    return lane.flow_index, delta.thinking
+                    return PartDelta(lane.flow_index, delta.thinking)
         return None
 
     def _decode_whole(self, chunk: Chunk, payload: bytes) -> list[AnyEvent]:

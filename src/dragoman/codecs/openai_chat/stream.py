@@ -14,7 +14,6 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, Assembler, Lane
-from dragoman.codecs.event_templates import Fragment, Templates
 from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.openai_chat import audio, foreign_signatures
@@ -96,6 +95,9 @@ class _Call:
 class PayloadDecoder:
     """Payloads of one stream in, events out."""
 
+    texts: Mapping[int, list[str]] | None = None
+    """What each part said, if an accumulator keeps it; otherwise reasoning that may come once more is kept here."""
+
     def __init__(self) -> None:
         self._book = Assembler()
         self._lane = self._book.lane()
@@ -109,9 +111,6 @@ class PayloadDecoder:
         self._sounds: dict[int, tuple[int, dict[str, Raw]]] = {}
         """Of each candidate: the part that is its sound, and what is said of it beside data and transcript."""
         self._thought: list[str] = []
-        self.texts: Mapping[int, list[str]] | None = None
-        """Where somebody keeps what was said; otherwise this does, of reasoning that may come once more."""
-        self.templates = Templates(self._look)
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -124,20 +123,10 @@ class PayloadDecoder:
             if payload.startswith(b"[DONE]"):
                 return self.close()
             chunk = self._read_wider(payload, error)
-        fragment = self._fragment_in(chunk)
-        if fragment is None:
-            self.templates.forget()
-            return self._decode_whole(chunk, payload)
-        self.templates.learn(payload, fragment)
-        index, text, pieces = fragment
-        if pieces is not None:
-            pieces.append(text)
-        return [PartDelta(index, text)] if text else []
+        delta = self._delta_in(chunk)
+        return self._decode_whole(chunk, payload) if delta is None else [delta]
 
-    def _look(self, payload: bytes) -> Fragment | None:
-        return self._fragment_in(self._reader.decode(payload))
-
-    def _fragment_in(self, chunk: Chunk[Any]) -> Fragment | None:
+    def _delta_in(self, chunk: Chunk[Any]) -> PartDelta | None:
         """The usual chunk: more of the running text, or more arguments of one call; None for every other."""
         choices = chunk.choices
         if self._state is not OPEN or not choices or len(choices) != 1:
@@ -156,11 +145,11 @@ class PayloadDecoder:
         content = delta.content
         if calls is None:
             if content and self._lane.flow_kind is Text and delta.refusal is None:
-                return self._lane.flow_index, content, None
+                return PartDelta(self._lane.flow_index, content)
             return None
         return self._arguments_in(calls[0]) if len(calls) == 1 and not content and not delta.refusal else None
 
-    def _arguments_in(self, fragment: CallFragment) -> Fragment | None:
+    def _arguments_in(self, fragment: CallFragment) -> PartDelta | None:
         function = fragment.function
         call = self._by_index.get((0, fragment.index))  # type: ignore[arg-type]
         if (
@@ -170,10 +159,12 @@ class PayloadDecoder:
             or function is None
             or function.name is not None
             or type(function.arguments) is not str
+            or not function.arguments
             or fragment.extra_content is not UNSET
         ):
             return None
-        return call.part_index, function.arguments, call.pieces
+        call.pieces.append(function.arguments)
+        return PartDelta(call.part_index, function.arguments)
 
     def _decode_whole(self, chunk: Chunk[Any], payload: bytes) -> list[AnyEvent]:
         if chunk.error is not UNSET and bytes(chunk.error) not in {b"null", b"{}"}:
@@ -241,7 +232,6 @@ class PayloadDecoder:
 
     def close(self) -> list[AnyEvent]:
         """End of bytes: several servers never send [DONE], so a finish reason is what counts."""
-        self.templates.forget()
         return [] if self._state is ENDED else self._end()
 
     def _move(self, event: str) -> None:

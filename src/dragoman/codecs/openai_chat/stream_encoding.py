@@ -44,6 +44,9 @@ from dragoman.losses import LossLog
 class EventEncoder:
     """Events in, bytes out that a strict client of this format accepts."""
 
+    texts: Mapping[int, list[str]] | None = None
+    """What each part said, if an accumulator keeps it; otherwise reasoning that may still be signed is kept here."""
+
     def __init__(self, log: LossLog, *, include_usage: bool = True, profile: ChatProfile = PROFILE) -> None:
         self._log = log
         self._reasoning_key = f'"{profile.reasoning_key}":'.encode()
@@ -56,8 +59,6 @@ class EventEncoder:
         self._sounds = 0
         self._details = 0
         self._characters = 0  # of the texts that ended
-        self.texts: Mapping[int, list[str]] | None = None
-        """Where somebody keeps what was said; otherwise this does, of reasoning that may still be signed."""
         self._usage: Usage | None = None
 
     def _usage_null(self) -> bytes:

@@ -11,17 +11,16 @@ carry its signature, and only the last event tells whether a last call was cut. 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.codecs.framing import Limits, NamedEvents, ServerSentEvents
+from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.errors import decode_failure
 from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS, SUMMARY_BREAK
-from dragoman.codecs.openai_responses.known_events import Key, Knowledge, key_of
 from dragoman.codecs.openai_responses.messages import MessageDecoder, read_item
 from dragoman.codecs.openai_responses.parts import NULL, own, read_annotation
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -94,6 +93,10 @@ MOVES: dict[tuple[str, str], str] = {
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_Key: TypeAlias = tuple[type[Any], int, int]
+"""Kind of event, item, and place in the item."""
+
+
 class _Flow:
     """One part while its pieces come in."""
 
@@ -149,30 +152,26 @@ class PayloadDecoder:
         self._slots: dict[int, _Slot] = {}
         self._said: list[AnyPart] = []
         self._held: _HeldEnd | None = None
-        self._flows: dict[Key, _Flow] = {}
+        self._flows: dict[_Key, _Flow] = {}
         """The parts that flow: their next fragments need no second look, until an event comes that is none."""
-        self.templates = Knowledge()
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
-        return NamedEvents(limits, SOURCE)
+        return ServerSentEvents(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
-        self.templates.news = None
         try:
             event = _deltas.decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._forget_flows()
+            self._flows.clear()
             self._decode_other(payload, error)
             return self._take()
         text = event.delta
-        key = key_of(event)
-        flow = self._flows.get(key)
+        flow = self._flows.get((type(event), event.output_index, event.place))
         if flow is not None:
             if not text:
                 return []
             flow.pieces.append(text)
-            self.templates.flows(key, flow.part_index, flow.pieces)
             return [PartDelta(flow.part_index, text)]
         if self._state is not ENDED and text:
             self._on_delta(event, text)
@@ -180,7 +179,7 @@ class PayloadDecoder:
 
     def close(self) -> list[AnyEvent]:
         """End of bytes: only a last event ends this wire."""
-        self._forget_flows()
+        self._flows.clear()
         if self._state is not ENDED:
             self._break_off(Failure("truncated", "the stream ended without response.completed"))
         return self._take()
@@ -347,7 +346,7 @@ class PayloadDecoder:
 
     def _item_done(self, slot: _Slot, raw: Raw, index: int) -> None:
         slot.done = True
-        self._forget_flows()
+        self._flows.clear()
         item = read_item(raw)
         carried = foreign_signatures.read_carrier(item) if item is not None and item.type == "reasoning" else None
         if carried is not None and foreign_signatures.is_behind(carried[0]) and self._held is not None:
@@ -422,7 +421,7 @@ class PayloadDecoder:
 
     def _end_slots(self, *, incomplete: bool) -> None:
         """The answer is over. What was never done ends here: whole if the answer is, cut short if not."""
-        self._forget_flows()
+        self._flows.clear()
         for slot in self._slots.values():
             if slot.done:
                 continue
@@ -453,7 +452,7 @@ class PayloadDecoder:
                 slot.waiting.append(text)
                 return
         elif kind is SummaryDelta or kind is ReasoningDelta:
-            self._forget_flows()  # another section of it begins with a break
+            self._flows.clear()  # another section of it begins with a break
             flow = self._reasoning_flow(slot, kind, event.place)
             if flow is None:
                 return
@@ -461,7 +460,7 @@ class PayloadDecoder:
             place = event.place
             flow = slot.flows.get(place) or self._start(slot, place, Text("") if kind is TextDelta else Refusal(""))
         self._more(flow, text)
-        self._flows[key_of(event)] = flow
+        self._flows[type(event), event.output_index, event.place] = flow
 
     def _reasoning_flow(self, slot: _Slot, kind: type[Any], place: int) -> _Flow | None:
         """Summary or the reasoning itself, whichever comes first; the parts of either are one text."""
@@ -478,10 +477,6 @@ class PayloadDecoder:
             if kind is SummaryDelta and flow.pieces:
                 self._more(flow, SUMMARY_BREAK)
         return flow
-
-    def _forget_flows(self) -> None:
-        self._flows.clear()
-        self.templates.forget()
 
     def _on_odd_delta(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
         """A fragment that is no text: gateways send arguments as an object, and null for nothing."""

@@ -1,4 +1,4 @@
-"""An event like an earlier one is read by its text alone: never with another result than reading it in full."""
+"""Events that come in one read, or in many: never with another result than reading them byte by byte."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def told(chunks: list[bytes]) -> list[AnyEvent]:
 
 
 def read_in_full(chunks: list[bytes]) -> list[AnyEvent]:
-    """Byte by byte nothing is ever known."""
+    """Byte by byte, no event arrives whole."""
     decoder = dragoman.StreamDecoder("anthropic-messages")
     data = START + b"".join(chunks)
     return [event for place in range(len(data)) for event in decoder.feed(data[place : place + 1])]
@@ -61,7 +61,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("middle", ODD)
-def test_what_stands_between_the_known_bytes_is_one_string_or_is_read_in_full(middle: bytes) -> None:
+def test_odd_events_read_as_they_would_byte_by_byte(middle: bytes) -> None:
     chunks = [delta("one"), delta("two"), HEAD + middle + TAIL, delta("three")]
     assert told(chunks) == read_in_full(chunks)
 
@@ -70,7 +70,7 @@ def test_what_stands_between_the_known_bytes_is_one_string_or_is_read_in_full(mi
     "middle", [*ODD, rb'"a\"' + TAIL + HEAD + b'",","b"', b'"a",' + TAIL + HEAD + b',"b"', rb'"a\\"']
 )
 @pytest.mark.parametrize("before", [1, 3])
-def test_several_in_one_read_are_those_several_or_are_read_in_full(middle: bytes, before: int) -> None:
+def test_odd_events_among_several_in_one_read(middle: bytes, before: int) -> None:
     odd = [delta("three"), HEAD + middle + TAIL, delta("four")]
     chunks = [delta("one") * before, delta("two") * before, b"".join(odd), delta("five") * 2]
     assert told(chunks) == read_in_full(chunks)
@@ -125,7 +125,7 @@ def test_however_many_events_come_in_one_read(source: str, target: str, texts: l
 
 @pytest.mark.parametrize("source", WAYS)
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "openai-responses"])
-def test_a_long_read_with_much_that_is_known_and_something_that_is_not(source: str, target: str) -> None:
+def test_a_long_read_with_something_unusual_in_it(source: str, target: str) -> None:
     start, event = WAYS[source]
     events = [event(f'word {number} \n\n "') for number in range(60)]
     events[30:30] = [b": a comment\n\n", event("").replace(b"data: ", b"data:")]
@@ -147,19 +147,19 @@ def test_any_text_is_told_as_it_came(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["index", "text", "text_delta", ",", ":", "~dragoman~probe~"])
-def test_a_text_that_stands_elsewhere_too_teaches_nothing_wrong(text: str) -> None:
+def test_a_text_that_stands_elsewhere_too(text: str) -> None:
     chunks = [delta(text), delta(text), delta("other"), delta("more")]
     assert told(chunks) == read_in_full(chunks)
 
 
-def test_a_block_that_was_stopped_is_not_known_any_more() -> None:
+def test_a_delta_of_a_stopped_block_is_a_fault() -> None:
     stop = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
     chunks = [delta("one"), delta("two"), delta("three"), stop, delta("four")]
     assert told(chunks) == read_in_full(chunks)
     assert isinstance(told(chunks)[-1], StreamFailed)
 
 
-def test_limits_hold_for_what_is_known() -> None:
+def test_limits_hold_for_events_that_arrive_whole() -> None:
     decoder = dragoman.StreamDecoder("anthropic-messages", limits=Limits(stream_bytes=len(START) + 4 * len(delta("x"))))
     events = [event for chunk in [START, *[delta("x")] * 5] for event in decoder.feed(chunk)]
     assert sum(isinstance(event, PartDelta) for event in events) == 4
@@ -191,3 +191,31 @@ def test_calls_in_turns_keep_their_fragments_apart() -> None:
     arrived = dragoman.accumulate([*again.feed(out), *again.close()])
     for completion in (translator.completion, arrived):
         assert [held.arguments for held in completion.tool_calls] == [json.loads(text) for text in calls]
+
+
+@pytest.mark.parametrize("source", WAYS)
+@pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "openai-responses"])
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_empty_fragments_say_nothing_in_any_cut(source: str, target: str, size: int) -> None:
+    if source == target:
+        pytest.skip("the bytes pass unchanged")
+    start, event = WAYS[source]
+
+    def written(texts: list[str]) -> bytes:
+        translator = dragoman.StreamTranslator(source=source, target=target)
+        events = [event(text) for text in texts]
+        reads = [b"".join(events[at : at + size]) for at in range(0, len(events), size)]
+        return translator.feed(start) + b"".join(map(translator.feed, reads))
+
+    assert written(["one", "two", "", "three", "", "four"]) == written(["one", "two", "three", "four"])
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_bytes_that_are_no_text_are_refused_in_any_cut(size: int) -> None:
+    events = [responses_delta(text) for text in ("one", "two", "three", "four")]
+    events[2] = events[2].replace(b"xxxxx", b"xx\xffxx")  # in a key that says nothing
+    decoder = dragoman.StreamDecoder("openai-responses")
+    reads = [RESPONSES_START, *[b"".join(events[at : at + size]) for at in range(0, 4, size)]]
+    came = [event for data in reads for event in decoder.feed(data)]
+    assert [event.text for event in came if isinstance(event, PartDelta)] == ["one", "two"]
+    assert isinstance(came[-1], StreamFailed)

@@ -1,4 +1,4 @@
-"""Frames and lines that say more of what flows are read on a short way: never with another result than in full."""
+"""Frames and lines that arrive whole: never with another result than reading them byte by byte."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def told(source: str, chunks: list[bytes], limits: Limits | None = None) -> list
 
 
 def read_in_full(source: str, chunks: list[bytes], limits: Limits | None = None) -> list[AnyEvent]:
-    """Byte by byte nothing is ever known."""
+    """Byte by byte, no event arrives whole."""
     data = b"".join(chunks)
     return told(source, [data[place : place + 1] for place in range(len(data))], limits)
 
@@ -165,7 +165,7 @@ STREAMS = {
 
 
 @pytest.mark.parametrize(("source", "chunks"), STREAMS.items())
-def test_limits_hold_for_what_is_known(source: str, chunks: list[bytes]) -> None:
+def test_limits_hold_for_events_that_arrive_whole(source: str, chunks: list[bytes]) -> None:
     limits = Limits(stream_bytes=sum(map(len, chunks[:4])))
     events = told(source, chunks, limits)
     assert events == read_in_full(source, chunks, limits)
