@@ -318,8 +318,12 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("responses-state", "A response is kept and can be followed, fetched, listed and deleted, whatever the upstream."),
     ("responses-background", "A response may be made in the background, and cancelled."),
     (
+        "conversations",
+        "Conversations are kept, listed, changed and deleted; responses of any upstream continue and extend them.",
+    ),
+    (
         "open-responses",
-        "Responses, whole and streamed, have every member of the public schema and repeat their request.",
+        "Responses, whole, streamed or by WebSocket, have every member of the public schema and repeat their request.",
     ),
     # Safe by default
     ("loopback", "It listens on this machine only, and elsewhere only with keys."),

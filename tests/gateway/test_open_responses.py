@@ -1,13 +1,17 @@
 """What the public Open Responses compliance suite checks, in cases of our own, whatever the upstream."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
 import pytest
-from openai.types.responses import Response, ResponseStreamEvent
+from openai import OpenAI
+from openai.types.responses import Response, ResponsesServerEvent, ResponseStreamEvent
 from pydantic import TypeAdapter
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
 
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway
@@ -31,6 +35,7 @@ PIXEL = (
     "kJggg=="
 )
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+MESSAGE: TypeAdapter[Any] = TypeAdapter(ResponsesServerEvent)
 
 pytestmark = [promise("gateway:open-responses"), pytest.mark.usefixtures("gateway")]
 
@@ -173,3 +178,175 @@ def test_credentials_of_tools_are_not_repeated(http: httpx.Client, dragoman_sim:
     assert dragoman_sim.requests
     assert "secret" not in told.text
     assert told.json()["tools"] == [{**server, "headers": {"X-Key": "<redacted>"}}]
+
+
+# ── WebSocket mode ──
+
+
+class Line:
+    """One connection: each turn waits for its last event."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+
+    def turn(self, **body: Any) -> list[dict[str, Any]]:
+        self.connection.send(json.dumps({"type": "response.create", **body}))
+        return self.rest()
+
+    def rest(self) -> list[dict[str, Any]]:
+        events: list[dict[str, Any]] = []
+        while not events or events[-1]["type"] not in ENDS:
+            events.append(json.loads(self.connection.recv(timeout=20)))
+            judge.check_event(events[-1])
+            MESSAGE.validate_python(events[-1])
+        return events
+
+    def answer(self, **body: Any) -> judge.Resource:
+        return judged(self.turn(**body))[1]
+
+    def refusal(self, **body: Any) -> Any:
+        return self.turn(**body)[-1]["error"]["code"]
+
+
+ENDS = {"response.completed", "response.incomplete", "response.failed", "error"}
+
+
+@pytest.fixture
+def dial(shared_gateway: RunningGateway) -> Iterator[Callable[[], Line]]:
+    url = shared_gateway.url.replace("http://", "ws://") + "/v1/responses"
+    with ExitStack() as stack:
+        yield lambda: Line(
+            stack.enter_context(connect(url, additional_headers={"authorization": "Bearer any"}, proxy=None))
+        )
+
+
+def test_turns_of_one_connection(dial: Callable[[], Line], model: str) -> None:
+    line = dial()
+    for _ in range(2):
+        response = line.answer(model=model, store=False, input=[say("Count to three.")])
+        assert (response.status, bool(response.output)) == ("completed", True)
+
+
+def test_the_connection_remembers_what_is_not_stored(
+    dial: Callable[[], Line], model: str, dragoman_sim: Simulator
+) -> None:
+    line = dial()
+    first = line.answer(model=model, store=False, input="The word is cobalt.")
+    second = line.answer(model=model, store=False, previous_response_id=first.id, input="Which word?")
+    assert second.previous_response_id == first.id
+    assert "cobalt" in dragoman_sim.requests[-1].body.decode()
+    third = line.answer(model=model, store=False, previous_response_id=second.id, input="And?")
+    assert third.status == "completed"
+    assert "cobalt" in dragoman_sim.requests[-1].body.decode()
+
+    other = dial()
+    again = {"model": model, "store": False, "input": "Which word?"}
+    assert other.refusal(previous_response_id=third.id, **again) == "previous_response_not_found"
+    assert other.answer(**again).status == "completed"
+
+
+def test_what_is_stored_is_continued_over_another_connection(
+    dial: Callable[[], Line], model: str, dragoman_sim: Simulator
+) -> None:
+    first = dial().answer(model=model, input="The word is cobalt.")
+    second = dial().answer(model=model, input="Which word?", previous_response_id=first.id)
+    sent = dragoman_sim.requests[-1]
+    assert second.previous_response_id == first.id
+    assert "cobalt" in sent.body.decode() or sent.json["previous_response_id"] == first.id
+
+
+def test_a_connection_is_warmed_up(dial: Callable[[], Line], model: str, dragoman_sim: Simulator) -> None:
+    line = dial()
+    warm = line.answer(model=model, store=False, generate=False, input="The word is cobalt.")
+    assert (warm.status, warm.output, dragoman_sim.requests) == ("completed", [], [])
+    line.answer(model=model, store=False, previous_response_id=warm.id, input="Which word?")
+    assert "cobalt" in dragoman_sim.requests[-1].body.decode()
+
+
+def test_no_such_previous_response(dial: Callable[[], Line], model: str) -> None:
+    code = dial().refusal(model=model, store=False, previous_response_id="resp_missing", input="Hello")
+    assert code == "previous_response_not_found"
+
+
+def test_a_failed_turn_forgets_what_it_continued(dial: Callable[[], Line], model: str, dragoman_sim: Simulator) -> None:
+    line = dial()
+    first = line.answer(model=model, store=False, input="The word is cobalt.")
+    dragoman_sim.play({"error": "server"}, {"error": "server"}, {"error": "server"})
+    asked = {"model": model, "store": False, "previous_response_id": first.id}
+    assert line.turn(**asked, input="Fail, please.")[-1]["type"] == "error"
+    dragoman_sim.play()
+    assert line.refusal(**asked, input="Which word?") == "previous_response_not_found"
+
+
+def test_a_result_without_its_call_fails(dial: Callable[[], Line], model: str) -> None:
+    line = dial()
+    first = line.answer(model=model, store=False, input="The word is cobalt.")
+    orphan = [{"type": "function_call_output", "call_id": "call_missing", "output": "No such call."}]
+    asked = {"model": model, "store": False, "previous_response_id": first.id}
+    assert line.turn(**asked, input=orphan)[-1]["type"] in {"error", "response.failed"}
+    assert line.refusal(**asked, input="Which word?") == "previous_response_not_found"
+
+
+def test_streams_of_one_connection(dial: Callable[[], Line], model: str, dragoman_sim: Simulator) -> None:
+    dragoman_sim.play({"text": "late", "delay": 0.3}, {"text": "early"})
+    line = dial()
+    for lane in ("a", "b"):
+        create = {"type": "response.create", "stream_id": lane, "model": model, "store": False, "input": "Hello"}
+        line.connection.send(json.dumps(create))
+    events = line.rest() + line.rest()
+    assert {event["stream_id"] for event in events} == {"a", "b"}
+    ended = [event["stream_id"] for event in events if event["type"] == "response.completed"]
+    assert sorted(ended) == ["a", "b"]
+
+
+def test_what_is_no_event_is_refused_and_the_connection_stays(dial: Callable[[], Line], model: str) -> None:
+    line = dial()
+    for message in ("nonsense", '{"type": "session.update"}', '{"type":"response.create","background":true}'):
+        line.connection.send(message)
+        assert line.rest()[-1]["error"]["type"] == "invalid_request_error"
+    steer = {"type": "response.steer", "previous_response_id": "resp_x", "input": "Faster!"}
+    line.connection.send(json.dumps(steer))
+    failed = json.loads(line.connection.recv(timeout=20))
+    assert (failed["type"], failed["error"]["code"]) == ("response.steer.failed", "steering_not_supported")
+    assert line.answer(model=model, store=False, input="Hello").status == "completed"
+
+
+def test_compaction_begins_another_chain(
+    http: httpx.Client, dial: Callable[[], Line], model: str, dragoman_sim: Simulator
+) -> None:
+    dragoman_sim.play({"text": "The word is slate."})
+    history = [say("Remember a word."), say("Which one?", "assistant"), say("slate")]
+    answer = http.post("/responses/compact", json={"model": model, "input": history})
+    assert answer.status_code == 200, answer.text
+    compacted = judge.check_compacted(answer.json())
+    assert isinstance(compacted.output[-1], judge.Compaction)
+    assert [item.role for item in compacted.output[:-1] if isinstance(item, judge.Message)] == ["user", "user"]
+    dragoman_sim.play()
+    line = dial()
+    response = line.answer(model=model, store=False, input=[*answer.json()["output"], say("Go on.")], tools=[])
+    assert response.status == "completed"
+    sent = dragoman_sim.requests[-1].body.decode()
+    assert "The word is slate." in sent or '"compaction"' in sent
+
+
+@pytest.mark.filterwarnings("ignore:connect:DeprecationWarning")  # of websockets, about how the SDK opens it
+def test_openais_own_client(shared_gateway: RunningGateway, model: str) -> None:
+    with OpenAI(base_url=f"{shared_gateway.url}/v1", api_key="any", max_retries=0) as client:
+        with client.responses.connect() as connection:
+            connection.response.create(model=model, input="Hello", store=False)
+            kinds = []
+            for event in connection:
+                kinds.append(event.type)
+                if event.type == "response.completed":
+                    break
+        assert kinds[0] == "response.created"
+        compacted = client.responses.compact(model=model, input="Remember slate.")
+        assert compacted.output[-1].type == "compaction"
+
+
+def test_only_responses_are_upgraded(shared_gateway: RunningGateway) -> None:
+    url = shared_gateway.url.replace("http://", "ws://")
+    for path, status in (("/v1/chat/completions", 405), ("/nothing", 404)):
+        with pytest.raises(InvalidStatus) as caught, connect(url + path, proxy=None):
+            pass
+        assert caught.value.response.status_code == status

@@ -205,3 +205,121 @@ def test_what_a_dead_gateway_worked_on_has_failed(
     orphan = other.responses.retrieve("resp_orphan")
     assert (orphan.status, orphan.error and orphan.error.code) == ("failed", "server_error")
     assert other.responses.retrieve(promised.id).status == "in_progress"
+
+
+# ── conversations ──
+
+
+@promise("gateway:conversations")
+@pytest.mark.usefixtures("gateway")
+@pytest.mark.parametrize("model", [MODEL, NATIVE])
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_conversation_grows_with_each_response(
+    client: OpenAI, dragoman_sim: Simulator, model: str, *, streamed: bool
+) -> None:
+    conversation = client.conversations.create(
+        items=[{"type": "message", "role": "user", "content": "My name is Ada."}], metadata={"a": "b"}
+    )
+    for question in ("Who am I?", "And now?"):
+        if streamed:
+            with client.responses.stream(model=model, input=question, conversation=conversation.id) as stream:
+                response: Any = stream.get_final_response()
+        else:
+            response = client.responses.create(model=model, input=question, conversation={"id": conversation.id})
+            assert response.conversation.id == conversation.id
+        sent = dragoman_sim.requests[-1].body.decode()
+        assert "My name is Ada." in sent
+        assert conversation.id not in sent
+    items = client.conversations.items.list(conversation.id, order="asc").data
+    assert [(item.type, item.role) for item in items if item.type == "message"] == [
+        ("message", "user"),
+        *[("message", "user"), ("message", "assistant")] * 2,
+    ]
+    assert "And now?" in sent
+    assert response.output_text in str(items[-1])
+
+
+@promise("gateway:conversations")
+@pytest.mark.usefixtures("gateway")
+def test_conversations_are_listed_changed_and_deleted(client: OpenAI) -> None:
+    made = client.conversations.create()
+    assert client.conversations.update(made.id, metadata={"topic": "x"}).metadata == {"topic": "x"}
+    assert client.conversations.retrieve(made.id).metadata == {"topic": "x"}
+    texts = [f"text {number}" for number in range(5)]
+    added = client.conversations.items.create(made.id, items=[{"role": "user", "content": text} for text in texts])
+    assert len({item.id for item in added.data}) == 5
+    pages = client.conversations.items.list(made.id, limit=2)
+    assert pages.has_more
+    assert [item.content[0].text for item in pages] == texts[::-1]  # type: ignore[union-attr]
+    one = added.data[1]
+    assert client.conversations.items.retrieve(str(one.id), conversation_id=made.id).id == one.id
+    client.conversations.items.delete(str(one.id), conversation_id=made.id)
+    assert len(list(client.conversations.items.list(made.id))) == 4
+    with pytest.raises(openai.NotFoundError):
+        client.conversations.items.retrieve(str(one.id), conversation_id=made.id)
+    assert client.conversations.delete(made.id).deleted
+    for ask in (
+        lambda: client.conversations.retrieve(made.id),
+        lambda: client.conversations.items.list(made.id),
+        lambda: client.responses.create(model=MODEL, input="x", conversation=made.id),
+    ):
+        with pytest.raises(openai.NotFoundError):
+            ask()
+
+
+@promise("gateway:conversations")
+@pytest.mark.usefixtures("gateway")
+def test_an_upstreams_own_conversation_stays_there(client: OpenAI, dragoman_sim: Simulator) -> None:
+    with pytest.raises(openai.NotFoundError):
+        client.responses.create(model=NATIVE, input="Hello", conversation="conv_of_the_upstream")
+    assert dragoman_sim.requests[-1].json["conversation"] == "conv_of_the_upstream"
+
+
+@promise("gateway:conversations")
+@pytest.mark.usefixtures("gateway")
+def test_one_history_at_a_time(client: OpenAI) -> None:
+    made = client.conversations.create()
+    first = client.responses.create(model=MODEL, input="Hello")
+    with pytest.raises(openai.BadRequestError):
+        client.responses.create(model=MODEL, input="x", conversation=made.id, previous_response_id=first.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(made.id)
+    with pytest.raises(openai.BadRequestError):
+        client.responses.create(model=MODEL, input="x", previous_response_id=made.id)
+
+
+@promise("gateway:conversations")
+@pytest.mark.usefixtures("gateway")
+def test_a_result_answers_a_call_of_what_it_continues(client: OpenAI, dragoman_sim: Simulator) -> None:
+    dragoman_sim.play({"calls": [{"name": "look", "arguments": {}}]}, {"text": "Seen."})
+    tools: Any = [{"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}]
+    first: Any = client.responses.create(model=MODEL, input="Look.", tools=tools)
+    call = next(item for item in first.output if item.type == "function_call")
+    for call_id, is_good in ((call.call_id, True), ("call_other", False)):
+        result: Any = [{"type": "function_call_output", "call_id": call_id, "output": "a tree"}]
+        asked = {"model": MODEL, "input": result, "previous_response_id": first.id, "tools": tools}
+        if is_good:
+            assert client.responses.create(**asked).output_text == "Seen."
+        else:
+            with pytest.raises(openai.BadRequestError, match="No tool call found"):
+                client.responses.create(**asked)
+
+
+@promise("gateway:conversations", "gateway:many-gateways")
+@pytest.mark.usefixtures("dragoman_sim")
+def test_gateways_share_conversations(pair_of_clients: tuple[OpenAI, OpenAI]) -> None:
+    one, other = pair_of_clients
+    made = one.conversations.create(items=[{"role": "user", "content": "My name is Ada."}])
+    other.responses.create(model=MODEL, input="Who am I?", conversation=made.id)
+    assert [item.type for item in one.conversations.items.list(made.id)].count("message") == 3
+
+
+@promise("gateway:responses-state")
+@pytest.mark.usefixtures("gateway")
+def test_what_is_kept_here_is_not_stored_by_the_upstream_too(client: OpenAI, dragoman_sim: Simulator) -> None:
+    first = client.responses.create(model=MODEL, input="My name is Ada.")
+    moved = client.responses.create(model=NATIVE, input="Who am I?", previous_response_id=first.id)
+    sent = dragoman_sim.requests[-1].json
+    assert (sent["store"], "previous_response_id" in sent) == (False, False)
+    assert "reasoning.encrypted_content" in sent["include"]
+    assert (moved.previous_response_id, client.responses.retrieve(moved.id).id) == (first.id, moved.id)

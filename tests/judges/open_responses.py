@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+
 class Usage(Struct):
     class Input(Struct):
         cached_tokens: int

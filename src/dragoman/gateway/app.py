@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import getrandbits
 from typing import TYPE_CHECKING
 
@@ -28,9 +28,11 @@ from dragoman.gateway.model_catalogue import Catalogue
 from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, worker_endpoints
 from dragoman.gateway.relay import Failed, Relay, StreamedAnswer, WholeAnswer, loss_headers, refuse
 from dragoman.gateway.request_records import Log, Metrics, Record, cost_of, price_of
+from dragoman.gateway.responses_endpoints import RESPONSES_ENDPOINTS
 from dragoman.gateway.routing import Candidate, NoSuchModel, Plan, Router
 from dragoman.gateway.state.base import Unavailable
-from dragoman.gateway.stored_responses import Background, Keeping, Responses, UnknownResponse
+from dragoman.gateway.state_errors import UnknownResponse
+from dragoman.gateway.stored_responses import Background, Keeping, Responses
 from dragoman.gateway.token_counting import COUNTERS, estimate
 from dragoman.gateway.upstreams import Upstream
 from dragoman.ir import Failure
@@ -155,7 +157,7 @@ class Gateway:
         if record.usage is not None and price is not None:
             record.cost = cost_of(record.usage, price)
 
-    async def _settle(self, caller: Caller, record: Record) -> None:
+    async def settle(self, caller: Caller, record: Record) -> None:
         """An answer ends when its cost is written: what a client has heard to its end is never lost."""
         self._measure(record)
         await caller.settle(record)
@@ -246,12 +248,17 @@ class Gateway:
         client_request = self.client_request(endpoint, exchange, record)
         plan = self.planned(caller, client_request, record)
         keeping = (
-            await self.responses.begin(client_request, plan, caller.id) if endpoint.format == Responses.format else None
+            await self.responses.begin(client_request, plan, caller.id, exchange.local)
+            if endpoint.format == Responses.format
+            else None
         )
-        await self._enter(caller, client_request, plan, record)
+        await self.enter(caller, client_request, plan, record)
         try:
             if keeping is not None and keeping.in_background:
                 await self._later(caller, keeping, plan, exchange, record)
+                return
+            if keeping is not None and client_request.known.generate is False:
+                await self._warm_up(keeping, exchange, record)
                 return
             begun = await self.relay.ask(keeping.client_request if keeping else client_request, plan, record)
             record.first_byte = time.perf_counter() - record.started
@@ -264,7 +271,7 @@ class Gateway:
         finally:
             caller.leave()
 
-    async def _enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
+    async def enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
         """Within the limits of the gateway and of the key. Raises `Denied`."""
         if self.metrics.in_flight > self.config.server.max_requests:
             words = "The gateway has more requests under way than it may."
@@ -284,7 +291,7 @@ class Gateway:
             record.usage = whole.completion.usage
             await self._note(whole, whole.completion.id, record, keeping)
         if caller.grant is not None:
-            await self._settle(caller, record)
+            await self.settle(caller, record)
         exchange.send(whole.status, {**JSON, **whole.headers, **_marks(record)}, content)
 
     async def _put_stream(
@@ -303,7 +310,7 @@ class Gateway:
                 await keeping.keep_streamed()
             await self._note(streamed, translator.completion.id, record, keeping)
             if caller.grant is not None:
-                await self._settle(caller, record)
+                await self.settle(caller, record)
 
         waits = caller.grant is not None or record.client == Responses.format
         try:
@@ -330,6 +337,15 @@ class Gateway:
         if begun.upstream_call.same and keeping is None and record.client == Responses.format:
             await self.responses.note(id, record.upstream, record.key_id)
 
+    async def _warm_up(self, keeping: Keeping, exchange: Exchange, record: Record) -> None:
+        """`generate: false`: the input is remembered, and nothing is asked of the model."""
+        events = keeping.warmed_up(record.model)
+        record.status, record.complete = 200, True
+        keeping.heard(events)
+        await keeping.keep_streamed()
+        exchange.start(200, {"content-type": "text/event-stream"}, events)
+        exchange.finish()
+
     async def _later(self, caller: Caller, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record) -> None:
         """Answered now with a promise, and in truth when it is there."""
         background = Background(keeping, plan.route)
@@ -347,7 +363,7 @@ class Gateway:
                 begun = await self.relay.ask(keeping.client_request, plan, later)
                 assert isinstance(begun, WholeAnswer)  # noqa: S101 - it was not asked to stream
                 later.status, later.usage = begun.status, begun.completion.usage if begun.completion else None
-                await self._settle(worker, later)
+                await self.settle(worker, later)
                 await background.completed(begun.encoded.content)
             except Failed as failed:
                 later.status, later.failure = failed.failure.status or 500, failed.failure.kind
@@ -370,7 +386,7 @@ class Gateway:
         caller = await self.admitted(endpoint, exchange, record)
         client_request = self.client_request(endpoint, exchange, record)
         plan = self.planned(caller, client_request, record)
-        await self._enter(caller, client_request, plan, record)
+        await self.enter(caller, client_request, plan, record)
         try:
             await self._count(client_request, plan.candidates[0], exchange, record)
         finally:
@@ -386,7 +402,19 @@ class Gateway:
             headers = {**JSON, "x-dragoman-estimated": "true", "x-request-id": record.id}
             exchange.send(200, headers, _encode(counter.told(estimate(client_request.body))))
             return
-        upstream_call = prepare_count(client_request, candidate, counter.path)
+        await self.forward(client_request, candidate, counter.path, exchange, record)
+
+    async def forward(
+        self,
+        client_request: ClientRequest,
+        candidate: Candidate,
+        path: Callable[[str], str],
+        exchange: Exchange,
+        record: Record,
+    ) -> None:
+        """Asks the upstream at another path of the client's own format, and passes its answer on."""
+        upstream_call = prepare_count(client_request, candidate, path)
+        record.upstream, record.target = candidate.upstream.name, candidate.model
         if record.held is not None:
             record.held.attempted(upstream_call, candidate.upstream.name, candidate.model)
         whole = await self.relay.forward(upstream_call, candidate.upstream)
@@ -405,13 +433,14 @@ class Gateway:
 
 _HANDLERS: Mapping[Operation, Handler] = {
     **OTHER_ENDPOINTS,
+    **RESPONSES_ENDPOINTS,
     "generate": Gateway.generate,
     "count": Gateway.count,
     "preflight": Gateway.preflight,
     "none": Gateway.none,
     "method": Gateway.none,
 }
-_COUNTED: frozenset[Operation] = frozenset({"generate", "count"})
+_COUNTED: frozenset[Operation] = frozenset({"generate", "count", "compact"})
 
 
 def _marks(record: Record) -> dict[str, str]:

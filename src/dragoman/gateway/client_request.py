@@ -40,6 +40,8 @@ class Peek(Struct, frozen=True):
     previous_response_id: str | None = None
     store: bool | None = None
     background: bool | None = None
+    conversation: str | dict[str, Any] | None = None
+    generate: bool | None = None
     stream_options: dict[str, Any] | None = None
 
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from dragoman.gateway.http_request import Head
+from dragoman.gateway.http_request import Head, is_websocket
 
 Operation: TypeAlias = Literal[
     "generate",
@@ -23,6 +23,16 @@ Operation: TypeAlias = Literal[
     "delete_response",
     "input_items",
     "cancel_response",
+    "compact",
+    "websocket",
+    "create_conversation",
+    "conversation",
+    "update_conversation",
+    "delete_conversation",
+    "conversation_items",
+    "create_items",
+    "conversation_item",
+    "delete_item",
     "health",
     "metrics",
     "front",
@@ -43,12 +53,15 @@ class Endpoint(Struct, frozen=True):
     """Where the path tells."""
     id: str = ""
     version: str = ""
+    item: str = ""
 
 
 _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
     ("POST", ("/v1/chat/completions", "/chat/completions"), "openai-chat", "generate"),
     ("POST", ("/v1/responses", "/responses"), "openai-responses", "generate"),
     ("POST", ("/v1/responses/input_tokens",), "openai-responses", "count"),
+    ("POST", ("/v1/responses/compact", "/responses/compact"), "openai-responses", "compact"),
+    ("POST", ("/v1/conversations",), "openai-responses", "create_conversation"),
     ("POST", ("/v1/messages", "/messages"), "anthropic-messages", "generate"),
     ("POST", ("/v1/messages/count_tokens",), "anthropic-messages", "count"),
     ("POST", ("/api/chat",), "ollama-chat", "generate"),
@@ -63,6 +76,7 @@ _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
 _PLAIN: Mapping[tuple[str, str], Endpoint] = {
     (method, path): Endpoint(format, operation) for method, paths, format, operation in _PATHS for path in paths
 }
+_RESPONSES = re.compile(r"(?:/openai)?(?:/v1)?/responses")
 _MODELS = frozenset({"/v1/models", "/models", "/v1beta/models", "/v1alpha/models"})
 
 _GOOGLE_METHODS = r"(?P<method>generateContent|streamGenerateContent|countTokens)"
@@ -92,6 +106,16 @@ def _pattern(method: str, path: str, format: str, operation: Operation = "genera
     return _Pattern(method, re.compile(path), format, operation)
 
 
+_ITEMS, _ITEM = "/items", r"/items/(?P<item>[\w-]+)"
+_CONVERSATIONS: tuple[tuple[str, str, Operation], ...] = (
+    ("GET", "", "conversation"),
+    ("POST", "", "update_conversation"),
+    ("DELETE", "", "delete_conversation"),
+    ("GET", _ITEMS, "conversation_items"),
+    ("POST", _ITEMS, "create_items"),
+    ("GET", _ITEM, "conversation_item"),
+    ("DELETE", _ITEM, "delete_item"),
+)
 _PATTERNS: tuple[_Pattern, ...] = (
     _pattern("POST", rf"/(?P<version>v1|v1beta|v1alpha)/models/(?P<model>.+):{_GOOGLE_METHODS}", "gemini"),
     _pattern(
@@ -113,6 +137,11 @@ _PATTERNS: tuple[_Pattern, ...] = (
     _pattern("DELETE", r"/(?:openai/)?v1/responses/(?P<id>[\w-]+)", "openai-responses", "delete_response"),
     _pattern("GET", r"/(?:openai/)?v1/responses/(?P<id>[\w-]+)/input_items", "openai-responses", "input_items"),
     _pattern("POST", r"/(?:openai/)?v1/responses/(?P<id>[\w-]+)/cancel", "openai-responses", "cancel_response"),
+    _pattern("POST", r"/openai(?:/v1)?/responses/compact", "openai-responses", "compact"),
+    *(
+        _pattern(method, rf"/(?:openai/)?v1/conversations/(?P<id>[\w-]+){rest}", "openai-responses", operation)
+        for method, rest, operation in _CONVERSATIONS
+    ),
     _pattern("GET", r"/(?:v1|v1beta|v1alpha)/models/(?P<model>.+)", "", "model"),
 )
 # Who answers for a path that nobody knows.
@@ -124,7 +153,7 @@ _NEIGHBOURS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"/v1(?:beta|alpha)/|/v1/models/[^/]+:", "gemini"),
         (r"/api/", "ollama-chat"),
         (r"/model/", "bedrock-converse"),
-        (r"/v1/responses|/responses", "openai-responses"),
+        (r"/v1/responses|/responses|/v1/conversations", "openai-responses"),
         (r"", "openai-chat"),
     )
 )
@@ -134,6 +163,8 @@ def match_endpoint(head: Head) -> Endpoint:
     endpoint = _PLAIN.get((head.method, head.path))
     if endpoint is not None:
         return endpoint
+    if is_websocket(head) and _RESPONSES.fullmatch(head.path):
+        return Endpoint("openai-responses", "websocket")
     if head.method == "OPTIONS":
         return Endpoint(_neighbour(head.path), "preflight")
     if head.path in _MODELS and head.method == "GET":
@@ -158,6 +189,7 @@ def _found(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Endpoint
         stream,
         groups.get("id", ""),
         groups.get("version", ""),
+        groups.get("item", ""),
     )
 
 

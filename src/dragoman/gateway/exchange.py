@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
 from dragoman.gateway.http_request import BadRequest, Head
+
+if TYPE_CHECKING:
+    from dragoman.gateway.local_responses import LocalResponses
 
 MEBIBYTE = 1 << 20
 
@@ -115,13 +118,36 @@ def too_large(limit: int, *, unpacked: bool = False) -> BadRequest:
     return BadRequest(f"the body is larger than {limit} bytes{' once it is unpacked' if unpacked else ''}", 413)
 
 
+class Tunnel:
+    """A connection that has left HTTP: bytes both ways. `Exchange.open_tunnel` gives it."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+
+    async def read(self) -> bytes:
+        """What has come, at least one byte; nothing when the client has gone or the server wants to end."""
+        raise NotImplementedError
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the client has disconnected."""
+        raise NotImplementedError
+
+    def write(self, data: bytes) -> bool:
+        """Sends now. True if the client reads more slowly than we write: wait with `drain`."""
+        raise NotImplementedError
+
+    async def drain(self) -> None:
+        raise NotImplementedError
+
+
 class Exchange:
     """One request and its answer.
 
     The body is not read until `receive` is called: handlers check first who asks.
     """
 
-    __slots__ = ("also", "body", "head", "heard", "started", "whole")
+    __slots__ = ("also", "body", "head", "heard", "local", "started", "whole")
 
     def __init__(self, head: Head) -> None:
         self.head = head
@@ -131,6 +157,8 @@ class Exchange:
         """Headers of every answer."""
         self.heard: Callable[[int, bytes], None] | None = None
         """Called with an answer that is sent whole."""
+        self.local: LocalResponses | None = None
+        """What the connection of this request remembers, where it is a WebSocket."""
         self.started = False
         self.whole = False
         """Whether the answer has been sent to its end."""
@@ -156,6 +184,10 @@ class Exchange:
 
     def finish(self, last: bytes = b"") -> None:
         raise NotImplementedError
+
+    def open_tunnel(self) -> Tunnel | None:
+        """Instead of an answer. None: the connection cannot leave HTTP, or the client does not ask for it."""
+        return None
 
 
 Application: TypeAlias = Callable[[Exchange], Awaitable[None]]

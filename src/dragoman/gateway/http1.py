@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from dragoman.gateway.exchange import BodyReader, Exchange, Gone, too_large
-from dragoman.gateway.http_request import MAX_HEAD, BadRequest, Head, collect_headers, split_target
+from dragoman.gateway.exchange import BodyReader, Budget, Exchange, Gone, Tunnel, too_large
+from dragoman.gateway.http_request import MAX_HEAD, BadRequest, Head, collect_headers, is_websocket, split_target
 from dragoman.gateway.read_buffer import BufferedReader
 
 if TYPE_CHECKING:
@@ -31,6 +31,55 @@ _LINGER = 2.0
 _MAX_PIPELINED = 64
 _FRAMING = ("content-length", "transfer-encoding")
 _VERSIONS = frozenset({"1.0", "1.1"})
+
+
+_TUNNEL_BUFFER = 1 << 20
+"""Bytes that a client may send before somebody reads them."""
+
+
+class Http1Tunnel(Tunnel):
+    def __init__(self, connection: Http1Connection, budget: Budget, early: bytes) -> None:
+        super().__init__(budget)
+        self._connection = connection
+        self._pieces = [early] if early else []
+        self._size = len(early)
+        self._ended = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def read(self) -> bytes:
+        if not self._pieces and not self._ended:
+            self._waiter = self._connection.server.loop.create_future()
+            await self._waiter
+        data = b"".join(self._pieces)
+        self._pieces, self._size = [], 0
+        self._connection.read_tunnel(wants_more=True)
+        return data
+
+    def feed(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > _TUNNEL_BUFFER:
+            self._connection.read_tunnel(wants_more=False)
+        self._wake()
+
+    def end(self) -> None:
+        self._ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    @property
+    def is_gone(self) -> bool:
+        return self._connection.is_gone
+
+    def write(self, data: bytes) -> bool:
+        self._connection.put(data)
+        return self._connection.paused
+
+    async def drain(self) -> None:
+        await self._connection.writable()
 
 
 class Http1Exchange(Exchange):
@@ -149,6 +198,13 @@ class Http1Exchange(Exchange):
         self.whole = True
         self._connection.put(self._chunk(last) + (_LAST_CHUNK if self._chunked and not self.quiet else b""))
 
+    def open_tunnel(self) -> Tunnel | None:
+        tunnel = self._connection.open_tunnel()
+        if tunnel is not None:
+            self.started = self.whole = True
+            self.keep = False
+        return tunnel
+
     def _opening(self, status: int, headers: Mapping[str, str], framing: bytes) -> bytes:
         server = self._connection.server
         lines = [f"{name}: {value}" for name, value in ({**headers, **self.also} if self.also else headers).items()]
@@ -194,6 +250,9 @@ class Http1Connection(BufferedReader):
         self._no_more = False
         self._upgrading = False
         self._replaying = False
+        self._early: bytes | None = None
+        """What came behind a request to leave HTTP; None: no such request came."""
+        self._tunnel: Http1Tunnel | None = None
         # What is served.
         self._waiting: deque[Http1Exchange] = deque()
         self._current: Http1Exchange | None = None
@@ -224,6 +283,8 @@ class Http1Connection(BufferedReader):
         self.server.connections.discard(self)
         self._transport = None
         self._wake()
+        if self._tunnel is not None:
+            self._tunnel.end()
         if self._task is not None:
             self._task.cancel()
 
@@ -238,6 +299,13 @@ class Http1Connection(BufferedReader):
 
     def received(self, data: memoryview) -> None:
         if self._discarding:
+            return
+        if self._tunnel is not None:
+            self._tunnel.feed(bytes(data))
+            return
+        if self._early is not None:
+            self._early += bytes(data)
+            self.read_tunnel(wants_more=len(self._early) < _TUNNEL_BUFFER)
             return
         if self._opening is None:
             self._feed(data)
@@ -317,7 +385,11 @@ class Http1Connection(BufferedReader):
             try:
                 self._parser.feed_data(data)
             except HttpParserUpgrade as upgrade:
-                self._stay(data[upgrade.args[0] :])
+                rest = data[upgrade.args[0] :]
+                if self._incoming is not None and is_websocket(self._incoming.head):
+                    self._leave(bytes(rest))
+                else:
+                    self._stay(rest)
         except HttpParserUpgrade:  # asked for again in a pipelined request
             self._no_more = True
         except HttpParserError as error:
@@ -332,6 +404,33 @@ class Http1Connection(BufferedReader):
         if self._bad is not None and self._incoming is not None:
             self._incoming.fail(self._bad)
         self._advance()
+
+    def _leave(self, rest: bytes) -> None:
+        """The last request of this connection asks for a WebSocket: what follows is not HTTP."""
+        incoming, self._incoming = self._incoming, None
+        assert incoming is not None  # noqa: S101 - see _feed
+        incoming.keep, self._no_more, self._upgrading, self._early = False, True, False, rest
+        incoming.end()
+
+    def open_tunnel(self) -> Http1Tunnel | None:
+        if self._early is None or self._transport is None:
+            return None
+        self._tunnel = Http1Tunnel(self, self.server.budget, self._early)
+        self.due = NEVER
+        self.read_tunnel(wants_more=True)
+        return self._tunnel
+
+    @property
+    def is_gone(self) -> bool:
+        return self._transport is None
+
+    def read_tunnel(self, *, wants_more: bool) -> None:
+        if self._transport is not None and wants_more is not self._reading:
+            self._reading = wants_more
+            if wants_more:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
 
     def _stay(self, rest: memoryview) -> None:
         """Ignores an `Upgrade` (RFC 9110, 7.8; the JDK's client sends one with each request).
@@ -475,7 +574,9 @@ class Http1Connection(BufferedReader):
             self.abort()
 
     def close_if_idle(self) -> None:
-        if self._task is None and self._transport is not None:
+        if self._tunnel is not None:
+            self._tunnel.end()
+        elif self._task is None and self._transport is not None:
             self.server.outbox.flush(self._transport)
             self._transport.close()
 

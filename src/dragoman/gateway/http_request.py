@@ -54,6 +54,12 @@ class Head(Struct, frozen=True):
         return dict(parse_qsl(self.query, keep_blank_values=True)) if self.query else {}
 
 
+def is_websocket(head: Head) -> bool:
+    """Whether the client asks to leave HTTP for a WebSocket (RFC 6455, 4.1)."""
+    asked = head.headers.get("upgrade", "").lower()
+    return head.method == "GET" and asked == "websocket" and "sec-websocket-key" in head.headers
+
+
 def header_name(name: bytes) -> str:
     known = _names.get(name)
     if known is None:

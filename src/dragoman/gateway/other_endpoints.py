@@ -21,7 +21,8 @@ from dragoman.gateway.model_catalogue import ONE, SHAPES, Listed, allowed_models
 from dragoman.gateway.relay import Failed, own_key_refused
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.state.base import Kept
-from dragoman.gateway.stored_responses import Noted, Responses, input_items, not_found
+from dragoman.gateway.state_errors import not_found
+from dragoman.gateway.stored_responses import Noted, Responses, input_items
 from dragoman.ir import Failure
 
 if TYPE_CHECKING:

@@ -14,26 +14,44 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, structs
 
+from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.ids import INVENTED_PREFIX
 from dragoman.codecs.openai_responses.echo import echo_of, with_echo
-from dragoman.gateway.client_request import ClientRequest
+from dragoman.codecs.openai_responses.profile import REASONING_MODELS
+from dragoman.gateway.client_request import ClientRequest, Peek
+from dragoman.gateway.compaction_items import expanded, has_own_compaction
+from dragoman.gateway.conversation_items import check_results, conversation_id, identified
+from dragoman.gateway.local_responses import LocalResponses
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.state.base import Kept, Store, Unavailable
-from dragoman.ir import Failure
+from dragoman.gateway.state_errors import (
+    no_conversation,
+    no_item,
+    no_previous,
+    not_cancellable,
+    not_found,
+    two_histories,
+)
+from dragoman.ir import Failure, Finish, Finished, StreamStart, Usage, UsageUpdate
+from dragoman.streams import StreamEncoder
 
 FORMAT = "openai-responses"
 _object = msgspec.json.Decoder(dict[str, Raw]).decode
 _array = msgspec.json.Decoder(list[Raw]).decode
 _encode = msgspec.json.encode
 # What concerns the state, which is ours here.
-_OURS = ("previous_response_id", "store", "background")
+_OURS = ("previous_response_id", "store", "background", "conversation", "generate")
 # The members of a response that concern the state: an upstream with a state of its own does not know ours.
-_STATE = ("previous_response_id", "store", "background")
-_COMPLETED = (b"event: response.completed\ndata: ", b"event: response.incomplete\ndata: ")
+_STATE = ("previous_response_id", "store", "background", "conversation")
+_COMPLETED, _INCOMPLETE = b'"response.completed"', b'"response.incomplete"'
+_TYPE_WITHIN = 100
+"""Bytes of an event in which its type stands."""
+_ENDED = frozenset({"completed", "incomplete"})
 # Ids of the items of an answer that we have translated: all of one answer have this in the middle.
 _ITEM_IDS = re.compile(rf"[a-z]+_({INVENTED_PREFIX}[0-9a-f]+)_[0-9]+")
 _ANY_ITEM_ID = re.compile(rb'"id":\s*"' + _ITEM_IDS.pattern.encode() + b'"')
 _REFERENCE = "item_reference"
+_ENCRYPTED = "reasoning.encrypted_content"
 _THOUGHT = "rs_"
 _MOST_NOTED = 10_000
 _GONE = 30.0
@@ -42,34 +60,16 @@ _LOOKED_AFTER = 1.0
 """Seconds between two looks at whether another gateway was asked to cancel what we work on."""
 
 
-class UnknownResponse(Exception):
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-        super().__init__(failure.message)
+class Followed(Struct, frozen=True):
+    """What a request continues: responses that are here, and the items of a conversation."""
 
+    chain: list[Kept] = []
+    conversation: str | None = None
+    items: list[Raw] = []
 
-def not_found(id: str) -> UnknownResponse:
-    message = f"Response with id '{id}' not found."
-    return UnknownResponse(Failure("not_found", message, 404, raw_type="invalid_request_error"))
-
-
-def _no_item(id: str, place: int) -> UnknownResponse:
-    message = f"Item with id '{id}' not found."
-    parameter = f"input[{place}].id"
-    return UnknownResponse(Failure("not_found", message, 404, parameter=parameter, raw_type="invalid_request_error"))
-
-
-def _no_previous(id: str) -> UnknownResponse:
-    return UnknownResponse(
-        Failure(
-            "invalid_request",
-            f"Previous response with id '{id}' not found.",
-            400,
-            code="previous_response_not_found",
-            parameter="previous_response_id",
-            raw_type="invalid_request_error",
-        )
-    )
+    @property
+    def is_here(self) -> bool:
+        return bool(self.chain) or self.conversation is not None
 
 
 class Keeping:
@@ -81,13 +81,18 @@ class Keeping:
         client_request: ClientRequest,
         owner: str,
         own_input: list[Raw],
-        echo: Mapping[str, Any],
+        followed: Followed,
+        local: LocalResponses | None,
     ) -> None:
         self.client_request = client_request
+        self.echo: Mapping[str, Any] = {}
+        """Members of the response that repeat the request."""
         self._responses = responses
         self._owner = owner
         self._own_input = own_input
-        self._echo = echo
+        self._followed = followed
+        self._local = local
+        self._events = ServerSentEvents(Limits(), FORMAT)
         self._last = b""
 
     @property
@@ -95,28 +100,30 @@ class Keeping:
         return self.client_request.known.store is not False
 
     def heard(self, out: bytes) -> None:
-        """Of a stream, the event that tells the whole answer is its last."""
-        if any(mark in out for mark in _COMPLETED):
-            self._last = out
+        """Remembers the event of a stream that holds the whole answer: its last one."""
+        for payload in self._events.feed(out):
+            if payload.find(_COMPLETED, 0, _TYPE_WITHIN) >= 0 or payload.find(_INCOMPLETE, 0, _TYPE_WITHIN) >= 0:
+                self._last = payload
 
     def completed(self) -> bytes | None:
-        for mark in _COMPLETED:
-            _, found, rest = self._last.partition(mark)
-            if found:
-                return bytes(_object(rest.partition(b"\n")[0])["response"])
-        return None
+        return bytes(_object(self._last)["response"]) if self._last else None
 
     async def keep(self, response: bytes, *, surely: bool = False) -> bytes:
         """The answer as it is kept, and as it is told where it is not streamed.
 
         One that is there already is told also when the database is away.
         """
-        whole = with_echo(response, self._echo)
+        whole = with_echo(response, self.echo)
+        fields = _object(whole)
+        id = str(msgspec.json.decode(fields["id"]))
+        kept = Kept(id, self._owner, self.client_request.known.previous_response_id, _encode(self._own_input), whole)
+        if self._local is not None and not self.stores:
+            self._local.remember([kept, *self._followed.chain])
+        if self._followed.conversation is not None and msgspec.json.decode(fields["status"]) in _ENDED:
+            await self._extend_conversation(self._followed.conversation, _array(bytes(fields["output"])))
         if self.stores:
-            id = str(msgspec.json.decode(_object(whole)["id"]))
-            previous = self.client_request.known.previous_response_id
             try:
-                await self._responses.store.keep(Kept(id, self._owner, previous, _encode(self._own_input), whole))
+                await self._responses.store.keep(kept)
                 if items := _ANY_ITEM_ID.search(whole):
                     # Who refers to one of its items finds the response behind this.
                     await self._responses.store.keep(Kept(items[1].decode(), self._owner, id, b"", b""))
@@ -124,6 +131,16 @@ class Keeping:
                 if surely:
                     raise
         return whole
+
+    async def _extend_conversation(self, id: str, output: list[Raw]) -> None:
+        with suppress(Unavailable):
+            await self._responses.store.add_items(id, self._owner, identified([*self._own_input, *output]))
+
+    def warmed_up(self, model: str) -> bytes:
+        """The stream of a response without output."""
+        encoder = StreamEncoder(FORMAT, **self.client_request.options)
+        start = StreamStart(f"resp_{secrets.token_hex(16)}", model, _now())
+        return encoder.encode([start, UsageUpdate(Usage(0, 0)), Finished(Finish("stop"))]) + encoder.close()
 
     async def keep_streamed(self) -> None:
         """A stream that broke off leaves nothing to follow."""
@@ -216,8 +233,7 @@ class Responses:
             await asyncio.wait([task])
             return await self.store.kept(kept.id, kept.owner) or kept
         if msgspec.json.decode(kept.response).get("background") is not True:
-            words = "Cannot cancel a synchronous response."
-            raise UnknownResponse(Failure("invalid_request", words, 400, raw_type="invalid_request_error"))
+            raise not_cancellable()
         if _status(kept) == "in_progress":  # whoever works on it will notice
             told = _encode({**_object(kept.response), "status": "cancelled"})
             kept = structs.replace(kept, response=told)
@@ -231,36 +247,70 @@ class Responses:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def begin(self, client_request: ClientRequest, plan: Plan, owner: str) -> Keeping | None:
-        """None: the upstream keeps its own state, and the request does not follow an answer that we keep."""
-        previous = client_request.known.previous_response_id
-        native = plan.candidates[0].upstream.channel.provider.format == FORMAT
-        chain = [] if previous is None else await self._chain(previous, owner)
-        if native and not chain:
+    async def begin(
+        self, client_request: ClientRequest, plan: Plan, owner: str, local: LocalResponses | None = None
+    ) -> Keeping | None:
+        """None: the upstream keeps its own state, and the request refers to nothing that is kept here."""
+        known = client_request.known
+        candidate = plan.candidates[0]
+        native = candidate.upstream.channel.provider.format == FORMAT
+        followed = await self._followed(known, owner, local, native=native)
+        refers = followed.is_here or has_own_compaction(client_request.body)
+        continues_elsewhere = native and known.previous_response_id is not None and not followed.chain
+        if native and not refers and not (local is not None and _is_local(known) and not continues_elsewhere):
             return None
-        if previous is not None and not chain:
-            raise _no_previous(previous)
         fields = _object(client_request.body)
         own = _items(fields.get("input"))
         if _REFERENCE.encode() in client_request.body:
-            own = [await self._referred(item, place, owner) for place, item in enumerate(own)]
+            own = [await self._referred(item, place, owner, native=native) for place, item in enumerate(own)]
             fields["input"] = Raw(_encode(own))
         sent: dict[str, Any] = {name: value for name, value in fields.items() if name not in _OURS}
-        if chain:
-            sent["input"] = [*_context(chain), *own]
+        if refers:
+            before = [*_context(followed.chain), *followed.items]
+            if followed.is_here:
+                check_results(before, own)
+            sent["input"] = [expanded(item) for item in (*before, *own)]
+        if continues_elsewhere:
+            sent["previous_response_id"] = known.previous_response_id
+        elif native:
+            # What is kept here need not be stored there too; and reasoning that is not stored comes back encrypted.
+            sent |= _stateless(fields, candidate.model)
+        keeping = Keeping(self, client_request, owner, own, followed, local)
         echo = echo_of(fields)
-        if native:
-            echo = {name: echo[name] for name in _STATE}
+        keeping.echo = {name: echo[name] for name in _STATE if name in echo} if native else echo
         options = {"echo": echo, "clock": _now} if client_request.stream else {}
-        rewritten = structs.replace(client_request, body=_encode(sent), rewritten=True, options=options)
-        return Keeping(self, rewritten, owner, own, echo)
+        keeping.client_request = structs.replace(
+            client_request, body=_encode(sent), rewritten=True, options=options, request=None
+        )
+        return keeping
+
+    async def _followed(self, known: Peek, owner: str, local: LocalResponses | None, *, native: bool) -> Followed:
+        previous, conversation = known.previous_response_id, conversation_id(known.conversation)
+        if previous is not None and conversation is not None:
+            raise two_histories()
+        if conversation is not None:
+            if await self.store.kept(conversation, owner) is None:
+                if native:  # the upstream's own
+                    return Followed()
+                raise no_conversation(conversation)
+            await self.store.touch(conversation)
+            return Followed([], conversation, [Raw(item) for _, item in await self.store.items(conversation, owner)])
+        if previous is None:
+            return Followed()
+        chain = ([] if local is None else local.chain(previous)) or await self._chain(previous, owner)
+        if not chain and not native:
+            raise no_previous(previous)
+        return Followed(chain)
 
     async def _chain(self, id: str, owner: str) -> list[Kept]:
         """Those that are here; what an upstream keeps, it follows by itself."""
         return [kept for kept in await self.store.chain(id, owner) if kept.response]
 
-    async def _referred(self, item: Raw, place: int, owner: str) -> Raw:
-        """What an item refers to, as we kept it. A thought may be lost, and is told as such; nothing else may."""
+    async def _referred(self, item: Raw, place: int, owner: str, *, native: bool) -> Raw:
+        """The item that one refers to, where it is kept here. A thought may be lost, and is reported; nothing else may.
+
+        An upstream with a state of its own looks for the others itself.
+        """
         fields = _object(item)
         if fields.get("type") != Raw(_encode(_REFERENCE)):
             return item
@@ -270,9 +320,9 @@ class Responses:
             for made in _array(bytes(_object(kept.response)["output"])):
                 if _object(made).get("id") == fields["id"]:
                     return made
-        if id.startswith(_THOUGHT):
+        if native or id.startswith(_THOUGHT):
             return item
-        raise _no_item(id, place)
+        raise no_item(id, place)
 
     async def _whatever_became_of(self, kept: Kept) -> Kept:
         """A gateway that died in the middle cannot tell it; somebody else does."""
@@ -300,6 +350,18 @@ class Responses:
         if noted is None or noted.owner != owner:
             raise not_found(id)
         return noted
+
+
+def _is_local(known: Peek) -> bool:
+    """What an upstream need not know of: only this connection can follow it, or it is no request at all."""
+    return known.store is False or known.generate is False
+
+
+def _stateless(fields: Mapping[str, Raw], model: str) -> dict[str, Any]:
+    include = msgspec.json.decode(fields.get("include", b"null")) or []
+    if REASONING_MODELS.match(model) is None or _ENCRYPTED in include:
+        return {"store": False}
+    return {"store": False, "include": [*include, _ENCRYPTED]}
 
 
 def _now() -> int:

@@ -246,6 +246,16 @@ class Store(Protocol):
 
     async def forget(self, id: str, owner: str) -> bool: ...
 
+    async def add_items(self, id: str, owner: str, items: Sequence[tuple[str, bytes]]) -> None:
+        """Appends items, each with its id, to a conversation. An id that is there already changes nothing."""
+        ...
+
+    async def items(self, id: str, owner: str) -> list[tuple[str, bytes]]:
+        """The items of a conversation, the first one first."""
+        ...
+
+    async def forget_item(self, id: str, owner: str, item: str) -> bool: ...
+
     async def touch(self, id: str) -> None:
         """Somebody still works on it."""
         ...

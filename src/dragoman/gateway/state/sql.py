@@ -35,6 +35,11 @@ SCHEMA = (
       response BYTEA NOT NULL, upstream TEXT NOT NULL)
     """,
     "CREATE INDEX IF NOT EXISTS gateway_responses_by_time ON gateway_responses (created)",
+    """
+    CREATE TABLE IF NOT EXISTS gateway_items (
+      conversation TEXT NOT NULL, place BIGINT NOT NULL, owner TEXT NOT NULL, id TEXT NOT NULL, item BYTEA NOT NULL,
+      PRIMARY KEY (conversation, id))
+    """,
 )
 # Columns that databases of earlier versions do not have, and what makes them right afterwards.
 ADDED_COLUMNS = (
@@ -175,6 +180,9 @@ class SqlStore:
             "(SELECT id FROM gateway_responses ORDER BY created DESC LIMIT ? OFFSET ?)",
             (_NO_LIMIT, self._most),
         )
+        await self._database.rows(
+            "DELETE FROM gateway_items WHERE conversation NOT IN (SELECT id FROM gateway_responses)"
+        )
 
     async def kept(self, id: str, owner: str) -> Kept | None:
         rows = await self._found(
@@ -189,7 +197,29 @@ class SqlStore:
 
     async def forget(self, id: str, owner: str) -> bool:
         gone = "DELETE FROM gateway_responses WHERE id = ? AND owner = ? RETURNING id"
-        return bool(await self._found(gone, id, owner))
+        is_forgotten = bool(await self._found(gone, id, owner))
+        if is_forgotten:
+            await self._database.rows("DELETE FROM gateway_items WHERE conversation = ?", (id,))
+        return is_forgotten
+
+    async def add_items(self, id: str, owner: str, items: Sequence[tuple[str, bytes]]) -> None:
+        for item, content in items:
+            await self._database.rows(
+                "INSERT INTO gateway_items VALUES (?, (SELECT coalesce(max(place), 0) + 1 FROM gateway_items "
+                "WHERE conversation = ?), ?, ?, ?) ON CONFLICT (conversation, id) DO NOTHING",
+                (id, id, owner, item, content),
+            )
+
+    async def items(self, id: str, owner: str) -> list[tuple[str, bytes]]:
+        found = "SELECT id, item FROM gateway_items WHERE conversation = ? AND owner = ? ORDER BY place, id"
+        return [(row[0], bytes(row[1])) for row in await self._found(found, id, owner)]
+
+    async def forget_item(self, id: str, owner: str, item: str) -> bool:
+        gone = "DELETE FROM gateway_items WHERE conversation = ? AND owner = ? AND id = ? RETURNING id"
+        try:
+            return bool(await self._database.rows(gone, (id, owner, item)))
+        except Unwritable:
+            return False
 
     async def touch(self, id: str) -> None:
         await self._database.rows("UPDATE gateway_responses SET created = ? WHERE id = ?", (time.time(), id))

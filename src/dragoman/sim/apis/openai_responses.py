@@ -407,6 +407,13 @@ def create(visit: Visit) -> Answered:
     return json_reply(response, headers=headers)
 
 
+def _in_parts(message: JsonObject) -> JsonObject:
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "input_text", "text": content}]
+    return {**message, "type": "message", "content": content}
+
+
 def compact(visit: Visit) -> Answered:
     """The messages of the user, and one item that stands for everything else."""
     body = visit.exchange.json()
@@ -415,7 +422,12 @@ def compact(visit: Visit) -> Answered:
     sealed = base64.urlsafe_b64encode(seals.seal("openai", "compaction", "")).decode()
     identifier = f"cmp_{visit.exchange.mark('cmp')[:48]}"
     kept = [
-        {"id": f"msg_{visit.exchange.mark('msg', index)[:48]}", "type": "message", "status": "completed", **item}
+        {
+            "id": f"msg_{visit.exchange.mark('msg', index)[:48]}",
+            "type": "message",
+            "status": "completed",
+            **_in_parts(item),
+        }
         for index, item in enumerate(items)
         if item.get("role") == "user"
     ]

@@ -1,0 +1,50 @@
+"""Compaction items that this gateway made for upstreams which cannot compact: a summary behind a tag.
+
+The item is opaque to clients, as OpenAI's is. When it comes back it becomes a message, which every model can read.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+import msgspec
+from msgspec import Raw, Struct
+
+_TAG = "dgm-compaction.1:"
+_TAG_BYTES = _TAG.encode()
+_encode = msgspec.json.encode
+_INTRODUCTION = (
+    "The conversation before this point was replaced by a summary. Continue from it as if you had seen the whole "
+    "conversation.\n\n"
+)
+
+
+class _Item(Struct):
+    type: str | None = None
+    encrypted_content: str | None = None
+
+
+_read = msgspec.json.Decoder(_Item).decode
+
+
+def compaction_item(id: str, summary: str) -> dict[str, str]:
+    return {"id": id, "type": "compaction", "encrypted_content": _TAG + urlsafe_b64encode(summary.encode()).decode()}
+
+
+def has_own_compaction(body: bytes) -> bool:
+    return _TAG_BYTES in body
+
+
+def expanded(item: Raw) -> Raw:
+    """A message with the summary, for a compaction item of ours; any other item as it is."""
+    if _TAG_BYTES not in bytes(item):
+        return item
+    read = _read(item)
+    if read.type != "compaction" or read.encrypted_content is None or not read.encrypted_content.startswith(_TAG):
+        return item
+    try:
+        summary = urlsafe_b64decode(read.encrypted_content[len(_TAG) :]).decode()
+    except ValueError:  # also of bytes that are no text
+        return item
+    content = [{"type": "input_text", "text": _INTRODUCTION + summary}]
+    return Raw(_encode({"type": "message", "role": "user", "content": content}))

@@ -1,0 +1,29 @@
+"""What one WebSocket connection remembers of its own responses."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from dragoman.gateway.state.base import Kept
+
+_MOST_LOCAL = 16
+"""Responses that one connection remembers."""
+
+
+class LocalResponses:
+    """Responses of one WebSocket connection that are not stored: this connection alone can follow them."""
+
+    def __init__(self) -> None:
+        self._chains: OrderedDict[str, list[Kept]] = OrderedDict()
+
+    def chain(self, id: str) -> list[Kept]:
+        """A response and all before it, the last one first."""
+        return self._chains.get(id, [])
+
+    def remember(self, chain: list[Kept]) -> None:
+        self._chains[chain[0].id] = chain
+        if len(self._chains) > _MOST_LOCAL:
+            self._chains.popitem(last=False)
+
+    def forget(self, id: str) -> None:
+        self._chains.pop(id, None)

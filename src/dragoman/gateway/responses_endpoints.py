@@ -1,0 +1,258 @@
+"""Endpoints of the Responses API besides generating: compaction, conversations, WebSocket mode."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from dragoman.codecs.openai_responses.response import encode_usage
+from dragoman.gateway.compaction_items import compaction_item
+from dragoman.gateway.content_type import BadBody
+from dragoman.gateway.conversation_items import identified
+from dragoman.gateway.endpoints import Endpoint, Operation
+from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.other_endpoints import JSON, Handler
+from dragoman.gateway.relay import Failed, WholeAnswer
+from dragoman.gateway.request_records import Record
+from dragoman.gateway.state.base import Kept
+from dragoman.gateway.state_errors import invalid_items, no_conversation, no_item
+from dragoman.ir import Failure, Usage
+
+if TYPE_CHECKING:
+    from dragoman.gateway.app import Gateway
+
+_array = msgspec.json.Decoder(list[Raw]).decode
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.encode
+_MOST_ITEMS = 20
+"""Items that one request may add to a conversation, as OpenAI limits it."""
+_PAGE, _LONGEST_PAGE = 20, 100
+
+
+def _put(exchange: Exchange, record: Record, body: object) -> None:
+    record.status = 200
+    exchange.send(200, {**JSON, "x-request-id": record.id}, _encode(body))
+
+
+# ── WebSocket mode ──
+
+
+async def _websocket(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    """Keys are checked before the connection leaves HTTP, and again for each turn."""
+    await gateway.admitted(endpoint, exchange, record)
+    try:
+        from dragoman.gateway.responses_websocket import ResponsesWebSocket  # noqa: PLC0415 - of the extra `gateway`
+    except ImportError:
+        words = "WebSocket mode needs the package websockets: pip install 'dragoman[gateway]'"
+        raise BadBody(Failure("not_found", words, 404)) from None
+    tunnel = exchange.open_tunnel()
+    if tunnel is None:
+        raise BadBody(Failure("invalid_request", "A WebSocket needs a connection of HTTP/1.1.", 400))
+    record.status = 101
+    gateway.metrics.in_flight -= 1  # an open connection is no request under way; its turns are
+    try:
+        await ResponsesWebSocket(tunnel, exchange.head, gateway, gateway.config.server.max_body).run()
+    finally:
+        gateway.metrics.in_flight += 1
+
+
+# ── compaction ──
+
+_SUMMARISE = (
+    "Write a summary of the conversation above that replaces it: another model will continue from the summary alone. "
+    "Keep the goals and constraints of the user, decisions and their reasons, facts, names, paths, numbers and code "
+    "that are still needed, results of tools, and what remains to be done. Answer with the summary and nothing else."
+)
+_NOT_FOR_A_SUMMARY = ("tools", "tool_choice", "text", "stream", "parallel_tool_calls", "max_output_tokens")
+
+
+async def _compact(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    caller = await gateway.admitted(endpoint, exchange, record)
+    client_request = structs.replace(gateway.client_request(endpoint, exchange, record), stream=False)
+    plan = gateway.planned(caller, client_request, record)
+    keeping = await gateway.responses.begin(client_request, plan, caller.id)
+    if keeping is not None:
+        client_request = keeping.client_request
+    await gateway.enter(caller, client_request, plan, record)
+    try:
+        if plan.candidates[0].upstream.channel.provider.format == endpoint.format:
+            body = {name: held for name, held in _object(client_request.body).items() if name not in _NOT_COMPACTED}
+            asked = structs.replace(client_request, body=_encode(body))
+            await gateway.forward(asked, plan.candidates[0], lambda path: f"{path}/compact", exchange, record)
+            return
+        fields: dict[str, Any] = _object(client_request.body)
+        items = fields.get("input", Raw(b"[]"))
+        items = _array(items) if bytes(items)[:1] == b"[" else [_message(items)]
+        body = {name: held for name, held in fields.items() if name not in _NOT_FOR_A_SUMMARY}
+        asked = structs.replace(
+            client_request, body=_encode({**body, "input": [*items, _message(_SUMMARISE)]}), request=None
+        )
+        answered = await gateway.relay.ask(asked, plan, record)
+        assert isinstance(answered, WholeAnswer)  # noqa: S101 - it was not asked to stream
+        compacted = _compacted(answered, items)
+        record.usage = answered.completion.usage if answered.completion else None
+        await gateway.settle(caller, record)
+        _put(exchange, record, compacted)
+    finally:
+        caller.leave()
+
+
+# What an upstream that compacts by itself has no use for.
+_NOT_COMPACTED = ("store", "include")
+
+
+def _message(text: str | Raw) -> Raw:
+    return Raw(_encode({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}))
+
+
+def _compacted(answered: WholeAnswer, items: list[Raw]) -> dict[str, Any]:
+    """What users said, as they said it, and a summary of everything."""
+    completion = answered.completion
+    summary = completion.messages[0].text if completion is not None and completion.messages else ""
+    if not summary:
+        raise Failed(Failure("server", "The model gave no summary.", 502))
+    said = [Raw(item) for _, item in identified([item for item in items if _role(item) == "user"])]
+    usage = (completion.usage if completion is not None else None) or Usage(0, 0)
+    return {
+        "id": f"resp_{secrets.token_hex(16)}",
+        "object": "response.compaction",
+        "created_at": int(time.time()),
+        "output": [*said, compaction_item(f"cmp_{secrets.token_hex(16)}", summary)],
+        "usage": encode_usage(structs.replace(usage, metadata=None)),
+    }
+
+
+class _Item(Struct):
+    role: str | None = None
+
+
+_item = msgspec.json.Decoder(_Item).decode
+
+
+def _role(item: Raw) -> str | None:
+    return _item(item).role
+
+
+# ── conversations ──
+
+
+class _Conversation(Struct):
+    items: list[Raw] | None = None
+    metadata: dict[str, str] | None = None
+
+
+_conversation = msgspec.json.Decoder(_Conversation).decode
+
+
+def _given(exchange: Exchange) -> _Conversation:
+    try:
+        given = _conversation(exchange.body or b"{}")
+    except msgspec.DecodeError as error:
+        raise BadBody(Failure("invalid_request", str(error), 400)) from None
+    if len(given.items or ()) > _MOST_ITEMS:
+        raise invalid_items(f"At most {_MOST_ITEMS} items at a time.", "items")
+    for place, item in enumerate(given.items or ()):
+        if bytes(item)[:1] != b"{":
+            raise invalid_items("An item is an object.", f"items[{place}]")
+    return given
+
+
+async def _create_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    caller = await gateway.admitted(endpoint, exchange, record)
+    given = _given(exchange)
+    id = f"conv_{secrets.token_hex(24)}"
+    made = {"id": id, "object": "conversation", "created_at": int(time.time()), "metadata": given.metadata or {}}
+    store = gateway.responses.store
+    await store.keep(Kept(id, caller.id, None, _encode(made), b""))
+    await store.add_items(id, caller.id, identified(given.items or []))
+    _put(exchange, record, made)
+
+
+async def _found(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept:
+    caller = await gateway.admitted(endpoint, exchange, record)
+    kept = await gateway.responses.store.kept(endpoint.id, caller.id)
+    if kept is None or kept.response or not kept.input:
+        raise no_conversation(endpoint.id)
+    return kept
+
+
+async def _show_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    _put(exchange, record, Raw((await _found(gateway, endpoint, exchange, record)).input))
+
+
+async def _update_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    found = await _found(gateway, endpoint, exchange, record)
+    made = {**_object(found.input), "metadata": _given(exchange).metadata or {}}
+    await gateway.responses.store.keep(structs.replace(found, input=_encode(made)))
+    _put(exchange, record, made)
+
+
+async def _delete_conversation(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    found = await _found(gateway, endpoint, exchange, record)
+    await gateway.responses.store.forget(found.id, found.owner)
+    _put(exchange, record, {"id": found.id, "object": "conversation.deleted", "deleted": True})
+
+
+async def _list_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    found = await _found(gateway, endpoint, exchange, record)
+    _put(exchange, record, _page(await gateway.responses.store.items(found.id, found.owner), exchange.head.parameters))
+
+
+def _page(items: list[tuple[str, bytes]], asked: Mapping[str, str]) -> dict[str, Any]:
+    """Newest first unless asked otherwise; `after` is the last item of the page before."""
+    items = items if asked.get("order") == "asc" else items[::-1]
+    ids = [id for id, _ in items]
+    after = asked.get("after", "")
+    begin = ids.index(after) + 1 if after in ids else 0
+    limit = asked.get("limit", "")
+    size = min(int(limit), _LONGEST_PAGE) if limit.isdecimal() and int(limit) else _PAGE
+    page = items[begin : begin + size]
+    return {
+        "object": "list",
+        "data": [Raw(item) for _, item in page],
+        "first_id": page[0][0] if page else None,
+        "last_id": page[-1][0] if page else None,
+        "has_more": begin + size < len(items),
+    }
+
+
+async def _create_items(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    found = await _found(gateway, endpoint, exchange, record)
+    added = identified(_given(exchange).items or [])
+    await gateway.responses.store.add_items(found.id, found.owner, added)
+    _put(exchange, record, _page(added, {"order": "asc"}))
+
+
+async def _show_item(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    found = await _found(gateway, endpoint, exchange, record)
+    for id, item in await gateway.responses.store.items(found.id, found.owner):
+        if id == endpoint.item:
+            _put(exchange, record, Raw(item))
+            return
+    raise no_item(endpoint.item)
+
+
+async def _delete_item(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    found = await _found(gateway, endpoint, exchange, record)
+    if not await gateway.responses.store.forget_item(found.id, found.owner, endpoint.item):
+        raise no_item(endpoint.item)
+    _put(exchange, record, Raw(found.input))
+
+
+RESPONSES_ENDPOINTS: Mapping[Operation, Handler] = {
+    "websocket": _websocket,
+    "compact": _compact,
+    "create_conversation": _create_conversation,
+    "conversation": _show_conversation,
+    "update_conversation": _update_conversation,
+    "delete_conversation": _delete_conversation,
+    "conversation_items": _list_items,
+    "create_items": _create_items,
+    "conversation_item": _show_item,
+    "delete_item": _delete_item,
+}

@@ -1,0 +1,270 @@
+"""The Responses API over a WebSocket: one connection, one `response.create` per turn.
+
+Each turn is served as a request of its own, by the same path as over HTTP: keys, limits, routes, records. What differs
+is the framing, and that the connection remembers responses that are not stored (`store: false`), so that the next turn
+may name them as `previous_response_id`. The frames are read and written by `websockets`, without its sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed, InvalidState
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.gateway.exchange import Exchange, Gone, Tunnel
+from dragoman.gateway.http_request import Head
+from dragoman.gateway.local_responses import LocalResponses
+
+LONGEST_CONNECTION = 3600.0
+"""Seconds, as OpenAI limits it."""
+_MOST_LANES = 32
+_MOST_ACTIVE = 16
+_PING_EVERY = 30.0
+_SWITCHED = 101
+_FAILED_FROM = 400
+_OF_THE_HANDSHAKE = ("upgrade", "connection", "content-length", "content-encoding")
+_FAILURE = re.compile(rb'\s*\{\s*"type"\s*:\s*"(?:error|response\.failed)"')
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.encode
+Serve = Callable[[Exchange], Awaitable[None]]
+
+
+class _ClientEvent(Struct):
+    type: str
+    stream_id: str | None = None
+    previous_response_id: str | None = None
+    background: bool | None = None
+
+
+_client_event = msgspec.json.Decoder(_ClientEvent).decode
+
+
+class _Turn(Exchange):
+    """One `response.create`, as the gateway serves any request; what it answers leaves as messages."""
+
+    __slots__ = ("_events", "_lane", "_previous", "_session", "has_failed")
+
+    def __init__(self, session: ResponsesWebSocket, event: _ClientEvent, body: bytes) -> None:
+        super().__init__(session.head)
+        self.body = body
+        self.local = session.local
+        self.has_failed = False
+        self._session = session
+        self._lane = event.stream_id
+        self._previous = event.previous_response_id
+        self._events = ServerSentEvents(Limits(), "openai-responses stream")
+
+    async def receive(self, limit: int | None = None) -> bytes:  # noqa: ARG002 - messages are limited as they come
+        return self.body
+
+    def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """A whole answer: an error, since turns stream."""
+        self.started = self.whole = True
+        if self.heard is not None:
+            self.heard(status, body)
+        if status >= _FAILED_FROM:
+            self.has_failed = True
+            error = _object(body).get("error", Raw(b'{"type":"server_error","message":""}'))
+            kept = {name: value for name, value in headers.items() if name.startswith(("x-", "retry-after"))}
+            self._session.emit_error(status, {**_object(error), "headers": kept}, self._lane)
+        else:
+            self._emit(body)
+
+    def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:  # noqa: ARG002 - no heads here
+        self.started = True
+        self.write(first)
+
+    def write(self, data: bytes) -> bool:
+        for payload in self._events.feed(data) if data else ():
+            self._emit(payload)
+        return self._session.is_crowded
+
+    async def drain(self) -> None:
+        await self._session.drain()
+
+    def finish(self, last: bytes = b"") -> None:
+        self.whole = True
+        self.write(last)
+        for payload in self._events.close():
+            self._emit(payload)
+
+    def _emit(self, payload: bytes) -> None:
+        if _FAILURE.match(payload):
+            self.has_failed = True
+        if self._previous is not None and b'"response":{' in payload:
+            payload = self._with_previous(payload)
+        self._session.emit(payload, self._lane)
+
+    def _with_previous(self, payload: bytes) -> bytes:
+        """An upstream that was sent the whole conversation does not know which response this one continues."""
+        event: dict[str, Any] = _object(payload)
+        if "response" in event:
+            event["response"] = {**_object(event["response"]), "previous_response_id": self._previous}
+        return _encode(event)
+
+
+class ResponsesWebSocket:
+    """One connection."""
+
+    def __init__(self, tunnel: Tunnel, head: Head, serve: Serve, largest: int) -> None:
+        headers = {name: value for name, value in head.headers.items() if name not in _OF_THE_HANDSHAKE}
+        self.head = Head("POST", head.path, head.query, {**headers, "content-type": "application/json"}, head.secure)
+        self.local = LocalResponses()
+        self.is_crowded = False
+        """Whether the client reads more slowly than we write."""
+        self._asked = head
+        self._tunnel = tunnel
+        self._serve = serve
+        self._frames = ServerProtocol(state=State.OPEN, max_size=largest)
+        self._lanes: dict[str | None, asyncio.Task[None]] = {}
+        self._active = asyncio.Semaphore(_MOST_ACTIVE)
+        self._pieces: list[bytes] = []
+
+    async def run(self) -> None:
+        asked = Request(f"{self._asked.path}?{self._asked.query}", Headers(self._asked.headers))
+        accepted = ServerProtocol().accept(asked)
+        self._tunnel.write(accepted.serialize())
+        if accepted.status_code != _SWITCHED:
+            return
+        try:
+            async with asyncio.timeout(LONGEST_CONNECTION):
+                await self._read()
+            await self._finish_turns(CloseCode.GOING_AWAY)
+        except TimeoutError:
+            message = "This connection has reached its limit of 60 minutes. Open another one to continue."
+            error = {"type": "invalid_request_error", "code": "websocket_connection_limit_reached", "message": message}
+            self.emit_error(400, error, None)
+            await self._finish_turns(CloseCode.GOING_AWAY)
+        except Gone:
+            pass
+        finally:
+            for task in self._lanes.values():
+                task.cancel()
+            await asyncio.gather(*self._lanes.values(), return_exceptions=True)
+
+    async def _read(self) -> None:
+        """Until the connection closes, or the server wants to."""
+        heard_at = time.monotonic()
+        while not self._frames.close_expected():
+            try:
+                data = await asyncio.wait_for(self._tunnel.read(), _PING_EVERY)
+            except TimeoutError:
+                if time.monotonic() - heard_at > 3 * _PING_EVERY:
+                    raise Gone from None
+                self._frames.send_ping(b"")
+                self._flush()
+                continue
+            if not data:
+                if self._tunnel.is_gone:
+                    raise Gone
+                return
+            heard_at = time.monotonic()
+            self._frames.receive_data(data)
+            self._flush()
+            for frame in self._frames.events_received():
+                if isinstance(frame, Frame):
+                    self._on_frame(frame)
+
+    async def _finish_turns(self, code: CloseCode) -> None:
+        """Turns under way end by themselves; then the connection does."""
+        if self._frames.state is State.OPEN:
+            await asyncio.gather(*self._lanes.values(), return_exceptions=True)
+            self._frames.send_close(code)
+            self._flush()
+
+    def _on_frame(self, frame: Frame) -> None:
+        if frame.opcode not in {Opcode.TEXT, Opcode.BINARY, Opcode.CONT}:
+            return
+        self._pieces.append(bytes(frame.data))
+        if frame.fin:
+            message, self._pieces = b"".join(self._pieces), []
+            self._on_message(message)
+
+    def _on_message(self, message: bytes) -> None:
+        try:
+            event, fields = _client_event(message), _object(message)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self.emit_error(400, _invalid(f"The message is not an event of this API: {error}"), None)
+            return
+        if event.type == "response.steer":
+            self._refuse_steering(fields)
+        elif event.type != "response.create":
+            self.emit_error(400, _invalid(f"Unknown event type: '{event.type}'.", "type"), event.stream_id)
+        elif event.background is True:
+            self.emit_error(400, _invalid("Background responses need HTTP.", "background"), event.stream_id)
+        elif event.stream_id not in self._lanes and len(self._lanes) >= _MOST_LANES:
+            words = f"A connection has at most {_MOST_LANES} streams."
+            self.emit_error(400, _invalid(words, "stream_id"), event.stream_id)
+        else:
+            body = {name: value for name, value in fields.items() if name not in {"type", "stream_id", "stream"}}
+            self._start(event, _encode({**body, "stream": True}))
+
+    def _refuse_steering(self, fields: Mapping[str, Raw]) -> None:
+        words = "No upstream of this gateway takes input while it answers; send it with the next response.create."
+        error = {"type": "invalid_request_error", "code": "steering_not_supported", "message": words}
+        steer = {"input": fields.get("input"), "previous_response_id": fields.get("previous_response_id", "")}
+        failed = {"type": "response.steer.failed", "sequence_number": 0, "error": error, "steer": steer}
+        self.emit(_encode(failed), None)
+
+    def _start(self, event: _ClientEvent, body: bytes) -> None:
+        """Turns of one stream follow each other."""
+        before = self._lanes.get(event.stream_id)
+        self._lanes[event.stream_id] = asyncio.ensure_future(self._take_turn(event, body, before))
+
+    async def _take_turn(self, event: _ClientEvent, body: bytes, before: asyncio.Task[None] | None) -> None:
+        if not self._tunnel.budget.take(len(body)):
+            words = "The gateway holds as many bytes of requests as it may; try again."
+            self.emit_error(503, {"type": "server_error", "code": None, "message": words}, event.stream_id)
+            return
+        try:
+            if before is not None:
+                await asyncio.wait([before])
+            async with self._active:
+                turn = _Turn(self, event, body)
+                await self._serve(turn)
+            if event.previous_response_id is not None and (turn.has_failed or not turn.whole):
+                # A turn that failed leaves nothing to be continued, as OpenAI has it.
+                self.local.forget(event.previous_response_id)
+        finally:
+            self._tunnel.budget.used -= len(body)
+
+    # ── writing ──
+
+    def emit(self, payload: bytes, lane: str | None) -> None:
+        """One event as one message. Raises `Gone`."""
+        if lane is not None:
+            payload = b'%b,"stream_id":%b}' % (payload.rstrip()[:-1], _encode(lane))
+        try:
+            self._frames.send_text(payload)
+        except (ConnectionClosed, InvalidState):
+            raise Gone from None
+        self._flush()
+
+    def emit_error(self, status: int, error: Mapping[str, Any], lane: str | None) -> None:
+        whole = {"code": None, "param": None, **error}
+        self.emit(_encode({"type": "error", "sequence_number": 0, "status": status, "error": whole}), lane)
+
+    def _flush(self) -> None:
+        for data in self._frames.data_to_send():
+            if data:
+                self.is_crowded = self._tunnel.write(data)
+
+    async def drain(self) -> None:
+        await self._tunnel.drain()
+        self.is_crowded = False
+
+
+def _invalid(message: str, parameter: str | None = None) -> dict[str, Any]:
+    return {"type": "invalid_request_error", "message": message, "param": parameter}

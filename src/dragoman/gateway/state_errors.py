@@ -1,0 +1,55 @@
+"""Errors of requests that refer to what is not kept, in OpenAI's words."""
+
+from __future__ import annotations
+
+from dragoman.ir import Failure
+
+_INVALID = "invalid_request_error"
+
+
+class UnknownResponse(Exception):
+    """A request that refers to a response, an item or a conversation, and cannot be served."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.message)
+
+
+def _missing(what: str, id: str, parameter: str | None = None) -> UnknownResponse:
+    message = f"{what} with id '{id}' not found."
+    return UnknownResponse(Failure("not_found", message, 404, parameter=parameter, raw_type=_INVALID))
+
+
+def _invalid(message: str, *, code: str | None = None, parameter: str | None = None) -> UnknownResponse:
+    failure = Failure("invalid_request", message, 400, code=code, parameter=parameter, raw_type=_INVALID)
+    return UnknownResponse(failure)
+
+
+def not_found(id: str) -> UnknownResponse:
+    return _missing("Response", id)
+
+
+def no_item(id: str, place: int | None = None) -> UnknownResponse:
+    return _missing("Item", id, None if place is None else f"input[{place}].id")
+
+
+def no_conversation(id: str) -> UnknownResponse:
+    return _missing("Conversation", id)
+
+
+def no_previous(id: str) -> UnknownResponse:
+    message = f"Previous response with id '{id}' not found."
+    return _invalid(message, code="previous_response_not_found", parameter="previous_response_id")
+
+
+def two_histories() -> UnknownResponse:
+    words = "Mutually exclusive parameters: 'previous_response_id' and 'conversation'."
+    return _invalid(words, parameter="conversation")
+
+
+def not_cancellable() -> UnknownResponse:
+    return _invalid("Cannot cancel a synchronous response.")
+
+
+def invalid_items(message: str, parameter: str) -> UnknownResponse:
+    return _invalid(message, parameter=parameter)
