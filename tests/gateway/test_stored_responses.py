@@ -220,10 +220,12 @@ def test_a_conversation_grows_with_each_response(
     conversation = client.conversations.create(
         items=[{"type": "message", "role": "user", "content": "My name is Ada."}], metadata={"a": "b"}
     )
+    response: Any = None
+    sent = ""
     for question in ("Who am I?", "And now?"):
         if streamed:
             with client.responses.stream(model=model, input=question, conversation=conversation.id) as stream:
-                response: Any = stream.get_final_response()
+                response = stream.get_final_response()
         else:
             response = client.responses.create(model=model, input=question, conversation={"id": conversation.id})
             assert response.conversation.id == conversation.id
@@ -248,9 +250,9 @@ def test_conversations_are_listed_changed_and_deleted(client: OpenAI) -> None:
     texts = [f"text {number}" for number in range(5)]
     added = client.conversations.items.create(made.id, items=[{"role": "user", "content": text} for text in texts])
     assert len({item.id for item in added.data}) == 5
-    pages = client.conversations.items.list(made.id, limit=2)
+    pages: Any = client.conversations.items.list(made.id, limit=2)
     assert pages.has_more
-    assert [item.content[0].text for item in pages] == texts[::-1]  # type: ignore[union-attr]
+    assert [item.content[0].text for item in pages] == texts[::-1]
     one = added.data[1]
     assert client.conversations.items.retrieve(str(one.id), conversation_id=made.id).id == one.id
     client.conversations.items.delete(str(one.id), conversation_id=made.id)
@@ -319,7 +321,7 @@ def test_gateways_share_conversations(pair_of_clients: tuple[OpenAI, OpenAI]) ->
 def test_what_is_kept_here_is_not_stored_by_the_upstream_too(client: OpenAI, dragoman_sim: Simulator) -> None:
     first = client.responses.create(model=MODEL, input="My name is Ada.")
     moved = client.responses.create(model=NATIVE, input="Who am I?", previous_response_id=first.id)
-    sent = dragoman_sim.requests[-1].json
+    sent: Any = dragoman_sim.requests[-1].json
     assert (sent["store"], "previous_response_id" in sent) == (False, False)
     assert "reasoning.encrypted_content" in sent["include"]
     assert (moved.previous_response_id, client.responses.retrieve(moved.id).id) == (first.id, moved.id)
