@@ -318,6 +318,10 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("responses-state", "A response is kept and can be followed, fetched, listed and deleted, whatever the upstream."),
     ("responses-background", "A response may be made in the background, and cancelled."),
     (
+        "message-threads",
+        "Threads of Anthropic's SDK are kept for upstreams that have none; one that is not here is sent again in full.",
+    ),
+    (
         "conversations",
         "Conversations are kept, listed, changed and deleted; responses of any upstream continue and extend them.",
     ),

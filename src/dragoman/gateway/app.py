@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from random import getrandbits
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -24,6 +24,7 @@ from dragoman.gateway.expected_cost import expected_cost
 from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
 from dragoman.gateway.http_request import BadRequest
 from dragoman.gateway.merged_metrics import Peers
+from dragoman.gateway.message_threads import MessageThreads, Thread
 from dragoman.gateway.model_catalogue import Catalogue
 from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, worker_endpoints
 from dragoman.gateway.relay import Failed, Relay, StreamedAnswer, WholeAnswer, loss_headers, refuse
@@ -40,6 +41,7 @@ from dragoman.ir import Failure
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Tracing
 
+KeptAnswer: TypeAlias = Keeping | Thread
 _CANCELLED = 499
 _AWAY = Failure("overloaded", "The gateway cannot reach its database of keys and limits.", 503, retry_after=2.0)
 _encode = msgspec.json.encode
@@ -55,6 +57,7 @@ class Gateway:
         self.access = access
         self.log = log
         self.responses = responses
+        self.threads = MessageThreads(responses.store)
         self.capture = capture
         """None: nobody looks at requests, and none are held."""
         self.tracing: Tracing | None = None
@@ -247,17 +250,13 @@ class Gateway:
         caller = await self.admitted(endpoint, exchange, record)
         client_request = self.client_request(endpoint, exchange, record)
         plan = self.planned(caller, client_request, record)
-        keeping = (
-            await self.responses.begin(client_request, plan, caller.id, exchange.local)
-            if endpoint.format == Responses.format
-            else None
-        )
+        keeping = await self._keeping(client_request, plan, caller.id, exchange)
         await self.enter(caller, client_request, plan, record)
         try:
-            if keeping is not None and keeping.in_background:
+            if isinstance(keeping, Keeping) and keeping.in_background:
                 await self._later(caller, keeping, plan, exchange, record)
                 return
-            if keeping is not None and client_request.known.generate is False:
+            if isinstance(keeping, Keeping) and client_request.known.generate is False:
                 await self._warm_up(keeping, exchange, record)
                 return
             begun = await self.relay.ask(keeping.client_request if keeping else client_request, plan, record)
@@ -271,6 +270,16 @@ class Gateway:
         finally:
             caller.leave()
 
+    async def _keeping(
+        self, client_request: ClientRequest, plan: Plan, owner: str, exchange: Exchange
+    ) -> KeptAnswer | None:
+        """The state that this request refers to or leaves behind, where it is kept here."""
+        if client_request.protocol.format == Responses.format:
+            return await self.responses.begin(client_request, plan, owner, exchange.local)
+        if client_request.protocol.format == MessageThreads.format:
+            return await self.threads.begin(client_request, plan, owner)
+        return None
+
     async def enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
         """Within the limits of the gateway and of the key. Raises `Denied`."""
         if self.metrics.in_flight > self.config.server.max_requests:
@@ -281,7 +290,7 @@ class Gateway:
         await caller.enter(record.id, expected)
 
     async def _put_whole(
-        self, caller: Caller, whole: WholeAnswer, exchange: Exchange, record: Record, keeping: Keeping | None
+        self, caller: Caller, whole: WholeAnswer, exchange: Exchange, record: Record, keeping: KeptAnswer | None
     ) -> None:
         if not whole.upstream_call.same:
             record.losses += whole.encoded.losses
@@ -295,7 +304,12 @@ class Gateway:
         exchange.send(whole.status, {**JSON, **whole.headers, **_marks(record)}, content)
 
     async def _put_stream(
-        self, caller: Caller, streamed: StreamedAnswer, exchange: Exchange, record: Record, keeping: Keeping | None
+        self,
+        caller: Caller,
+        streamed: StreamedAnswer,
+        exchange: Exchange,
+        record: Record,
+        keeping: KeptAnswer | None,
     ) -> None:
         client_request, translator = streamed.upstream_call.client_request, streamed.translator
         record.status = 200
@@ -312,7 +326,7 @@ class Gateway:
             if caller.grant is not None:
                 await self.settle(caller, record)
 
-        waits = caller.grant is not None or record.client == Responses.format
+        waits = caller.grant is not None or keeping is not None or record.client == Responses.format
         try:
             exchange.start(200, headers, streamed.first)
             heard = None if keeping is None else keeping.heard
@@ -332,7 +346,7 @@ class Gateway:
                 await keeping.keep_streamed()
 
     async def _note(
-        self, begun: WholeAnswer | StreamedAnswer, id: str | None, record: Record, keeping: Keeping | None
+        self, begun: WholeAnswer | StreamedAnswer, id: str | None, record: Record, keeping: KeptAnswer | None
     ) -> None:
         if begun.upstream_call.same and keeping is None and record.client == Responses.format:
             await self.responses.note(id, record.upstream, record.key_id)

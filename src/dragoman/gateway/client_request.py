@@ -42,6 +42,7 @@ class Peek(Struct, frozen=True):
     background: bool | None = None
     conversation: str | dict[str, Any] | None = None
     generate: bool | None = None
+    thread: dict[str, Any] | None = None
     stream_options: dict[str, Any] | None = None
 
 
