@@ -64,16 +64,17 @@ of things.
 """
 
 
-class LossLog:
+class LossLog(Struct, gc=False):
     """Collects losses while passes and encoders work, by the node they concern; JSON paths are resolved on demand.
 
     A pass that replaces a node registers the replacement (`replaced`), so that its path leads to the original.
     """
 
-    _origins: dict[int, tuple[Value, Value]] | None = None
-
-    def __init__(self) -> None:
-        self.entries: list[tuple[Value, str, str, Severity, str]] = []
+    entries: list[tuple[Value, str, str, Severity, str]] = []
+    origins: dict[int, tuple[Value, Value]] | None = None
+    """By the id of a node that a pass made: the node it stands for, and itself."""
+    root: Value | None = None
+    paths: JsonPaths | None = None
 
     def __bool__(self) -> bool:
         return bool(self.entries)
@@ -91,16 +92,14 @@ class LossLog:
         self.entries.append((node, field, what, "noted", why))
 
     def replaced(self, new: Value, old: Value) -> None:
-        if self._origins is None:
-            self._origins = {}
-        self._origins[id(new)] = (old, new)
+        if self.origins is None:
+            self.origins = {}
+        self.origins[id(new)] = (old, new)
 
     def resolve(self, root: Value, paths: JsonPaths) -> tuple[Loss, ...]:
         """All losses with their JSON paths in the source, in one pass over the log and at most one over `root`."""
-        if not self.entries:
-            return ()
         lookup, kind = paths(root), type(root)
-        positions: _Positions | None = None
+        positions: dict[int, Position] | None = None
         losses = []
         for node, field, what, severity, why in self.entries:
             # A pass may log against a changed copy of the request: any request in the log means the root.
@@ -108,36 +107,33 @@ class LossLog:
                 path = lookup(None, None, field)
             else:
                 if positions is None:
-                    positions = _Positions(root, self._origins or {})
-                path = positions.path(node, field, lookup)
+                    positions = _walk(root)
+                position = positions.get(id(node)) or self._origin(node, positions, kind)
+                if position is None:
+                    path = "$"  # an invented node: nothing in the source stands for it
+                else:
+                    message_index, part_index, is_inner = position
+                    path = lookup(message_index, part_index, "" if is_inner else field)
             losses.append(Loss(path, what, severity, why))
         return tuple(losses)
+
+    def _origin(self, node: Value, positions: dict[int, Position], kind: type[Value]) -> Position | None:
+        """The position of what a node stands for that a pass made."""
+        origins = self.origins or {}
+        while id(node) in origins:
+            node = origins[id(node)][0]
+            if type(node) is kind:
+                return _ROOT
+            if id(node) in positions:
+                return positions[id(node)]
+        return None
 
 
 Position: TypeAlias = tuple[int | None, int | None, bool]
 """Message index, part index, and whether the node is a piece of the result that stands there."""
 
 
-class _Positions:
-    """Where the nodes of a request or completion stand, found in one walk."""
-
-    def __init__(self, root: Value, origins: dict[int, tuple[Value, Value]]) -> None:
-        self._kind = type(root)
-        self._origins = origins
-        self._known = _walk(root)
-
-    def path(self, node: Value, field: str, lookup: PathLookup) -> str:
-        position = self._known.get(id(node))
-        while position is None:
-            origin = self._origins.get(id(node))
-            if origin is None:
-                return "$"  # an invented node: nothing in the source stands for it
-            node = origin[0]
-            if type(node) is self._kind:
-                return lookup(None, None, field)
-            position = self._known.get(id(node))
-        message_index, part_index, is_inner = position
-        return lookup(message_index, part_index, "" if is_inner else field)
+_ROOT: Position = (None, None, False)
 
 
 def _walk(root: Value) -> dict[int, Position]:

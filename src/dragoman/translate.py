@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec import structs
+from msgspec.structs import force_setattr
 
 from dragoman.codecs.encoded import Encoded, hold_losses
 from dragoman.codecs.reading import MALFORMED, MAX_BODY_BYTES, body_bytes, misread
 from dragoman.codecs.registry import Codec, codec
 from dragoman.errors import EncodeError, LossRefused
 from dragoman.ir import Completion, Failure, Request
-from dragoman.ir.traits import with_model
 from dragoman.losses import JsonPaths, LossLog, intermediate_paths
 from dragoman.passes.answers import legalise_answer
 from dragoman.passes.legalise import legalise
@@ -97,7 +96,7 @@ def translate_request(
     except MALFORMED as error:
         raise misread(error, source) from error
     if model is not None:
-        request = with_model(request, model)
+        force_setattr(request, "model", model)  # it was made here: a copy of twenty fields would cost, and lose its traits
     return _encode_request(request, codec(target), incoming.request_paths, strict)
 
 
@@ -156,7 +155,7 @@ def _encode_request(request: Request, outgoing: Codec, paths: JsonPaths, strict:
     if log.entries:
         if strict:
             _refuse_losses(log, request, outgoing, paths)
-        hold_losses(encoded, partial(log.resolve, request, paths))
+        hold_losses(encoded, log, request, paths)
     return encoded
 
 
@@ -175,7 +174,7 @@ def _encode_response(
     if log.entries:
         if strict:
             _refuse_losses(log, completion, outgoing, paths)
-        hold_losses(encoded, partial(log.resolve, completion, paths))
+        hold_losses(encoded, log, completion, paths)
     return encoded
 
 

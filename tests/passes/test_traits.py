@@ -14,7 +14,7 @@ from dragoman import ir
 from dragoman.codecs.registry import codec
 from dragoman.errors import EncodeError
 from dragoman.ir import traits
-from dragoman.ir.traits import traits_of, with_model, with_traits
+from dragoman.ir.traits import traits_of, with_traits
 from dragoman.losses import LossLog
 from dragoman.passes import legalise as module
 from dragoman.passes.legalise import legalise
@@ -150,7 +150,6 @@ def test_traits_are_no_part_of_the_request() -> None:
     assert noted == request
     assert msgspec.json.encode(noted) == msgspec.json.encode(request)
     assert traits_of(structs.replace(noted, model="n")) is None
-    assert traits_of(with_model(noted, "n")) == (5, {}, frozenset())
     assert repr(noted) == repr(request)
 
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import Struct
 
-from dragoman.ir.values import parse_plain_json
-from dragoman.losses import Loss
+from dragoman.ir.values import Value, parse_plain_json
+from dragoman.losses import JsonPaths, Loss, LossLog
 
 if TYPE_CHECKING:
 
     class Losses:
         def __get__(self, instance: object, owner: type | None = None, /) -> tuple[Loss, ...]: ...
-        def __set__(self, instance: object, value: tuple[Loss, ...] | Callable[[], tuple[Loss, ...]], /) -> None: ...
+        def __set__(self, instance: object, value: tuple[Loss, ...], /) -> None: ...
 
 else:
     Losses: TypeAlias = Any
 
 
-class Encoded(Struct, frozen=True):
+class Encoded(Struct, frozen=True, gc=False):
     """A body ready to send. `json()` is its exact bytes; `body` the same as Python values, for the vendors' SDKs.
 
     Losses are recorded while encoding; their JSON paths are worked out when somebody asks.
@@ -41,14 +40,19 @@ class Encoded(Struct, frozen=True):
         return cast("dict[str, Any]", parse_plain_json(self.content))
 
 
-losses_held = Encoded.__dict__["losses"].__get__
-hold_losses: Callable[[Encoded, Callable[[], tuple[Loss, ...]]], None] = Encoded.__dict__["losses"].__set__
-"""Attaches the losses of an encoding to a new body; they are resolved when they are read."""
+_losses_held = Encoded.__dict__["losses"].__get__
+_hold = Encoded.__dict__["losses"].__set__
+
+
+def hold_losses(encoded: Encoded, log: LossLog, root: Value, paths: JsonPaths) -> None:
+    """Attaches the losses of encoding `root` to a new body; they are resolved when they are read."""
+    log.root, log.paths = root, paths
+    _hold(encoded, log)
 
 
 def _read_losses(encoded: Encoded) -> tuple[Loss, ...]:
-    held = losses_held(encoded)
-    return held if type(held) is tuple else held()
+    held = _losses_held(encoded)
+    return held if type(held) is tuple else held.resolve(held.root, held.paths)
 
 
 def _values(encoded: Encoded) -> tuple[Any, ...]:

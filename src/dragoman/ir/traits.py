@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dragoman.ir.notes import WITHIN, Spelling
 from dragoman.ir.parts import AnyPart, Text
@@ -66,29 +66,20 @@ def with_traits(request: Request, bits: int, call_names: Mapping[str, str], tool
     return request
 
 
-def with_model(request: Request, model: str) -> Request:
-    """The request for another model. Traits do not depend on the model, so they stay."""
-    changed = structs.replace(request, model=model)
-    traits = traits_of(request)
-    return changed if traits is None else with_traits(changed, *traits)
-
-
-class TraitNotes:
+class TraitNotes(Struct, eq=False, gc=False):
     """Notes the traits of a conversation, message by message, in the order in which it is read.
 
     `turn` when a message begins that is no tool message, `call` and `result` for each of these; `text` and `metadata`
     where a part has some. `finish` at the end.
     """
 
-    # Defaults of the class: most requests set few of them, and each one set costs.
+    # A struct, as its subclasses are: every request makes one, and an object of a Python class costs three times as much.
     bits: int = 0
     _waiting: list[str] | tuple[()] = ()
     _answered: int = 0
     _previous: str = ""
     """The role before; empty while there has been nothing but system text."""
-
-    def __init__(self) -> None:
-        self.call_names: dict[str, str] = {}
+    call_names: dict[str, str] = {}
 
     def turn(self, role: str) -> None:
         if self._answered or self._waiting:

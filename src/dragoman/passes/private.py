@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from dragoman.ir import Audio, Completion, Message, Metadata, Opaque, ProviderTool, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
@@ -13,6 +13,7 @@ from dragoman.losses import LossLog, Severity
 from dragoman.profile import Profile
 
 _SAYS_NOTHING = frozenset({b"null", b"[]", b"{}"})
+_LONGEST_NOTHING = 4
 
 BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
     Completion: frozenset(
@@ -38,92 +39,87 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
 """Keys of an answer that tell how it was made, and nothing of what it says. One list for all: servers that speak
 another's format copy its names, and no name here means two things."""
 
+_NONE: Mapping[type[Value], frozenset[str]] = {}
+
 _COUNTS = "usage."
 """Whatever a provider says beside its token counts is bookkeeping."""
 
 
 def report_private_settings(request: Request, profile: Profile, log: LossLog) -> Request:
     """Reports wire keys of the request, its tools and its settings that only their own family understands."""
-    reporter = _Reporter(profile.family, log, {})
+    family = profile.family
     if request.metadata is not None:
-        reporter.node(request, request.metadata)
+        _report_node(request, request.metadata, "", family, log)
     for tool in request.tools:
         if type(tool) is not ProviderTool and tool.metadata is not None:  # type: ignore[union-attr]
-            reporter.node(tool, tool.metadata)  # type: ignore[union-attr]
+            _report_node(tool, tool.metadata, "", family, log)  # type: ignore[union-attr]
     for name in ("tool_choice", "reasoning", "output"):
         settings = getattr(request, name)
         if settings is not None and settings.metadata is not None:
-            reporter.node(request, settings.metadata, f"{name}.")
+            _report_node(request, settings.metadata, f"{name}.", family, log)
     return request
 
 
 def report_private_content(request: Request, profile: Profile, log: LossLog) -> Request:
     """The same for messages and their parts."""
-    _Reporter(profile.family, log, {}).messages(request.messages)
+    _report_messages(request.messages, profile.family, log, {})
     return request
 
 
 def report_private_answer(completion: Completion, profile: Profile, log: LossLog) -> None:
     """The same for an answer. Keys that tell how it was made, and nothing of what it says, are only noted."""
-    reporter = _Reporter(profile.family, log, BOOKKEEPING)
-    finish, usage = completion.finish, completion.usage
+    family, finish, usage = profile.family, completion.finish, completion.usage
     if completion.metadata:
-        reporter.node(completion, completion.metadata)
-    reporter.messages(completion.messages)
+        _report_node(completion, completion.metadata, "", family, log, BOOKKEEPING)
+    _report_messages(completion.messages, family, log, BOOKKEEPING)
     if finish is not None and finish.metadata is not None:
-        reporter.node(completion, finish.metadata, "finish.")
+        _report_node(completion, finish.metadata, "finish.", family, log, BOOKKEEPING)
     if usage is not None and usage.metadata is not None:
-        reporter.node(completion, usage.metadata, _COUNTS)
+        _report_node(completion, usage.metadata, _COUNTS, family, log, BOOKKEEPING)
 
 
-class _Reporter:
-    """Reports what families other than one said."""
+Bookkeeping: TypeAlias = Mapping[type[Value], frozenset[str]]
 
-    __slots__ = ("_bookkeeping", "_family", "_log")
 
-    def __init__(self, family: str, log: LossLog, bookkeeping: Mapping[type[Value], frozenset[str]]) -> None:
-        self._family = family
-        self._log = log
-        self._bookkeeping = bookkeeping
+def _report_messages(messages: Iterable[Message], family: str, log: LossLog, bookkeeping: Bookkeeping) -> None:
+    for message in messages:
+        if message.metadata is not None:
+            _report_node(message, message.metadata, "", family, log, bookkeeping)
+        content = content_held(message)
+        if type(content) is tuple:
+            for part in content:
+                if type(part) is not Opaque:
+                    _report_part(part, family, log, bookkeeping)
 
-    def messages(self, messages: Iterable[Message]) -> None:
-        for message in messages:
-            if message.metadata is not None:
-                self.node(message, message.metadata)
-            content = content_held(message)
-            if type(content) is tuple:
-                for part in content:
-                    if type(part) is not Opaque:
-                        self._part(part)
 
-    def _part(self, part: Any) -> None:
-        if part.metadata is not None:
-            self.node(part, part.metadata)
-        if type(part) is Text:
-            for citation in part.citations:
-                if citation.metadata is not None:
-                    self.node(part, citation.metadata, "citations.")
-        elif type(part) is ToolResult:
-            for inner in part.parts:
-                if type(inner) is not Opaque:
-                    self._part(inner)
+def _report_part(part: Any, family: str, log: LossLog, bookkeeping: Bookkeeping) -> None:
+    if part.metadata is not None:
+        _report_node(part, part.metadata, "", family, log, bookkeeping)
+    if type(part) is Text:
+        for citation in part.citations:
+            if citation.metadata is not None:
+                _report_node(part, citation.metadata, "citations.", family, log, bookkeeping)
+    elif type(part) is ToolResult:
+        for inner in part.parts:
+            if type(inner) is not Opaque:
+                _report_part(inner, family, log, bookkeeping)
 
-    def node(self, node: Value, metadata: Metadata, within: str = "") -> None:
-        for family, entries in metadata.items():
-            if family == self._family:
-                continue
-            for key, held in entries.items():
-                if key[:1] != "~":
-                    self._key(node, within, key, bytes(held), family)
-                elif key.startswith(WITHIN):
-                    name = key.removeprefix(WITHIN)
-                    for inner, value in (inner_extra(entries, name) or {}).items():
-                        if inner[:1] != "~":
-                            self._key(node, f"{within}{name}.", inner, bytes(value), family)
 
-    def _key(self, node: Value, within: str, key: str, held: bytes, family: str) -> None:
-        if held in _SAYS_NOTHING:
-            return
-        bookkeeping = within == _COUNTS or key in self._bookkeeping.get(type(node), ())
-        severity: Severity = "noted" if bookkeeping else "dropped"
-        self._log.entries.append((node, within + key, key, severity, f"only {family} understands it"))
+def _report_node(  # noqa: PLR0913, PLR0917  given by position on the hot path
+    node: Value, metadata: Metadata, within: str, own: str, log: LossLog, bookkeeping: Bookkeeping = _NONE
+) -> None:
+    """Reports the keys of `metadata`, which stand at `within` below the node, of families other than `own`."""
+    for family, entries in metadata.items():
+        if family == own:
+            continue
+        for key, held in entries.items():
+            # Few keys have the mark of a note, and looking for it costs less than a slice of each.
+            if "~" not in key or key[:1] != "~":
+                if len(held) > _LONGEST_NOTHING or bytes(held) not in _SAYS_NOTHING:
+                    is_noted = within == _COUNTS or key in bookkeeping.get(type(node), ())
+                    severity: Severity = "noted" if is_noted else "dropped"
+                    log.entries.append((node, within + key, key, severity, f"only {family} understands it"))
+            elif key.startswith(WITHIN):
+                name = key.removeprefix(WITHIN)
+                inner = {family: inner_extra(entries, name) or {}}
+                _report_node(node, inner, f"{within}{name}.", own, log, bookkeeping)

@@ -64,16 +64,14 @@ NOT_SENT = "[This message held nothing that can be shown here.]"
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder(TraitNotes):
+class MessageDecoder(TraitNotes, eq=False, gc=False):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads.
     """
 
-    def __init__(self) -> None:
-        self.call_names = {}
-        self.server_names: dict[str, str] = {}
-        self.messages: list[Message] = []
+    server_names: dict[str, str] = {}
+    messages: list[Message] = []
 
     def decode_system(self, system: str | list[TextBlock | Unmodelled]) -> None:
         """The `system` field, which comes before all messages."""

@@ -122,23 +122,20 @@ def _decode_body(
     return tuple(PartDecoder(seed, path, marks_ids=marks_ids, makes_calls=makes_calls).decode(wires))
 
 
-class MessageDecoder(TraitNotes):
+class MessageDecoder(TraitNotes, eq=False, gc=False):
     """Decodes the contents of one request, in order: results are paired with the calls before them.
 
     Notes the traits of the conversation as it reads (ir/traits.py).
     """
 
     _unanswered: _Unanswered | None = None
-    _tagged = False
-    is_rearranged = False
+    _tagged: bool = False
+    is_rearranged: bool = False
     """Messages were changed after they had been read: what was noted does not hold."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._messages: list[Message] = []
-        self._order: dict[str, int] = {}
-        """Id of each call -> its place among all calls."""
-        self._served: list[ToolCall] = []
+    _messages: list[Message] = []
+    _order: dict[str, int] = {}
+    """Id of each call -> its place among all calls."""
+    _served: list[ToolCall] = []
 
     def decode(self, contents: Sequence[Content], system: Content | None | UnsetType = UNSET) -> tuple[Message, ...]:
         """The usual content is read in a few lines; `_decode_content` reads one that says more."""

@@ -87,13 +87,13 @@ _LEGACY = WireReader(Function, "openai-chat", path="$..function_call")
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder(TraitNotes):
+class MessageDecoder(TraitNotes, eq=False, gc=False):
     """Decodes the messages of one request, in order: results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads. `tagged`: some media came in a turn of their own.
     """
 
-    tagged = False
+    tagged: bool = False
     _unanswered: list[str] | None = None
     """Calls without an id, which results without an id answer in order."""
 

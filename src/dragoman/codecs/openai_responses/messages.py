@@ -106,35 +106,28 @@ def read_item(raw: Raw) -> Item | None:
 
 def decode_answer(items: Iterable[Item | Raw], seed: str) -> tuple[AnyPart, ...]:
     """The output of a response: all of it is the model's."""
-    decoder = MessageDecoder(seed, answering=True)
+    decoder = MessageDecoder(seed=seed, answering=True)
     decoder.add_items(items)
     return decoder.answer()
 
 
-class MessageDecoder(TraitNotes):
+class MessageDecoder(TraitNotes, eq=False, gc=False):
     """Decodes items one after the other; results take their names from the calls before them.
 
     Notes the traits of the conversation as it reads (ir/traits.py).
     """
 
-    # Defaults of the class: few requests need them, and each one set costs.
-    _seed = ""
-    _answering = False
+    seed: str = ""
+    answering: bool = False
+    _messages: list[Message] = []
+    _said: list[AnyPart] = []
+    """The model's turn, so far."""
     _owed: tuple[Signature, Raw] | None = None
     _custom: set[str] | frozenset[str] = frozenset()
     """Ids of the calls of custom tools."""
     _unanswered: list[str] | tuple[()] = ()
     """Ids of the calls that came without one."""
     _server_calls: dict[str, str] | None = None
-
-    def __init__(self, seed: str = "", *, answering: bool = False) -> None:
-        super().__init__()
-        self._messages: list[Message] = []
-        self._said: list[AnyPart] = []
-        """The model's turn, so far."""
-        if answering:
-            self._seed = seed
-            self._answering = True
 
     def finished(self) -> tuple[Message, ...]:
         if self._said or self._owed is not None:
@@ -201,13 +194,13 @@ class MessageDecoder(TraitNotes):
 
     @property
     def _where(self) -> str:
-        return "output" if self._answering else "input"
+        return "output" if self.answering else "input"
 
     # ── messages ──
 
     def _add_message(self, item: Item, index: int) -> None:
         role, content = item.role, item.content
-        if role == "assistant" or (self._answering and role is UNSET):
+        if role == "assistant" or (self.answering and role is UNSET):
             self._add_assistant(item)
             return
         own_role = _ROLES.get(role)  # type: ignore[arg-type]
@@ -217,7 +210,7 @@ class MessageDecoder(TraitNotes):
             self._end_turn()
         if content is UNSET and (item.extra is UNSET or "content" not in item.extra):
             raise self._misfit(index, "content", "text or a list of parts", content)
-        if self._answering:
+        if self.answering:
             self._said.append(Opaque(FAMILY, "message", exact(item)))
             return
         self.turn(own_role)
@@ -269,7 +262,7 @@ class MessageDecoder(TraitNotes):
         content, said = item.content, self._said
         notes = self._item_notes(item)
         if type(content) is str and notes is None and item.type is item.id is UNSET:
-            if said and type(said[-1]) in _SAID and not self._answering:
+            if said and type(said[-1]) in _SAID and not self.answering:
                 self._end_turn()
             self._say(Text(content))
             return
@@ -324,7 +317,7 @@ class MessageDecoder(TraitNotes):
                 self._owed = None
                 part = signed_part
         said = self._said
-        if self._answering:
+        if self.answering:
             said.append(part)  # passes do not ask for the traits of an answer
             return
         if not said:
@@ -345,7 +338,7 @@ class MessageDecoder(TraitNotes):
 
     def _end_turn(self) -> None:
         self._give_up_carrier()
-        if self._said and not self._answering:
+        if self._said and not self.answering:
             self._messages.append(Message("assistant", tuple(self._said)))
             self._said = []
 
@@ -374,7 +367,7 @@ class MessageDecoder(TraitNotes):
     # ── calls ──
 
     def _add_call(self, item: Item, index: int) -> None:
-        call = decode_call(item, f"{self._seed} {index}" if self._answering else index)
+        call = decode_call(item, f"{self.seed} {index}" if self.answering else index)
         if not item.call_id:
             if not self._unanswered:
                 self._unanswered = []
@@ -386,7 +379,7 @@ class MessageDecoder(TraitNotes):
         self._say(call)
 
     def _add_output(self, item: Item, index: int) -> None:
-        if self._answering:
+        if self.answering:
             self._said.append(Opaque(FAMILY, str(item.type), exact(item)))
             return
         if self._said or self._owed is not None:
@@ -441,7 +434,7 @@ class MessageDecoder(TraitNotes):
         if self._server_calls is None:
             self._server_calls = {}
         parts = decode_other(raw, head, self._server_calls)
-        if self._answering or not isinstance(parts[0], Opaque) or role_of_item(head.type or "") == "assistant":
+        if self.answering or not isinstance(parts[0], Opaque) or role_of_item(head.type or "") == "assistant":
             for part in parts:
                 self._say(part)
             return

@@ -225,7 +225,7 @@ class PayloadDecoder:
             return
         opening = _openings.decode(event.response)
         self._seed = opening.id or ""
-        self._items = MessageDecoder(self._seed, answering=True)
+        self._items = MessageDecoder(seed=self._seed, answering=True)
         created = None if opening.created_at is None else int(opening.created_at)
         self._events.append(StreamStart(opening.id, opening.model, created))
 
