@@ -96,7 +96,9 @@ def translate_request(
     except MALFORMED as error:
         raise misread(error, source) from error
     if model is not None:
-        force_setattr(request, "model", model)  # it was made here: a copy of twenty fields would cost, and lose its traits
+        force_setattr(
+            request, "model", model
+        )  # it was made here: a copy of twenty fields would cost, and lose its traits
     return _encode_request(request, codec(target), incoming.request_paths, strict)
 
 

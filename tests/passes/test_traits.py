@@ -146,7 +146,7 @@ def test_private_settings() -> None:
 
 def test_traits_are_no_part_of_the_request() -> None:
     request = ir.Request("m", (TEXT,))
-    noted = with_traits(structs.replace(request), 5, {}, frozenset())
+    noted = with_traits(structs.replace(request), (5, {}, frozenset()))
     assert noted == request
     assert msgspec.json.encode(noted) == msgspec.json.encode(request)
     assert traits_of(structs.replace(noted, model="n")) is None

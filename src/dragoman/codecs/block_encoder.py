@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from msgspec import Struct
+
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.ir import (
     AnyPart,
@@ -49,7 +51,7 @@ class Carriers(Protocol):
     def stands_behind(self, part: Text | ToolCall, /) -> bool: ...
 
 
-class BlockEncoder:
+class BlockEncoder(Struct, eq=False, gc=False):
     """Encodes the parts of one body: of `request`, or of an answer to a client.
 
     What cannot be said here is logged, and gives no block.
@@ -58,12 +60,14 @@ class BlockEncoder:
     family: ClassVar[str]
     signatures: ClassVar[Carriers]
 
-    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
-        self._log = log
-        self._request = request
-        self._to_client = request is None
-        self._native = native
-        """The body came from this family: all that it says may be said again, exactly as it was."""
+    _log: LossLog
+    _request: Request | None = None
+    _native: bool = False
+    """The body came from this family: all that it says may be said again, exactly as it was."""
+
+    @property
+    def _to_client(self) -> bool:
+        return self._request is None
 
     def with_carrier(self, part: Text | ToolCall, block: WireValue) -> list[WireValue]:
         """A block, and the one that carries its signature to a client and back; providers never see that (law 6)."""

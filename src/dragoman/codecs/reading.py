@@ -101,7 +101,7 @@ class WireReader(Generic[W]):
 
     def read(self, body: bytes | Raw, path: str | None = None) -> W:
         """`path`, where this is a piece of a body: the place that errors name."""
-        if type(body) is bytes:  # a piece of a body was looked at with the whole
+        if type(body) is bytes and not body.isascii():  # a piece of a body was looked at with the whole
             check_text(body, self._source)
         try:
             return self._strict.decode(body)

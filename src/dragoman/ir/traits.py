@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from dragoman.ir.notes import WITHIN, Spelling
 from dragoman.ir.parts import AnyPart, Text
-from dragoman.ir.requests import Request
+from dragoman.ir.requests import ReasoningSettings, Request, StructuredOutput, ToolChoice
 from dragoman.ir.values import Metadata
 
 MISPLACED_PART = 1 << 0
@@ -60,9 +61,9 @@ def traits_of(request: Request) -> Traits | None:
         return None
 
 
-def with_traits(request: Request, bits: int, call_names: Mapping[str, str], tool_names: AbstractSet[str]) -> Request:
+def with_traits(request: Request, traits: Traits) -> Request:
     """The request itself, which now holds what its decoder found."""
-    structs.force_setattr(request, "_traits", (bits, call_names, tool_names))
+    force_setattr(request, "_traits", traits)
     return request
 
 
@@ -73,7 +74,7 @@ class TraitNotes(Struct, eq=False, gc=False):
     where a part has some. `finish` at the end.
     """
 
-    # A struct, as its subclasses are: every request makes one, and an object of a Python class costs three times as much.
+    # A struct, as its subclasses are: every request makes one, and an object of a Python class costs thrice as much.
     bits: int = 0
     _waiting: list[str] | tuple[()] = ()
     _answered: int = 0
@@ -139,32 +140,40 @@ class TraitNotes(Struct, eq=False, gc=False):
                 if citation.metadata is not None:
                     self.metadata(citation.metadata)
 
-    def finish(self, has_messages: bool) -> int:  # noqa: FBT001  given by position on the hot path
-        """All bits."""
+    def finish(self, request: Request, tool_names: AbstractSet[str], has_private_tool: bool) -> Traits:  # noqa: FBT001  given by position on the hot path
+        """The traits of the request that was read, whose tools were looked at apart."""
         if self._answered or self._waiting:
             self.end_results()
-        if not self._previous:
-            self.bits |= ONLY_SYSTEM if has_messages else NO_MESSAGES
-        elif self._previous == "assistant":
-            self.bits |= LAST_ASSISTANT
-        return self.bits
+        bits, previous = self.bits, self._previous
+        if not previous:
+            bits |= ONLY_SYSTEM if request.messages else NO_MESSAGES
+        elif previous == "assistant":
+            bits |= LAST_ASSISTANT
+        metadata, settings = request.metadata, (request.tool_choice, request.reasoning, request.output)
+        if (
+            has_private_tool
+            or (metadata is not None and type(metadata) is not Spelling and has_private(metadata))
+            or (settings != _NO_SETTINGS and _has_private_setting(*settings))
+        ):
+            bits |= PRIVATE_SETTING
+        return bits, self.call_names, tool_names
 
 
-def has_private_setting(request: Request) -> bool:
-    """Whether metadata of the request or of its settings (not of its tools) does."""
-    metadata, choice, reasoning, output = request.metadata, request.tool_choice, request.reasoning, request.output
-    return (
-        (metadata is not None and type(metadata) is not Spelling and has_private(metadata))
-        or (choice is not None and choice.metadata is not None and has_private(choice.metadata))
-        or (reasoning is not None and reasoning.metadata is not None and has_private(reasoning.metadata))
-        or (output is not None and output.metadata is not None and has_private(output.metadata))
-    )
+_NO_SETTINGS = (None, None, None)
+
+
+def _has_private_setting(*settings: ToolChoice | ReasoningSettings | StructuredOutput | None) -> bool:
+    for setting in settings:
+        if setting is not None and setting.metadata is not None and has_private(setting.metadata):
+            return True
+    return False
 
 
 def has_private(metadata: Metadata) -> bool:
     """Whether metadata holds more than spelling: a wire key that the format does not model."""
     for entries in metadata.values():
         for key in entries:
-            if key[:1] != "~" or key.startswith(WITHIN):
+            # Few keys have the mark of a note, and looking for it costs less than a slice of each.
+            if "~" not in key or key[:1] != "~" or key.startswith(WITHIN):
                 return True
     return False

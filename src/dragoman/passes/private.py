@@ -105,7 +105,7 @@ def _report_part(part: Any, family: str, log: LossLog, bookkeeping: Bookkeeping)
                 _report_part(inner, family, log, bookkeeping)
 
 
-def _report_node(  # noqa: PLR0913, PLR0917  given by position on the hot path
+def _report_node(
     node: Value, metadata: Metadata, within: str, own: str, log: LossLog, bookkeeping: Bookkeeping = _NONE
 ) -> None:
     """Reports the keys of `metadata`, which stand at `within` below the node, of families other than `own`."""

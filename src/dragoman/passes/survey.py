@@ -8,11 +8,9 @@ from dragoman.ir.traits import (
     BLANK_TEXT,
     EMPTY_MESSAGE,
     MISPLACED_PART,
-    PRIVATE_SETTING,
     TraitNotes,
     Traits,
     has_private,
-    has_private_setting,
 )
 
 
@@ -21,10 +19,7 @@ def survey(request: Request) -> Traits:
     notes = TraitNotes()
     for message in request.messages:
         _note_message(message, notes)
-    bits = notes.finish(bool(request.messages))
-    if has_private_setting(request) or _has_private_tool(request):
-        bits |= PRIVATE_SETTING
-    return bits, notes.call_names, {tool.name for tool in request.tools}
+    return notes.finish(request, {tool.name for tool in request.tools}, _has_private_tool(request))
 
 
 def _has_private_tool(request: Request) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType, field
 from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages import foreign_signatures
@@ -70,8 +70,8 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
     Notes the traits of the conversation as it reads.
     """
 
-    server_names: dict[str, str] = {}
-    messages: list[Message] = []
+    server_names: dict[str, str] = field(default_factory=dict)
+    messages: list[Message] = field(default_factory=list)
 
     def decode_system(self, system: str | list[TextBlock | Unmodelled]) -> None:
         """The `system` field, which comes before all messages."""
@@ -318,7 +318,7 @@ def _decode_odd_call(wire: ToolUseBlock) -> ToolCall:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageEncoder(PartEncoder):
+class MessageEncoder(PartEncoder, eq=False, gc=False):
     """Encodes the messages of one request, or the one message of an answer."""
 
     _noted: tuple[tuple[int, Extra], ...] = ()

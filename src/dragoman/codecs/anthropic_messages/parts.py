@@ -31,7 +31,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     UrlSource,
     WholeBlock,
 )
-from dragoman.codecs.block_encoder import BlockEncoder
+from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
 from dragoman.ir import (
@@ -245,11 +245,11 @@ _PDF = "application/pdf"
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
 
 
-class PartEncoder(BlockEncoder):
+class PartEncoder(BlockEncoder, eq=False, gc=False):
     family: ClassVar = FAMILY
-    signatures: ClassVar = foreign_signatures
+    signatures: ClassVar[Carriers] = foreign_signatures
 
-    needs_old_version = False
+    needs_old_version: bool = False
     """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
     _marks: CacheMarks | None = None
     _citing: bool | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, field
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
 from dragoman.codecs.bedrock_converse import foreign_signatures
@@ -70,8 +70,8 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
     Notes the traits of the conversation as it reads.
     """
 
-    server_names: dict[str, str] = {}
-    messages: list[Message] = []
+    server_names: dict[str, str] = field(default_factory=dict)
+    messages: list[Message] = field(default_factory=list)
 
     def decode_system(self, system: list[Block]) -> None:
         """The `system` field, which comes before all messages."""
@@ -345,7 +345,7 @@ def _decode_content(content: list[Block], notes: Extra) -> tuple[Any, Any, Any]:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageEncoder(PartEncoder):
+class MessageEncoder(PartEncoder, eq=False, gc=False):
     """Encodes the messages of one request, or the one message of an answer."""
 
     hoisted: tuple[Message, ...] = ()

@@ -28,7 +28,7 @@ from dragoman.codecs.bedrock_converse.wire import (
     ReasoningText,
     exact,
 )
-from dragoman.codecs.block_encoder import BlockEncoder
+from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.claude_models import FAMILY as CLAUDE
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
@@ -43,7 +43,6 @@ from dragoman.ir import (
     Opaque,
     Reasoning,
     Refusal,
-    Request,
     ServerToolCall,
     ServerToolResult,
     Signature,
@@ -192,9 +191,9 @@ _DECODE: dict[str, Callable[[Block], AnyPart]] = {
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class PartEncoder(BlockEncoder):
+class PartEncoder(BlockEncoder, eq=False, gc=False):
     family: ClassVar = FAMILY
-    signatures: ClassVar = foreign_signatures
+    signatures: ClassVar[Carriers] = foreign_signatures
 
     _points: CachePoints | None = None
     _media_met: MediaEncoder | None = None
@@ -206,9 +205,9 @@ class PartEncoder(BlockEncoder):
             self._media_met = MediaEncoder(self._log, self._limits, native=self._native)
         return self._media_met
 
-    def __init__(self, log: LossLog, request: Request | None = None, *, native: bool = False) -> None:
-        super().__init__(log, request, native=native)
-        self._limits: ModelLimits = limits_of(None if request is None else request.model)
+    @property
+    def _limits(self) -> ModelLimits:
+        return limits_of(None if self._request is None else self._request.model)
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature or a cache point travels with it."""

@@ -41,7 +41,7 @@ from dragoman.errors import EncodeError
 from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, SINGLE, WITHIN, Extra, inner_extra
-from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
+from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
@@ -124,10 +124,7 @@ def decode_request(body: bytes) -> Request:
         reasoning,
         output,
     )
-    bits = decoder.finish(bool(messages))
-    if tools.is_private or has_private_setting(request):
-        bits |= PRIVATE_SETTING
-    return with_traits(request, bits, decoder.call_names, tools.names)
+    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
 
 
 def _decode_settings(
@@ -209,7 +206,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     native = request.origin == FAMILY
     metadata = request.metadata
     notes: Extra = SETTINGS.add_keys(request, log, {} if metadata is None else metadata.get(FAMILY, {}))
-    encoder = MessageEncoder(log, request, native=native)
+    encoder = MessageEncoder(log, request, native)
     messages = request.messages
     leading = _leading_system(messages) if messages and messages[0].role == "system" else 0
     wires: WireValue = encoder.encode(messages[leading:] if leading else messages)

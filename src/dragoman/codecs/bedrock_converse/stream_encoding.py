@@ -90,7 +90,7 @@ class EventEncoder(SequentialEncoder):
     # ── the message ──
 
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
-        self._parts_out = PartEncoder(self._log, native=self._native)
+        self._parts_out = PartEncoder(self._log, None, self._native)
         report_untold(event, self._log)
         return _event(_MESSAGE_START, {"role": "assistant", **_wire_keys(notes or {})})
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType, structs
+from msgspec import UNSET, Raw, UnsetType, field, structs
 
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.parts import (
@@ -25,7 +25,7 @@ from dragoman.codecs.gemini.parts import (
     notes_of,
     server_call,
 )
-from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
+from dragoman.codecs.gemini.profile import FAMILY
 from dragoman.codecs.gemini.results import (
     ResultEncoder,
     decode_result,
@@ -66,7 +66,6 @@ from dragoman.ir.notes import Extra, Spelling
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import encode_json, note, parse_json
-from dragoman.losses import LossLog
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user"}
 
@@ -132,10 +131,10 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
     _tagged: bool = False
     is_rearranged: bool = False
     """Messages were changed after they had been read: what was noted does not hold."""
-    _messages: list[Message] = []
-    _order: dict[str, int] = {}
+    _messages: list[Message] = field(default_factory=list)
+    _order: dict[str, int] = field(default_factory=dict)
     """Id of each call -> its place among all calls."""
-    _served: list[ToolCall] = []
+    _served: list[ToolCall] = field(default_factory=list)
 
     def decode(self, contents: Sequence[Content], system: Content | None | UnsetType = UNSET) -> tuple[Message, ...]:
         """The usual content is read in a few lines; `_decode_content` reads one that says more."""
@@ -434,32 +433,25 @@ class _Unanswered:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageEncoder(PartEncoder):
+class MessageEncoder(PartEncoder, eq=False, gc=False):
     """Encodes messages one after the other. Results wait until the last one of their turn is there."""
 
-    def __init__(
-        self,
-        log: LossLog,
-        profile: GeminiProfile = PROFILE,
-        *,
-        model: str | None = None,
-        native: bool = False,
-        to_client: bool = False,
-    ) -> None:
-        # A stored transcript (native, bound for no model) keeps what it carries; a provider never sees it.
-        super().__init__(log, profile, carries=to_client or (native and model is None), native=native)
-        self._model = model
-        self._sends_ids = native or to_client or profile.sends_foreign_ids
-        self._calls: dict[str, tuple[int, str, bool]] = {}
-        self._results: ResultEncoder | None = None
-        self._unsigned_from: int | None = None
-        self._step = -1
-        self._step_signed = False
-        self._messages: Sequence[Message] = ()
-        self._contents: list[WireValue] = []
-        self.system: list[Message] = []
-        self.places: list[int] = []
-        """In an answer: at which wire part each part of the last encoded turn stands, if it crossed."""
+    _model: str | None = None
+    _calls: dict[str, tuple[int, str, bool]] = field(default_factory=dict)
+    _media: list[WireValue] = field(default_factory=list)
+    """Of results, for older models: it waits for the end of the turn, for a user content of its own."""
+    _unsigned_from: int | None = None
+    _step: int = -1
+    _step_signed: bool = False
+    _messages: Sequence[Message] = ()
+    _contents: list[WireValue] = field(default_factory=list)
+    system: list[Message] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    """In an answer: at which wire part each part of the last encoded turn stands, if it crossed."""
+
+    @property
+    def _sends_ids(self) -> bool:
+        return self._native or self._carries or self._profile.sends_foreign_ids
 
     def encode_contents(self, messages: Sequence[Message]) -> list[WireValue]:
         """The contents; system messages gather in `system`."""
@@ -629,9 +621,9 @@ class MessageEncoder(PartEncoder):
             self._contents.append(ContentOut("user", (self._encode_result(first.parts[0]),)))  # type: ignore[arg-type]
         else:
             self._flush_all(waiting, joined)
-        if self._results is not None and self._results.media:
-            self._contents.append(ContentOut("user", self._results.media))
-            self._results.media = []
+        if self._media:
+            self._contents.append(ContentOut("user", self._media))
+            self._media = []
 
     def _flush_all(self, waiting: list[Message], joined: Message | None) -> None:
         results = [part for message in waiting for part in message.parts if isinstance(part, ToolResult)]
@@ -670,10 +662,11 @@ class MessageEncoder(PartEncoder):
         if is_plain and not result.parts:
             response = write_response(result, self._log, as_given=False)
             return ResultOut(FunctionResponseOut(name, response, call_id if sends else UNSET))
-        if self._results is None:
-            takes_media = self._profile.older_models.search(self._model or "") is None
-            self._results = ResultEncoder(self._log, self, takes_media=takes_media)
-        return self._results.encode(result, name, call_id if sends else UNSET)
+        takes_media = self._profile.older_models.search(self._model or "") is None
+        encoder = ResultEncoder(self._log, self, takes_media=takes_media)
+        wire = encoder.encode(result, name, call_id if sends else UNSET)
+        self._media += encoder.media
+        return wire
 
 
 def _interleaved(results: list[WireValue], others: list[WireValue], notes: Extra) -> list[WireValue]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType, structs
+from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, unwrap_arguments
 from dragoman.codecs.gemini import foreign_signatures
@@ -91,29 +91,24 @@ def _invented_at(place: int, index: int) -> str:
     return invent_id(_seed_text(place), index)
 
 
-class PartDecoder:
+class PartDecoder(Struct, eq=False, gc=False):
     """Decodes the parts of one content, in order.
 
     `seed` names the content's place, for ids the wire does not give; a number is the index of a content of a request.
     `marks_ids`: an answer, whose ids Google minted.
     """
 
-    __slots__ = ("_calls", "_makes_calls", "_marks_ids", "_path", "_seed", "_server_calls", "parts")
-
-    def __init__(
-        self, seed: str | int, path: str | None = None, *, marks_ids: bool = False, makes_calls: bool = True
-    ) -> None:
-        self.parts: list[AnyPart] = []
-        self._seed = seed
-        self._path = path
-        self._marks_ids = marks_ids
-        self._makes_calls = makes_calls
-        self._calls = 0
-        self._server_calls = 0
+    _seed: str | int
+    _path: str | None = None
+    marks_ids: bool = False
+    makes_calls: bool = True
+    parts: list[AnyPart] = []
+    _calls: int = 0
+    _server_calls: int = 0
 
     def decode(self, wires: Sequence[Part]) -> list[AnyPart]:
         """The usual text is read in a few lines, and so is the usual call; `add` reads a part that says more."""
-        parts, makes_calls = self.parts, self._makes_calls
+        parts, makes_calls = self.parts, self.makes_calls
         for wire in wires:
             if is_plain_text(wire):
                 parts.append(Text(wire.text) if wire.thought is UNSET else Text(wire.text, metadata=NO_THOUGHT))  # type: ignore[arg-type]
@@ -142,7 +137,7 @@ class PartDecoder:
             call_id, invented = _invented(self._seed, self._calls), True
         elif not call_id or is_invented(call_id):
             return False
-        elif self._marks_ids:
+        elif self.marks_ids:
             metadata = GIVEN_ID
         self._calls += 1
         self.parts.append(ToolCall(call_id, name, arguments, None, False, invented, False, signature, None, metadata))  # noqa: FBT003
@@ -190,7 +185,7 @@ class PartDecoder:
         )
         extra = part_keys(wire)
         server = None if extra is None else _server_member(extra)
-        if given + (server is not None) != 1 or (wire.function_call is not UNSET and not self._makes_calls):
+        if given + (server is not None) != 1 or (wire.function_call is not UNSET and not self.makes_calls):
             return self._decode_odd(wire)
         if server is not None:
             return self._decode_server(wire, server, extra or {})
@@ -222,7 +217,7 @@ class PartDecoder:
             if call_id is not UNSET:
                 notes["~id"] = Raw(b'""')
             call_id, invented = invent_id(self.seed, index), True
-        elif self._marks_ids or is_invented(call_id):
+        elif self.marks_ids or is_invented(call_id):
             notes["~id"], invented = TRUE, is_invented(call_id)
         name = call.name
         if name is UNSET:
@@ -407,21 +402,20 @@ def notes_of(node: Any) -> Extra:
     return {} if metadata is None else metadata.get(FAMILY, {})
 
 
-class PartEncoder:
+class PartEncoder(Struct, eq=False, gc=False):
     """Encodes parts, one after the other.
 
     `carries`: what other families signed rides along in tagged signatures, for a client to echo. To a provider it stays
     behind. `native`: the request came in this very format, so its ids are the provider's own business.
     """
 
-    def __init__(self, log: LossLog, profile: GeminiProfile, *, carries: bool, native: bool) -> None:
-        self._log = log
-        self._profile = profile
-        self._carries = carries
-        self._native = native
-        self.carried: list[Reasoning] = []
-        """Reasoning that waits for a part to ride on."""
-        self.dropped_foreign = False
+    _log: LossLog
+    _profile: GeminiProfile
+    _carries: bool = False
+    _native: bool = False
+    carried: list[Reasoning] = []
+    """Reasoning that waits for a part to ride on."""
+    dropped_foreign: bool = False
 
     def encode(self, part: AnyPart) -> WireValue:
         """The wire part, or None when nothing is left of it."""

@@ -40,7 +40,7 @@ from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import Request, ToolChoice
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
-from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
+from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -109,10 +109,7 @@ def decode_request(body: bytes) -> Request:
     request: Request = SETTINGS.read(wire, messages, tools.tools, {FAMILY: notes} if notes else None, choice, *settings)
     if decoder.is_rearranged:
         return request
-    bits = decoder.finish(bool(messages))
-    if tools.is_private or has_private_setting(request):
-        bits |= PRIVATE_SETTING
-    return with_traits(request, bits, decoder.call_names, tools.names)
+    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
 
 
 def _note_nulls(wire: GenerateContentRequest, notes: Extra) -> None:
@@ -196,9 +193,11 @@ def _real(value: Number | None, key: str, said: Extra) -> float | None:
 def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
     metadata = request.metadata
     notes = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
-    encoder = MessageEncoder(log, profile, model=request.model, native=request.origin == FAMILY)
+    native = request.origin == FAMILY
+    # A stored transcript (native, bound for no model) keeps what it carries; a provider never sees it.
+    encoder = MessageEncoder(log, profile, native and request.model is None, native, _model=request.model)
     contents = encoder.encode_contents(request.messages)
-    if not contents and request.origin != FAMILY:
+    if not contents and not native:
         raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
     tools: WireValue = UNSET
     if request.tools or (notes is not None and GROUPS in notes):

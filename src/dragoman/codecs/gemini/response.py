@@ -341,7 +341,7 @@ def _decode_candidate(wire: Candidate, seed: str, index: int) -> Message:
 
 def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
     notes = None if completion.metadata is None else completion.metadata.get(FAMILY)
-    encoder = MessageEncoder(log, profile, to_client=True)
+    encoder = MessageEncoder(log, profile, _carries=True)
     finishes = completion.finishes
     candidates: Any = []
     blocked = completion.finish is not None and completion.finish.reason == "content_filter"

@@ -152,7 +152,7 @@ def write_response(result: ToolResult, log: LossLog, *, as_given: bool) -> WireV
 
 
 class ResultEncoder:
-    """Encodes results. `media` waits for the end of the turn: a user content of its own, for older models."""
+    """Encodes a result. `media` is what has to follow in a user content of its own, for older models."""
 
     def __init__(self, log: LossLog, parts: PartEncoder, *, takes_media: bool) -> None:
         self._log = log

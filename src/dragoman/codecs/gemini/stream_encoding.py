@@ -220,7 +220,7 @@ class EventEncoder:
             self._on_start(StreamStart())
         answer = self._answers.get(number)
         if answer is None:
-            encoder = PartEncoder(self._log, self._profile, carries=True, native=False)
+            encoder = PartEncoder(self._log, self._profile, _carries=True)
             head = self._lead + b'{"candidates":[{"content":{"parts":['
             tail = b'],"role":"model"},"index":' + str(number).encode() + b"}]" + self._fields + self._stop
             answer = self._answers[number] = _Answer(encoder, head, tail)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, read_arguments, unwrap_arguments
 from dragoman.codecs.ids import invent_id, is_invented
@@ -70,158 +70,6 @@ _message_reader: WireReader[AnyMessage] = WireReader(AnyMessage, SOURCE, aliases
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class MessageDecoder:
-    """Decodes the messages of one request, in order: results are paired with the calls before them.
-
-    Notes the traits of the conversation as it reads (ir/traits.py).
-    """
-
-    __slots__ = ("_names", "_unanswered", "notes")
-
-    def __init__(self) -> None:
-        self.notes = TraitNotes()
-        self._names = self.notes.call_names
-        self._unanswered = _NO_CALLS
-
-    def decode(self, wires: Sequence[AnyMessage], first: int = 0) -> tuple[Message, ...]:
-        """The usual message is read in a few lines; its own method reads one that says more."""
-        notes, messages = self.notes, []
-        for index, wire in enumerate(wires, first):
-            kind = type(wire)
-            if kind is UserMessage or kind is SystemMessage:
-                role: Role = "user" if kind is UserMessage else "system"
-                notes.turn(role)
-                content = wire.content  # type: ignore[union-attr]
-                if type(content) is str and wire.extra is wire.images is UNSET:  # type: ignore[union-attr]
-                    if not content or content.isspace():
-                        notes.bits |= BLANK_TEXT
-                    messages.append(Message(role, content))
-                else:
-                    messages.append(self._noted(_decode_plain(role, wire)))  # type: ignore[arg-type]
-            elif kind is AssistantMessage:
-                notes.turn("assistant")
-                messages.append(self._decode_assistant(wire, index))  # type: ignore[arg-type]
-            elif kind is ToolMessage:
-                messages.append(self._decode_result(wire, index))  # type: ignore[arg-type]
-            else:
-                messages.append(self._decode_other_case(wire, index))  # type: ignore[arg-type]
-        return tuple(messages)
-
-    def _noted(self, message: Message) -> Message:
-        """The message, after a look at what it says beyond its calls."""
-        notes, content = self.notes, content_held(message)
-        if message.metadata is not None:
-            notes.metadata(message.metadata)
-        if type(content) is str:
-            notes.text(content)
-            return message
-        if not content:
-            notes.bits |= EMPTY_MESSAGE
-        for part in content:
-            if type(part) is not ToolCall:
-                notes.part(part)  # type: ignore[arg-type]
-        return message
-
-    def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
-        message = self._noted(decode_assistant(wire, index))
-        if wire.tool_calls:
-            # A result without id or name belongs to the calls right before it, never to those of an earlier turn.
-            notes, calls = self.notes, []
-            for part in content_held(message):
-                if type(part) is ToolCall:
-                    notes.call(part.id, part.name)
-                    if part.metadata is not None:
-                        notes.metadata(part.metadata)
-                    calls.append(part)
-            self._unanswered = _Unanswered(calls)
-        return message
-
-    def _decode_result(self, wire: ToolMessage, index: int) -> Message:
-        content = wire.content
-        call = self._unanswered.first
-        if (
-            call is not None
-            and wire.tool_call_id == call.id
-            and wire.tool_name == call.name
-            and not call.invented_id
-            and wire.extra is wire.images is UNSET
-            and type(content) is str
-            and content[:9] != ERROR_START
-        ):
-            self._unanswered.take_first()
-            result = ToolResult(call.id, call.name, "text", content)
-        else:
-            result = self._decode_odd_result(wire, index)
-            if result.metadata is not None:
-                self.notes.metadata(result.metadata)
-        self.notes.result(result.tool_call_id, result.name)
-        return Message("tool", (result,))
-
-    def _decode_other_case(self, wire: UnknownMessage, index: int) -> Message:
-        entries = _entries(wire.raw)
-        spelled = parse_json(entries.get("role", NULL))
-        role = spelled.lower() if isinstance(spelled, str) else None
-        if role not in {"system", "user", "assistant", "tool"} or role == spelled:
-            raise DecodeError(
-                path=f"$.messages[{index}].role",
-                expected="system, user, assistant or tool",
-                got=repr(spelled),
-                source=SOURCE,
-            )
-        (message,) = self.decode((_message_reader.read(encode_json({**entries, "role": role})),), index)
-        noted = {ROLE: Raw(encode_json(spelled))}
-        if message.role != "tool":
-            notes = (message.metadata or {}).get(FAMILY, {})
-            return Message(message.role, content_held(message), None, {FAMILY: {**notes, **noted}})
-        result = message.tool_results[0]
-        notes = (result.metadata or {}).get(FAMILY, {})
-        return Message("tool", (msgspec.structs.replace(result, metadata={FAMILY: {**notes, **noted}}),))
-
-    def _decode_odd_result(self, wire: ToolMessage, index: int) -> ToolResult:
-        extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
-        call_id, name = self._pair(wire, index, extra)
-        content = _content(wire.content, extra)
-        error = read_error(content) if content.startswith(ERROR_START) else UNSET
-        if wire.images is not UNSET and not wire.images:
-            extra[MODELLED + "images"] = EMPTY_LIST
-        metadata = {FAMILY: extra} if extra else None
-        if wire.images:
-            text = error if type(error) is str else content
-            parts = (*((Text(text),) if text else ()), *decode_images(wire.images))
-            kind: ResultKind = "error" if type(error) is str else "multimodal"
-            return ToolResult(call_id, name, kind, None, parts, None, metadata)
-        if error is not UNSET:
-            return ToolResult(call_id, name, "error", error, (), None, metadata)
-        return ToolResult(call_id, name, "text", content, (), None, metadata)
-
-    def _pair(self, wire: ToolMessage, index: int, extra: Extra) -> tuple[str, str]:
-        """(call id, name): by id where the wire gives one that a call has, else by name, else by order."""
-        given = wire.tool_call_id
-        name = wire.tool_name
-        if name is UNSET:
-            extra[NAME] = NULL
-            held = extra.get("name")
-            if held is not None and bytes(held)[:1] == b'"':
-                extra[MODELLED + "name"] = extra.pop("name")  # how clients of other APIs spell it
-                name = parse_json(held)
-        call = self._unanswered.take(given, name, is_known=given in self._names)
-        if call is not None:
-            call_id, known = call.id, call.name
-        elif given is not UNSET and given in self._names:
-            call_id, known = given, self._names[given]
-        else:
-            call_id = given if given is not UNSET and given else invent_id(f"$.messages[{index}]", 0)
-            known = ""
-        if given is UNSET:
-            if not is_invented(call_id):
-                extra[IDENTITY] = NULL
-        elif given != call_id or is_invented(given):
-            extra[IDENTITY] = Raw(encode_json(given))
-        if known and name is not UNSET and name != known and NAME not in extra:
-            extra[NAME] = Raw(encode_json(name))
-        return call_id, known or ("" if name is UNSET else name)
-
-
 class _Unanswered:
     """The calls of the last turn that have no result yet, in order."""
 
@@ -275,6 +123,153 @@ class _Unanswered:
 
 
 _NO_CALLS = _Unanswered([])
+
+
+class MessageDecoder(TraitNotes, eq=False, gc=False):
+    """Decodes the messages of one request, in order: results are paired with the calls before them.
+
+    Notes the traits of the conversation as it reads (ir/traits.py).
+    """
+
+    _unanswered: _Unanswered = _NO_CALLS
+
+    def decode(self, wires: Sequence[AnyMessage], first: int = 0) -> tuple[Message, ...]:
+        """The usual message is read in a few lines; its own method reads one that says more."""
+        messages: list[Message] = []
+        for index, wire in enumerate(wires, first):
+            kind = type(wire)
+            if kind is UserMessage or kind is SystemMessage:
+                role: Role = "user" if kind is UserMessage else "system"
+                self.turn(role)
+                content = wire.content  # type: ignore[union-attr]
+                if type(content) is str and wire.extra is wire.images is UNSET:  # type: ignore[union-attr]
+                    if not content or content.isspace():
+                        self.bits |= BLANK_TEXT
+                    messages.append(Message(role, content))
+                else:
+                    messages.append(self._noted(_decode_plain(role, wire)))  # type: ignore[arg-type]
+            elif kind is AssistantMessage:
+                self.turn("assistant")
+                messages.append(self._decode_assistant(wire, index))  # type: ignore[arg-type]
+            elif kind is ToolMessage:
+                messages.append(self._decode_result(wire, index))  # type: ignore[arg-type]
+            else:
+                messages.append(self._decode_other_case(wire, index))  # type: ignore[arg-type]
+        return tuple(messages)
+
+    def _noted(self, message: Message) -> Message:
+        """The message, after a look at what it says beyond its calls."""
+        content = content_held(message)
+        if message.metadata is not None:
+            self.metadata(message.metadata)
+        if type(content) is str:
+            self.text(content)
+            return message
+        if not content:
+            self.bits |= EMPTY_MESSAGE
+        for part in content:
+            if type(part) is not ToolCall:
+                self.part(part)  # type: ignore[arg-type]
+        return message
+
+    def _decode_assistant(self, wire: AssistantMessage, index: int) -> Message:
+        message = self._noted(decode_assistant(wire, index))
+        if wire.tool_calls:
+            # A result without id or name belongs to the calls right before it, never to those of an earlier turn.
+            calls: list[ToolCall] = []
+            for part in content_held(message):
+                if type(part) is ToolCall:
+                    self.call(part.id, part.name)
+                    if part.metadata is not None:
+                        self.metadata(part.metadata)
+                    calls.append(part)
+            self._unanswered = _Unanswered(calls)
+        return message
+
+    def _decode_result(self, wire: ToolMessage, index: int) -> Message:
+        content = wire.content
+        call = self._unanswered.first
+        if (
+            call is not None
+            and wire.tool_call_id == call.id
+            and wire.tool_name == call.name
+            and not call.invented_id
+            and wire.extra is wire.images is UNSET
+            and type(content) is str
+            and content[:9] != ERROR_START
+        ):
+            self._unanswered.take_first()
+            result = ToolResult(call.id, call.name, "text", content)
+        else:
+            result = self._decode_odd_result(wire, index)
+            if result.metadata is not None:
+                self.metadata(result.metadata)
+        self.result(result.tool_call_id, result.name)
+        return Message("tool", (result,))
+
+    def _decode_other_case(self, wire: UnknownMessage, index: int) -> Message:
+        entries = _entries(wire.raw)
+        spelled = parse_json(entries.get("role", NULL))
+        role = spelled.lower() if isinstance(spelled, str) else None
+        if role not in {"system", "user", "assistant", "tool"} or role == spelled:
+            raise DecodeError(
+                path=f"$.messages[{index}].role",
+                expected="system, user, assistant or tool",
+                got=repr(spelled),
+                source=SOURCE,
+            )
+        (message,) = self.decode((_message_reader.read(encode_json({**entries, "role": role})),), index)
+        noted = {ROLE: Raw(encode_json(spelled))}
+        if message.role != "tool":
+            notes = (message.metadata or {}).get(FAMILY, {})
+            return Message(message.role, content_held(message), None, {FAMILY: {**notes, **noted}})
+        result = message.tool_results[0]
+        notes = (result.metadata or {}).get(FAMILY, {})
+        return Message("tool", (msgspec.structs.replace(result, metadata={FAMILY: {**notes, **noted}}),))
+
+    def _decode_odd_result(self, wire: ToolMessage, index: int) -> ToolResult:
+        extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+        call_id, name = self._pair(wire, index, extra)
+        content = _content(wire.content, extra)
+        error = read_error(content) if content.startswith(ERROR_START) else UNSET
+        if wire.images is not UNSET and not wire.images:
+            extra[MODELLED + "images"] = EMPTY_LIST
+        metadata = {FAMILY: extra} if extra else None
+        if wire.images:
+            text = error if type(error) is str else content
+            parts = (*((Text(text),) if text else ()), *decode_images(wire.images))
+            kind: ResultKind = "error" if type(error) is str else "multimodal"
+            return ToolResult(call_id, name, kind, None, parts, None, metadata)
+        if error is not UNSET:
+            return ToolResult(call_id, name, "error", error, (), None, metadata)
+        return ToolResult(call_id, name, "text", content, (), None, metadata)
+
+    def _pair(self, wire: ToolMessage, index: int, extra: Extra) -> tuple[str, str]:
+        """(call id, name): by id where the wire gives one that a call has, else by name, else by order."""
+        given = wire.tool_call_id
+        name = wire.tool_name
+        if name is UNSET:
+            extra[NAME] = NULL
+            held = extra.get("name")
+            if held is not None and bytes(held)[:1] == b'"':
+                extra[MODELLED + "name"] = extra.pop("name")  # how clients of other APIs spell it
+                name = parse_json(held)
+        call = self._unanswered.take(given, name, is_known=given in self.call_names)
+        if call is not None:
+            call_id, known = call.id, call.name
+        elif given is not UNSET and given in self.call_names:
+            call_id, known = given, self.call_names[given]
+        else:
+            call_id = given if given is not UNSET and given else invent_id(f"$.messages[{index}]", 0)
+            known = ""
+        if given is UNSET:
+            if not is_invented(call_id):
+                extra[IDENTITY] = NULL
+        elif given != call_id or is_invented(given):
+            extra[IDENTITY] = Raw(encode_json(given))
+        if known and name is not UNSET and name != known and NAME not in extra:
+            extra[NAME] = Raw(encode_json(name))
+        return call_id, known or ("" if name is UNSET else name)
 
 
 def _content(content: str | None | UnsetType, extra: Extra) -> str:
@@ -411,16 +406,15 @@ def _arguments(given: Raw | UnsetType, extra: Extra, seed: object, index: int) -
 _ORDER = {Reasoning: 0, ToolCall: 2}
 
 
-class MessageEncoder:
+class MessageEncoder(Struct, eq=False, gc=False):
     """Encodes messages one after the other.
 
     `to_client`: an answer, which also carries what others signed. `native`: a server of this format gave it.
     """
 
-    def __init__(self, log: LossLog, *, to_client: bool = False, native: bool = False) -> None:
-        self._log = log
-        self._to_client = to_client
-        self._takes_media = native or not to_client
+    _log: LossLog
+    _to_client: bool = False
+    _native: bool = False
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
         wires: list[WireValue] = []
@@ -507,7 +501,7 @@ class MessageEncoder:
             if order < rank:
                 self._log.degrade(part, "", "place among the other parts", "a message keeps text and calls apart")
             rank = max(rank, order)
-        held = gather(others, self._log, media=self._takes_media)
+        held = gather(others, self._log, media=self._native or not self._to_client)
         thinking: Any = "".join(thoughts) or ("" if "~thinking" in notes else UNSET)
         body = AssistantMessage(
             _spelled_content("".join(held.texts), notes), thinking, calls or UNSET, held.images or UNSET

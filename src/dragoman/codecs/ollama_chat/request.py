@@ -32,7 +32,7 @@ from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Request
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
-from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
+from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -112,10 +112,7 @@ def decode_request(body: bytes) -> Request:
         output,
         True if wire.stream is None else wire.stream,
     )
-    bits = decoder.notes.finish(has_messages=bool(messages))
-    if tools.is_private or has_private_setting(request):
-        bits |= PRIVATE_SETTING
-    return with_traits(request, bits, decoder.notes.call_names, tools.names)
+    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
 
 
 def _whole(value: float | None, key: str, said: Extra) -> int | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
@@ -474,34 +474,15 @@ def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> Ass
     return None if text is None else AssistantMessage(text, UNSET, UNSET, name)
 
 
-class MessageEncoder:
+class MessageEncoder(Struct, eq=False, gc=False):
     """Encodes messages one after the other; images of results wait until the last result of the turn is out."""
 
-    _profile = PROFILE
-    _to_client = False
-    _native = False
-    _model = ""
+    _log: LossLog
+    _profile: ChatProfile = PROFILE
+    _model: str = ""
+    _native: bool = False
+    _to_client: bool = False
     _waiting_media: list[WireValue] | None = None
-
-    def __init__(
-        self,
-        log: LossLog,
-        *,
-        to_client: bool = False,
-        native: bool = False,
-        model: str | None = None,
-        profile: ChatProfile = PROFILE,
-    ) -> None:
-        # What is as usual stays a default of the class: every request builds one of these.
-        self._log = log
-        if profile is not PROFILE:
-            self._profile = profile
-        if to_client:
-            self._to_client = True
-        if native:
-            self._native = True
-        if model:
-            self._model = model
 
     @property
     def _family(self) -> str | None:

@@ -24,7 +24,7 @@ from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Metadata, Request
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
+from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -95,10 +95,7 @@ def decode_request(body: bytes) -> Request:
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, maximum, seed, output)
     if decoder.tagged:
         return request  # media returned to their results: what was noted of the wire's messages does not hold
-    bits = decoder.finish(bool(messages))
-    if tools.is_private or has_private_setting(request):
-        bits |= PRIVATE_SETTING
-    return with_traits(request, bits, decoder.call_names, tools.names)
+    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
 
 
 SEED = "random_seed"
@@ -159,7 +156,7 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     # The API refuses both switches when no tool is left.
     is_choosable = tools is not UNSET or native
     choice = request.tool_choice if is_choosable else None
-    messages = MessageEncoder(log, native=native, model=request.model, profile=profile).encode(request.messages)
+    messages = MessageEncoder(log, profile, request.model or "", native).encode(request.messages)
     if not messages and not native:
         raise EncodeError(path="$.messages", reason="no message says anything this API can hold", target=profile.name)
     if seed is not None and profile.seed != "seed":

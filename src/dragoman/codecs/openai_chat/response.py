@@ -244,7 +244,7 @@ def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> 
 def encode_response(completion: Completion, log: LossLog, profile: ChatProfile = PROFILE) -> Encoded:
     native = completion.metadata is not None and FAMILY in completion.metadata
     extra = (completion.metadata or {}).get(FAMILY)
-    encoder = MessageEncoder(log, to_client=True, profile=profile)
+    encoder = MessageEncoder(log, profile, _to_client=True)
     # A prompt that was blocked has no answer; this API says so in a choice that says nothing.
     messages = completion.messages if completion.messages or native else (Message("assistant", ()),)
     words = _encode_finishes(completion, len(messages), log, native=native)

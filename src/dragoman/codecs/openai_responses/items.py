@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, field
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
@@ -21,7 +21,6 @@ from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text, ToolCall,
 from dragoman.ir.notes import MODELLED, Extra, Spelling, inner_extra
 from dragoman.ir.parts import value_held
 from dragoman.ir.values import compact_text, encode_json, parse_json
-from dragoman.losses import LossLog
 
 # ── notes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -179,19 +178,15 @@ def decode_result(call_id: str, name: str, output: Any, metadata: Metadata | Non
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class ItemEncoder:
+class ItemEncoder(PartEncoder, eq=False, gc=False):
     """Encodes one item after the other: for the input of a request, or for the output to a client."""
 
-    def __init__(self, log: LossLog, parts: PartEncoder, *, to_client: bool, native: bool, seed: str) -> None:
-        self._log = log
-        self._parts = parts
-        self._to_client = to_client
-        self._native = native
-        self._seed = seed
-        self._custom: set[str] = set()
-        self._invented = 0
-        self._ids = ""
-        """How the ids of items begin that have none of their own."""
+    _to_client: bool = False
+    _seed: str = ""
+    _custom: set[str] = field(default_factory=set)
+    _invented: int = 0
+    _ids: str = ""
+    """How the ids of items begin that have none of their own."""
 
     def usual_text(self, text: str) -> WireValue:
         """A text of the model that says nothing to this family alone."""
@@ -366,12 +361,12 @@ class ItemEncoder:
 
     def _output_parts(self, result: ToolResult) -> Any:
         if result.kind != "error":
-            wires = [wire for part in result.parts if (wire := self._parts.encode_part(part, "tool")) is not None]
+            wires = [wire for part in result.parts if (wire := self.encode_part(part, "tool")) is not None]
             return wires if wires or self._native else ""
         text = write_error("".join(part.text for part in result.parts if isinstance(part, Text)))
         others = [part for part in result.parts if not isinstance(part, Text)]
-        media = [wire for part in others if (wire := self._parts.encode_part(part, "tool")) is not None]
-        return [self._parts.encode_part(Text(text), "tool"), *media] if media else text
+        media = [wire for part in others if (wire := self.encode_part(part, "tool")) is not None]
+        return [self.encode_part(Text(text), "tool"), *media] if media else text
 
 
 def _public(notes: Extra) -> Extra:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, field
 from msgspec.structs import replace
 
 from dragoman.codecs.openai_responses import foreign_signatures
@@ -39,7 +39,6 @@ from dragoman.codecs.openai_responses.parts import (
     CONTENT,
     NOTHING,
     TRUE,
-    PartEncoder,
     decode_part,
     exact,
     own,
@@ -75,7 +74,6 @@ from dragoman.ir.notes import MODELLED, Extra, Spelling
 from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import parse_json
-from dragoman.losses import LossLog
 
 _reader = WireReader(Item, "openai-responses")
 
@@ -119,8 +117,8 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
 
     seed: str = ""
     answering: bool = False
-    _messages: list[Message] = []
-    _said: list[AnyPart] = []
+    _messages: list[Message] = field(default_factory=list)
+    _said: list[AnyPart] = field(default_factory=list)
     """The model's turn, so far."""
     _owed: tuple[Signature, Raw] | None = None
     _custom: set[str] | frozenset[str] = frozenset()
@@ -482,15 +480,8 @@ def _is_said(part: AnyPart | None) -> bool:
     return isinstance(part, Text | Refusal) or (isinstance(part, Opaque) and part.kind.startswith(CONTENT))
 
 
-class MessageEncoder:
+class MessageEncoder(ItemEncoder, eq=False, gc=False):
     """Encodes messages one after the other: as the input of a request, or as the output for a client."""
-
-    def __init__(self, log: LossLog, *, to_client: bool = False, native: bool = False, seed: str = "") -> None:
-        self._log = log
-        self._to_client = to_client
-        self._native = native
-        self._parts = PartEncoder(log, native=native)
-        self._items = ItemEncoder(log, self._parts, to_client=to_client, native=native, seed=seed)
 
     def encode(self, messages: Iterable[Message]) -> list[WireValue]:
         items: list[WireValue] = []
@@ -500,10 +491,10 @@ class MessageEncoder:
             if message.metadata is not None and role in {"tool", "assistant"}:
                 self._report_turn(message)
             if role == "tool":
-                items += [self._items.result(part) for part in content]  # type: ignore[arg-type]
+                items += [self.result(part) for part in content]  # type: ignore[arg-type]
             elif role == "assistant":
                 if type(content) is str:
-                    items.append(self._items.usual_text(content))
+                    items.append(self.usual_text(content))
                 else:
                     items += self._usual_turn(content) or self.encode_turn(message)
             elif type(content) is str and message.metadata is None and message.name is None:
@@ -530,8 +521,7 @@ class MessageEncoder:
                 return None
             if kind is ToolCall and (part.custom or part.incomplete):
                 return None
-        items = self._items
-        return [items.usual_call(part) if type(part) is ToolCall else items.usual_text(part.text) for part in content]
+        return [self.usual_call(part) if type(part) is ToolCall else self.usual_text(part.text) for part in content]
 
     def _encode_message(self, message: Message) -> list[WireValue]:
         if message.name is not None:
@@ -542,7 +532,7 @@ class MessageEncoder:
         if type(content) is not str:
             wires: list[WireValue] = []
             for part in content:
-                wire = self._parts.encode_part(part, message.role)
+                wire = self.encode_part(part, message.role)
                 whole = isinstance(part, Opaque) and part.origin == FAMILY and not part.kind.startswith(CONTENT)
                 if wire is not None:
                     (items if whole else wires).append(wire)
@@ -582,9 +572,9 @@ class MessageEncoder:
 
     def _encode_item(self, part: AnyPart, following: AnyPart | None) -> list[WireValue]:
         if isinstance(part, ToolCall):
-            return self._items.with_carrier(part, self._items.call(part))
+            return self.with_carrier(part, self.call(part))
         if isinstance(part, Reasoning):
-            return self._items.reasoning(part, following)
+            return self.reasoning(part, following)
         if isinstance(part, ServerToolCall) and part.origin == FAMILY:
             return [encode_pair(part, following)]
         if isinstance(part, ServerToolResult) and part.origin == FAMILY and "type" in part.block:
@@ -596,7 +586,7 @@ class MessageEncoder:
             self._log.drop(part, "", f"{what} run by the provider", f"it was run by {part.origin}")
             return []
         wire = self._encode_content(part)
-        return [] if wire is None else [self._items.message([wire], {})]
+        return [] if wire is None else [self.message([wire], {})]
 
     def _encode_run(self, run: list[AnyPart]) -> list[WireValue]:
         """A message item with these content parts."""
@@ -605,7 +595,7 @@ class MessageEncoder:
         first = run[0]
         carried = isinstance(first, Text) and first.signature is not None
         if carried and isinstance(first, Text) and not first.text:
-            return self._items.with_carrier(first, None)
+            return self.with_carrier(first, None)
         notes = own(getattr(first, "metadata", None))
         plain = len(run) == 1 and type(first) is Text and not first.citations and first.cache is None
         spelled = spelling_of(notes)
@@ -617,18 +607,18 @@ class MessageEncoder:
             if own_part_notes(notes):
                 plain = False
             else:
-                return self._items.with_carrier(first, self._items.message(first.text, notes))
+                return self.with_carrier(first, self.message(first.text, notes))
         contents = [wire for part in run if (wire := self._encode_content(part)) is not None]
         if not contents:
             return []
-        item = self._items.message(contents, notes)
-        return self._items.with_carrier(first, item) if isinstance(first, Text) else [item]
+        item = self.message(contents, notes)
+        return self.with_carrier(first, item) if isinstance(first, Text) else [item]
 
     def _encode_content(self, part: AnyPart) -> WireValue:
         notes = own(part.metadata) if isinstance(part, Text | Refusal) else None
         if notes:
             part = replace(part, metadata={FAMILY: own_part_notes(notes)})
-        wire = self._parts.encode_part(part, "assistant")
+        wire = self.encode_part(part, "assistant")
         if not self._to_client or self._native or not isinstance(wire, OutputText):
             return wire
         # A strict client expects both lists on every text.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.media import audio_format, audio_type, data_url, split_data_url
@@ -272,13 +272,12 @@ _FILM = re.compile(r"[^?#]*\.(mp3|wav|ogg|flac|aac|m4a|mp4|mov|webm|mkv|avi)([?#
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
 
 
-class PartEncoder:
+class PartEncoder(Struct, eq=False, gc=False):
     """Encodes content parts. What cannot be said here is logged, and gives nothing."""
 
-    def __init__(self, log: LossLog, *, native: bool = False) -> None:
-        self._log = log
-        self._native = native
-        """The body came from this family: all that it says may be said again, exactly as it was."""
+    _log: LossLog
+    _native: bool = False
+    """The body came from this family: all that it says may be said again, exactly as it was."""
 
     def encode_part(self, part: AnyPart, role: str) -> WireValue:
         """The part on the wire, or None when this API cannot hold it there (logged)."""

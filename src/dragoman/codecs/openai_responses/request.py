@@ -39,7 +39,7 @@ from dragoman.errors import EncodeError
 from dragoman.ir import Message, Metadata, Request, StructuredOutput, Text
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
-from dragoman.ir.traits import PRIVATE_SETTING, has_private_setting, with_traits
+from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -119,10 +119,7 @@ def decode_request(body: bytes) -> Request:
     if extra is not None:
         metadata = {FAMILY: extra}
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, output)
-    bits = decoder.finish(has_messages=bool(messages))
-    if tools.is_private or has_private_setting(request):
-        bits |= PRIVATE_SETTING
-    return with_traits(request, bits, decoder.call_names, tools.names)
+    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
 
 
 def _decode_spelling(wire: RequestFields, extra: Extra) -> Extra:
@@ -170,7 +167,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         if not (temperature is top_p is None):
             temperature, top_p = _sampling(request, log)
     instructions, messages = _split_instructions(request, native=native)
-    items: Any = MessageEncoder(log, native=native).encode(messages)
+    items: Any = MessageEncoder(log, native).encode(messages)
     if "~input" in extra and native:
         items = messages[0].text if extra["~input"] == STRING and len(messages) == 1 else items
     elif not items:

@@ -412,7 +412,7 @@ class EventEncoder:
             return [added]
         if isinstance(part, Opaque | ServerToolResult) and part.origin == FAMILY:
             return self._tell_whole(part.block)
-        encoder = MessageEncoder(self._log, to_client=True)
+        encoder = MessageEncoder(self._log, _to_client=True)
         return [
             piece for wire in encoder.encode_turn(Message("assistant", (part,))) for piece in self._tell_whole(wire)
         ]
