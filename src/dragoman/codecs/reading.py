@@ -253,24 +253,37 @@ def body_bytes(body: bytes | bytearray | memoryview | str | Mapping[str, Any] | 
 
 
 def spliced(value: Struct | Raw, extra: Mapping[str, Any]) -> Raw:
+    """`splice` as a piece of a body."""
+    return Raw(splice(value, extra))
+
+
+def splice(value: Struct | Raw, extra: Mapping[str, Any]) -> bytes:
     """The wire value with what its object said beyond its type: further keys, other spellings, lone elements.
 
     Notes of the codec itself (other keys that start with `~`) stay behind.
     """
-    if isinstance(value, Wire) and value.extra is not UNSET:
-        value = structs.replace(value, extra=UNSET)
-    body = bytes(value) if isinstance(value, Raw) else encode_json(value)
-    if any(key.startswith((RENAMED, SINGLE)) for key in extra):
+    if type(value) is Raw:
+        body = bytes(value)
+    else:
+        if isinstance(value, Wire) and value.extra is not UNSET:
+            value = structs.replace(value, extra=UNSET)
+        body = encode_json(value)
+    keys = {}
+    is_respelled = False
+    for key, held in extra.items():
+        # Few keys have the mark of a note, and looking for it costs less than a slice of each.
+        if "~" not in key or key[:1] != "~":
+            keys[key] = held
+        elif key.startswith(MODELLED):
+            keys[key.removeprefix(MODELLED)] = held
+        elif key.startswith((RENAMED, SINGLE)):
+            is_respelled = True
+    if is_respelled:
         body = _respelled(body, extra)
-    keys = {
-        key.removeprefix(MODELLED): held
-        for key, held in extra.items()
-        if not key.startswith("~") or key.startswith(MODELLED)
-    }
     if not keys:
-        return Raw(body)
+        return body
     tail = encode_json(keys)
-    return Raw(tail if body == b"{}" else body[:-1] + b"," + tail[1:])
+    return tail if body == b"{}" else body[:-1] + b"," + tail[1:]
 
 
 def _respelled(body: bytes, extra: Mapping[str, Any]) -> bytes:

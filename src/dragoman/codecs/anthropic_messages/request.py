@@ -34,7 +34,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
-from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
@@ -208,7 +208,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     if not extra:
         return Encoded(encode_json(wire), (), PATH, {"anthropic-version": version})
     further = {key: held for key, held in extra.items() if key != "output_config"}
-    return Encoded(bytes(spliced(wire, further)), (), PATH, _headers(extra, version))
+    return Encoded(splice(wire, further), (), PATH, _headers(extra, version))
 
 
 def _end_with_user(messages: list[WireValue], request: Request, log: LossLog, *, unfinished: bool) -> None:

@@ -81,7 +81,7 @@ def decode_finish(
     matched = stop_sequence if isinstance(stop_sequence, str) else None
     if stop_details is UNSET:
         return Finish(reason, raw, matched)
-    if bytes(stop_details) == b"null":
+    if stop_details == NULL:
         return Finish(reason, raw, matched, NO_DETAILS)
     return Finish(reason, raw, matched, {FAMILY: {"stop_details": stop_details}})
 
@@ -180,7 +180,7 @@ def decode_response(body: bytes) -> Completion:
         parts[-1] = replace(parts[-1], incomplete=True)
     _note_spelling(wire, finish, extra)
     usage = wire.usage
-    if usage is not UNSET and bytes(usage) == b"null":
+    if usage is not UNSET and usage == NULL:
         extra["usage"], usage = NULL, UNSET
     return Completion(
         (Message("assistant", tuple(parts)),),

@@ -35,7 +35,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 )
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
-from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
@@ -237,7 +237,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         _encode_fields(settings, inner_extra(notes, _FIELDS) if notes else None),
         request.model if "~model" in notes else None,
     )
-    content = bytes(spliced(wire, notes)) if notes else encode_json(wire)
+    content = splice(wire, notes) if notes else encode_json(wire)
     return Encoded(content, (), path_of(request.model, request.stream))
 
 

@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, structs
 from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.gemini.messages import MessageDecoder, MessageEncoder
+from dragoman.codecs.gemini.parts import NULL
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile, path_of
 from dragoman.codecs.gemini.thinking import decode_reasoning, encode_reasoning
 from dragoman.codecs.gemini.tools import (
@@ -48,6 +49,7 @@ SOURCE = "gemini/vertex request"
 
 _reader = WireReader(GenerateContentRequest, SOURCE, wider=GenerateContentBody, aliases=ALIASES)
 _keys = collect_keys(GenerateContentBody, PASSED_ON)
+_usual_config_keys = collect_keys(GenerationConfig, ("response_modalities",))
 _config_keys = collect_keys(GenerationConfigBody, PASSED_ON_CONFIG)
 
 _CONFIG = "generationConfig"
@@ -90,7 +92,7 @@ def decode_request(body: bytes) -> Request:
     if type(wire) is GenerateContentBody:
         notes = _keys(wire) or notes
     elif wire.safety_settings is not None:
-        is_null = bytes(wire.safety_settings) == b"null"
+        is_null = wire.safety_settings == NULL
         notes[MODELLED * is_null + "safetySettings"] = wire.safety_settings
     if wire.model is not None:
         notes["~model"] = Raw(b"true")
@@ -136,7 +138,7 @@ _NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None, None, N
 
 def _decode_config(config: GenerationConfig, notes: Extra) -> tuple[Any, ...]:
     """The settings inside, in the order of the table."""
-    said: Extra = (_config_keys(config) if type(config) is GenerationConfigBody else None) or {}
+    said: Extra = (_config_keys if type(config) is GenerationConfigBody else _usual_config_keys)(config) or {}
     settings = (
         _whole(config.max_output_tokens, "maxOutputTokens", said),
         _real(config.temperature, "temperature", said),

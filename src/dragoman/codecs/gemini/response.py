@@ -279,7 +279,7 @@ def decode_response(body: bytes) -> Completion:
             keep_whole(notes, "promptFeedback", wire.prompt_feedback)
     usage = None
     if wire.usage_metadata is not UNSET:
-        if bytes(wire.usage_metadata) == b"null":
+        if wire.usage_metadata == NULL:
             keep_whole(notes, "usageMetadata", NULL)
         else:
             usage = decode_usage(wire.usage_metadata)

@@ -236,12 +236,13 @@ class GenerationConfig(GoogleWire, frozen=True, omit_defaults=True):
     response_json_schema: Raw | UnsetType = UNSET
     response_schema: Raw | UnsetType = UNSET
     response_format: Raw | UnsetType = UNSET
+    # Never written from here: kept as it was read. Many bodies have it.
+    response_modalities: MaybeRaw = None
 
 
 class GenerationConfigBody(GenerationConfig, frozen=True, omit_defaults=True):
     """`generationConfig` as it is read."""
 
-    response_modalities: MaybeRaw = None
     response_logprobs: MaybeRaw = None
     logprobs: MaybeRaw = None
     media_resolution: MaybeRaw = None
@@ -256,8 +257,9 @@ class GenerationConfigBody(GenerationConfig, frozen=True, omit_defaults=True):
     translation_config: MaybeRaw = None
 
 
-PASSED_ON_CONFIG = tuple(
-    name for name in GenerationConfigBody.__struct_fields__ if name not in GenerationConfig.__struct_fields__
+PASSED_ON_CONFIG = (
+    "response_modalities",
+    *(name for name in GenerationConfigBody.__struct_fields__ if name not in GenerationConfig.__struct_fields__),
 )
 
 

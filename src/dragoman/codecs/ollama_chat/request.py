@@ -27,7 +27,7 @@ from dragoman.codecs.ollama_chat.wire import (
     Options,
     OptionsBody,
 )
-from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Request
@@ -164,7 +164,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         _encode_options(request, inner_extra(notes, "options")),
         stream,
     )
-    return Encoded(bytes(spliced(wire, notes)) if notes else encode_json(wire), (), PATH)
+    return Encoded(splice(wire, notes) if notes else encode_json(wire), (), PATH)
 
 
 _NOTHING_SET = Options()

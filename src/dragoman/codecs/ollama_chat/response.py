@@ -14,7 +14,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ollama_chat.messages import ABSENT, MessageEncoder, decode_assistant
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.wire import ALIASES, DURATIONS, ChatResponse
-from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
 from dragoman.ir import Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.messages import content_held
@@ -206,7 +206,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     if notes is None:
         return Encoded(encode_json(wire))
     zeros: Extra = (completion.usage.metadata or {}).get(FAMILY, {}) if completion.usage is not None else {}
-    return Encoded(bytes(spliced(wire, {**notes, **zeros})))
+    return Encoded(splice(wire, {**notes, **zeros}))
 
 
 def _without_calls(message: Message, log: LossLog) -> Message:

@@ -19,7 +19,7 @@ from dragoman.codecs.openai_chat.tools import (
     encode_tools,
 )
 from dragoman.codecs.openai_chat.wire import PASSED_ON, USUALLY_PASSED_ON, ChatBody, ChatRequest, UsualChatBody
-from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Metadata, Request
@@ -177,7 +177,7 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
         seed,
         effort,
     )
-    return Encoded(encode_json(wire) if extra is None else bytes(spliced(wire, extra)), (), PATH)
+    return Encoded(encode_json(wire) if extra is None else splice(wire, extra), (), PATH)
 
 
 def _as_the_model_takes_it(request: Request, effort: WireValue, log: LossLog) -> Request:

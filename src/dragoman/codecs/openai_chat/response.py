@@ -18,7 +18,7 @@ from dragoman.codecs.openai_chat.wire import (
     PromptDetails,
     UsageWire,
 )
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import collect_keys
 from dragoman.ir import Completion, Finish, FinishReason, Message, Metadata, Refusal, ToolCall, Usage, withholds_calls
 from dragoman.ir.messages import content_held
@@ -26,7 +26,7 @@ from dragoman.ir.notes import MODELLED, Extra, inner_extra
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
-_reader = WireReader(ChatResponse, "openai-chat response", wider=ChatAnswer)
+_reader = WireReader(ChatAnswer, "openai-chat response")
 _keys = collect_keys(ChatAnswer, ANSWER_PASSED_ON)
 _choice_keys = collect_keys(ChoiceWire, ("content_filter_results", "native_finish_reason", "stop_reason", "seed"))
 _counts = WireReader(UsageWire, "openai-chat usage")
@@ -180,7 +180,7 @@ def encode_usage(usage: Usage) -> WireValue:
 
 def decode_response(body: bytes) -> Completion:
     wire = _reader.read(body)
-    extra: Extra = _keys(wire) or {} if type(wire) is ChatAnswer else {}
+    extra: Extra = _keys(wire) or {}
     if wire.object is not UNSET:
         extra[OBJECT_KEY] = wire.object
     if wire.service_tier is not UNSET:
@@ -188,7 +188,7 @@ def decode_response(body: bytes) -> Completion:
     if wire.system_fingerprint is not UNSET:
         extra["system_fingerprint"] = wire.system_fingerprint
     usage = wire.usage
-    if usage is not UNSET and bytes(usage) == b"null":
+    if usage is not UNSET and usage == NULL:
         extra["usage"], usage = NULL, UNSET
     messages = []
     finishes = []
@@ -228,7 +228,7 @@ def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> 
         notes["~index"] = ABSENT if choice.index is UNSET else Raw(encode_json(choice.index))
     if choice.logprobs is UNSET:
         notes["~logprobs"] = ABSENT
-    elif bytes(choice.logprobs) != b"null":
+    elif choice.logprobs != NULL:
         notes["logprobs"] = choice.logprobs
     if choice.finish_reason is UNSET:
         notes["~finish"] = ABSENT
@@ -262,7 +262,7 @@ def encode_response(completion: Completion, log: LossLog, profile: ChatProfile =
         completion.model,
         UNSET if completion.usage is None else encode_usage(completion.usage),
     )
-    return Encoded(bytes(spliced(wire, extra)) if extra else encode_json(wire))
+    return Encoded(splice(wire, extra) if extra else encode_json(wire))
 
 
 def _identified(completion: Completion, log: LossLog) -> Completion:

@@ -263,6 +263,12 @@ class UsualChatBody(ChatRequest, frozen=True, omit_defaults=True):
     service_tier: MaybeRaw = None
     store: MaybeRaw = None
     top_logprobs: MaybeRaw = None
+    # OpenRouter, DeepSeek
+    models: MaybeRaw = None
+    provider: MaybeRaw = None
+    reasoning: MaybeRaw = None
+    usage: MaybeRaw = None
+    thinking: MaybeRaw = None
 
 
 class ChatBody(UsualChatBody, frozen=True, omit_defaults=True):
@@ -284,13 +290,9 @@ class ChatBody(UsualChatBody, frozen=True, omit_defaults=True):
     web_search_options: MaybeRaw = None
     # OpenRouter
     include_reasoning: MaybeRaw = None
-    models: MaybeRaw = None
     plugins: MaybeRaw = None
-    provider: MaybeRaw = None
-    reasoning: MaybeRaw = None
     route: MaybeRaw = None
     transforms: MaybeRaw = None
-    usage: MaybeRaw = None
     # DeepSeek, Groq, Mistral, vLLM, llama.cpp and others
     chat_template_kwargs: MaybeRaw = None
     enable_thinking: MaybeRaw = None
@@ -299,7 +301,6 @@ class ChatBody(UsualChatBody, frozen=True, omit_defaults=True):
     reasoning_format: MaybeRaw = None
     repetition_penalty: MaybeRaw = None
     safe_prompt: MaybeRaw = None
-    thinking: MaybeRaw = None
     top_k: MaybeRaw = None
 
 

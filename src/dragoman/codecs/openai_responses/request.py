@@ -28,12 +28,14 @@ from dragoman.codecs.openai_responses.tools import (
 )
 from dragoman.codecs.openai_responses.wire import (
     PASSED_ON,
+    USUALLY_PASSED_ON,
     RequestFields,
     ResponsesBody,
     ResponsesRequest,
     TextSettings,
+    UsualResponsesBody,
 )
-from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Metadata, Request, StructuredOutput, Text
@@ -47,7 +49,8 @@ PATH = "/responses"
 NAME = "openai-responses"
 SOURCE = "openai-responses request"
 
-_reader: WireReader[RequestFields] = WireReader(ResponsesRequest, SOURCE, wider=ResponsesBody)
+_reader: WireReader[RequestFields] = WireReader(UsualResponsesBody, SOURCE, wider=ResponsesBody)
+_usual_keys = collect_keys(UsualResponsesBody, USUALLY_PASSED_ON)
 _keys = collect_keys(ResponsesBody, PASSED_ON)
 _text_keys = collect_keys(TextSettings, ("verbosity",))
 
@@ -93,7 +96,7 @@ SETTINGS = Settings(
 
 def decode_request(body: bytes) -> Request:
     wire: Any = _reader.read(body)
-    extra = _keys(wire) if type(wire) is ResponsesBody else None
+    extra = _keys(wire) if type(wire) is ResponsesBody else _usual_keys(wire)
     given = wire.input
     metadata: Metadata | None = None
     decoder = MessageDecoder()
@@ -191,7 +194,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         top_p,
         UNSET if request.output is None and not extra else _encode_text_settings(request, extra, log),
     )
-    return Encoded(encode_json(wire) if not extra else bytes(spliced(wire, extra)), (), PATH)
+    return Encoded(encode_json(wire) if not extra else splice(wire, extra), (), PATH)
 
 
 def _has_state(extra: Extra) -> bool:

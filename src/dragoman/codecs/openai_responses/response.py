@@ -24,7 +24,7 @@ from dragoman.codecs.openai_responses.wire import (
     ResponsesResponse,
     UsageWire,
 )
-from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
 from dragoman.ir import (
     AnyPart,
@@ -190,7 +190,7 @@ _SAID = ("billing", "error", "moderation", "service_tier", "tool_usage")
 _RARE = tuple(name for name in ResponsesAnswer.__struct_fields__ if name not in ResponsesResponse.__struct_fields__)
 _KEPT = {name: MODELLED + name for name in _ECHO} | {name: name for name in _SAID}
 
-_keys = collect_keys(ResponsesResponse, _KEPT)
+_keys = collect_keys(ResponsesResponse, _KEPT, usual=True)
 _all_keys = collect_keys(
     ResponsesAnswer, _KEPT | {name: name for name in _RARE} | {"output_text": MODELLED + "output_text"}
 )
@@ -204,7 +204,7 @@ def decode_response(body: bytes) -> Completion:
     parts = _cut(parts, None if finish is None else finish.reason)
     created = None if wire.created_at is UNSET else parse_json(wire.created_at)
     usage = wire.usage
-    if usage is not UNSET and bytes(usage) == b"null":
+    if usage is not UNSET and usage == NULL:
         extra[MODELLED + "usage"], usage = NULL, UNSET
     return Completion(
         (Message("assistant", parts),),
@@ -306,4 +306,4 @@ def _encode_native(completion: Completion, extra: Extra, log: LossLog) -> Encode
         usage=UNSET if completion.usage is None else encode_usage(completion.usage),
         output=items,
     )
-    return Encoded(bytes(spliced(wire, extra)))
+    return Encoded(splice(wire, extra))

@@ -241,12 +241,24 @@ class ResponsesRequest(RequestFields, frozen=True, omit_defaults=True):
     input: str | list[Item] | UnsetType = UNSET
 
 
+class UsualResponsesBody(ResponsesRequest, frozen=True, omit_defaults=True):
+    """A request as it is usually read: with the more frequent keys that no field of the intermediate format models."""
+
+    client_metadata: MaybeRaw = None  # Codex
+    metadata: MaybeRaw = None
+    previous_response_id: MaybeRaw = None
+    prompt_cache_key: MaybeRaw = None
+    service_tier: MaybeRaw = None
+    truncation: MaybeRaw = None
+
+
 class ResponsesBody(RequestFields, frozen=True, omit_defaults=True):
     """Any request as it is read: each item alone, and the keys that no field of the intermediate format models."""
 
     input: str | list[Raw] | UnsetType = UNSET
     access_programs: MaybeRaw = None
     background: MaybeRaw = None
+    client_metadata: MaybeRaw = None
     context_management: MaybeRaw = None
     conversation: MaybeRaw = None
     image: MaybeRaw = None
@@ -269,6 +281,7 @@ class ResponsesBody(RequestFields, frozen=True, omit_defaults=True):
 
 PASSED_ON = tuple(name for name in ResponsesBody.__struct_fields__ if name not in ResponsesRequest.__struct_fields__)
 """Keys of a request that only this family understands."""
+USUALLY_PASSED_ON = tuple(name for name in PASSED_ON if name in UsualResponsesBody.__struct_fields__)
 
 
 class InputDetails(Struct, frozen=True, gc=False):
