@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from dragoman import ir
 from dragoman.agent import Agent, Compaction, tool
+from dragoman.agent.compaction import summary_message
 from dragoman.agent.healing import is_whole
 from dragoman.agent.windows import window_of
 from dragoman.drivers import Scripted, ScriptedDriver
@@ -186,3 +188,21 @@ def test_what_was_retained_once_is_retained_for_ever() -> None:
     assert opening.count("door: green") == 1
     assert "No tags at all." in opening
     assert "We looked around." not in opening
+
+
+@pytest.mark.parametrize(
+    ("text", "retained", "summary"),
+    [
+        ("<retain>a</retain><summary>s</summary>", "a", "s"),
+        ("<RETAIN>a\n a \n</Retain> x <retain>b</retain>", "a\nb", "x"),
+        ("<retain>a<retain>b</retain></retain> x", "a<retain>b", "</retain> x"),
+        ("<retain>a", "", "<retain>a"),
+        ("</retain>a<retain>", "", "</retain>a<retain>"),
+        ("<summary>s<summary>t</summary>u</summary>", "", "s<summary>t"),
+        ("all of it", "", "all of it"),
+    ],
+)
+def test_tags_without_their_pair_are_text(text: str, retained: str, summary: str) -> None:
+    message = summary_message([], text)
+    parts = [part.text.partition("\n")[2] for part in message.parts if isinstance(part, ir.Text)]
+    assert parts == [part for part in (retained, summary) if part]

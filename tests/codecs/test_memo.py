@@ -1,12 +1,15 @@
 """Tools are read and written once, whatever else the body says; memos stay bounded."""
 
+import gc
 import json
+import tracemalloc
 from typing import Any
 
 from msgspec import Raw
 
+import dragoman
 from dragoman import ir
-from dragoman.codecs.memo import LONGEST_ENTRY, BoundedMemo, ToolReader, ToolWriter
+from dragoman.codecs.memo import ENTRY_BYTES, LONGEST_ENTRY, MOST_BYTES, BoundedMemo, ToolReader, ToolWriter
 from dragoman.codecs.reading import Wire
 from dragoman.losses import LossLog
 from tests.support.promises import promise
@@ -64,17 +67,58 @@ def test_a_tool_is_written_once_and_its_losses_are_remembered() -> None:
 
 
 def test_a_memo_evicts_the_oldest_entry_and_no_more() -> None:
-    memo: BoundedMemo[int, str] = BoundedMemo(100)
+    memo: BoundedMemo[int, str] = BoundedMemo(10 * (ENTRY_BYTES + 10))
     for key in range(11):
         memo.put(key, str(key), 10)
     assert memo.get(0) is None
-    assert [memo.get(key) for key in range(1, 11)] == [(str(key), 10) for key in range(1, 11)]
+    assert [memo.get(key) for key in range(1, 11)] == [(str(key), ENTRY_BYTES + 10) for key in range(1, 11)]
     memo.put(5, "again", 20)
     assert memo.get(1) is None
-    assert memo.get(5) == ("again", 20)
+    assert memo.get(5) == ("again", ENTRY_BYTES + 20)
 
 
 def test_what_is_too_long_is_not_remembered() -> None:
     memo: BoundedMemo[int, str] = BoundedMemo()
     memo.put(1, "x", LONGEST_ENTRY + 1)
     assert memo.get(1) is None
+
+
+def test_entries_without_any_output_count() -> None:
+    memo: BoundedMemo[int, None] = BoundedMemo()
+    for key in range(100_000):
+        memo.put(key, None, 0)
+    assert len(memo) == MOST_BYTES // ENTRY_BYTES
+
+
+def test_what_an_entry_keeps_alive_counts_even_if_nothing_is_written_of_it() -> None:
+    """All tools of such a list are dropped, and their schemas are held by the list that the memo knows."""
+    writer = ToolWriter(lambda _tool, _tools, _log: None, lambda _tools: False)
+    schema = b'{"description":"%b"}' % (b"x" * 60_000)
+    tracemalloc.start()
+    for number in range(200):
+        tools = (ir.ToolDefinition(f"t{number}", parameters=Raw(schema + b" " * number)),)
+        assert writer.can_write(tools)
+        assert writer.write(tools, LossLog()) is None
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 3 * MOST_BYTES  # of 12 MB
+
+
+def test_small_entries_of_a_reader_take_no_more_than_they_count() -> None:
+    reader = ToolReader(Tool, "t", Counting().decode)
+    tracemalloc.start()
+    for number in range(6_000):
+        reader.read(raw(f"tool_{number}"))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 2 * 2 * MOST_BYTES  # two memos
+
+
+def test_all_memos_together_are_bounded() -> None:
+    """One for each direction, kind of target and format."""
+    for name in dragoman.formats():
+        dragoman.encode_request(ir.Request("m", (ir.Message("user", "x"),), (ir.ToolDefinition("f"),)), name)
+    memos = [one for one in gc.get_objects() if isinstance(one, BoundedMemo)]
+    assert 10 < len(memos) < 80
+    assert {memo.most_bytes for memo in memos} <= {MOST_BYTES}
+    assert MOST_BYTES <= 1 << 20

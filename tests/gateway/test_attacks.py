@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway import relay
+from dragoman.gateway import app, relay
 from dragoman.gateway.config import ConfigError, read_config
 from dragoman.sim.exchange import Exchange, Reply
 from dragoman.sim.script import load_script
+from dragoman.sim.server import Simulator
 from dragoman.sim.service import Service, Settings
+from dragoman.web.serving import page_before
 from tests.cli.command import environment, run
-from tests.gateway.running import RunningGateway, configured, connected, send, until_closed
+from tests.gateway.running import RunningGateway, configured, connected, send, simulated, until_closed
 from tests.gateway.scripted_upstream import completion, reply, scripted
 from tests.gateway.test_failures import chat
 from tests.sim.test_sim_rules import address
@@ -95,6 +97,74 @@ def test_odd_headers_are_answered(gateway: RunningGateway, head: bytes, path: by
     with connected(gateway.url) as sock:
         sock.sendall(b"GET " + path + b" HTTP/1.1\r\n" + head + b"Connection: close\r\n\r\n")
         assert until_closed(sock).startswith(b"HTTP/1.1 ")
+
+
+def test_odd_headers_are_answered_by_the_page_in_front(dragoman_simulator: Simulator) -> None:
+    with RunningGateway(simulated(dragoman_simulator.url), front=page_before) as gateway:
+        for head in (b"Host: [::1\r\n", b"Host: a\r\nOrigin: http://[\r\n"):
+            for path in (b"/", b"/live/requests", b"/chat/conversations", b"/v1/models"):
+                with connected(gateway.url) as sock:
+                    sock.sendall(b"GET " + path + b" HTTP/1.1\r\n" + head + b"Connection: close\r\n\r\n")
+                    status = until_closed(sock).partition(b"\r\n")[0]
+                assert status.startswith(b"HTTP/1.1 "), (head, path)
+                assert not status.startswith(b"HTTP/1.1 5"), (head, path)
+
+
+# ── handlers that fail ──
+
+
+class Planted(Exception):
+    """A mistake of ours."""
+
+
+def fail(*_: object, **__: object) -> Any:
+    raise Planted
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(app, "match_endpoint"), (app, "check_content_type"), (app.Router, "plan"), (relay.Relay, "ask")],
+    ids=["before the handler", "reading", "routing", "asking"],
+)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_handler_that_fails_answers_500_and_closes(
+    gateway: RunningGateway,
+    monkeypatch: pytest.MonkeyPatch,
+    module: object,
+    name: str,
+    stream: bool,  # noqa: FBT001
+) -> None:
+    body = json.dumps({**chat("gpt-5.1"), "stream": stream}).encode()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, fail)
+        with connected(gateway.url) as sock:
+            sock.sendall(request)  # nothing asks for the connection to be closed
+            answered = until_closed(sock)
+        with connected(gateway.url) as sock:
+            sock.sendall(request * 2)  # and no second request is answered on it
+            pipelined = until_closed(sock)
+    for answer in (answered, pipelined):
+        opening, _, rest = answer.partition(b"\r\n\r\n")
+        assert opening.startswith(b"HTTP/1.1 500 ")
+        assert b"connection: close" in opening
+        assert b"Planted" not in rest
+        assert b"HTTP/1.1" not in rest
+    assert send(gateway.url, "/v1/chat/completions", chat("gpt-5.1")).status == 200
+
+
+def test_a_handler_that_fails_amid_its_stream_cuts_the_connection(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json.dumps({**chat("gpt-5.1"), "stream": True}).encode()
+    with monkeypatch.context() as patch, connected(gateway.url) as sock:
+        patch.setattr(relay, "stream_to", fail)
+        sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body))
+        sock.sendall(body)
+        answered = until_closed(sock)
+    assert not answered.endswith(b"0\r\n\r\n")  # a client must not take it for a whole answer
+    assert send(gateway.url, "/v1/chat/completions", chat("gpt-5.1")).status == 200
 
 
 # ── work ──

@@ -1,14 +1,13 @@
 """Law 11. The cost of every public entry point grows linearly with each dimension of its input.
 
 A table of entry points, dimensions that an outsider controls, and formats. Each row compares the CPU time of n with
-that of 4n; a last test checks that no public name is without its rows.
+that of 4n (see tests/support/costs.py); a last test checks that no public name is without its rows.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
-from itertools import count
+from functools import cache, lru_cache
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from msgspec import Raw
 
 import dragoman
 import dragoman.ir
+from dragoman.agent.compaction import summary_message
 from dragoman.agent.output_tools import read_lines
 from dragoman.agent.validation import problems_of
 from dragoman.description.bodies import describe_completion, describe_failure, describe_request
@@ -47,7 +47,8 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from tests.support.bodies import PIXEL
-from tests.support.costs import MOST, Prepare, Work, growth
+from tests.support.costs import Prepare, Work, growth
+from tests.support.http_costs import HEADS, http1_head, http2_head, serve, server_rows
 from tests.support.promises import promise
 
 pytestmark = promise("law:11-linear-cost")
@@ -344,15 +345,15 @@ def request_rows() -> Iterator[tuple[str, str, str, Prepare]]:
                 request = build(n)
                 return tolerant(lambda: _read_losses(dragoman.encode_request(request, name)))
 
-            def decode(n: int, build: Any = build, name: str = name) -> Work:
-                body = fresh(body_of(build(n), name))
-                return tolerant(lambda: dragoman.decode_request(body(), name))
+            def decode(n: int, dimension: str = dimension, name: str = name) -> Work:
+                body = request_body(dimension, name, n)
+                return tolerant(lambda: dragoman.decode_request(body, name))
 
-            def translate(n: int, build: Any = build, name: str = name) -> Work:
-                body = fresh(body_of(build(n), name))
+            def translate(n: int, dimension: str = dimension, name: str = name) -> Work:
+                body = request_body(dimension, name, n)
                 target = OTHER[name]
                 return tolerant(
-                    lambda: _read_losses(dragoman.translate_request(body(), source=name, target=target, model="m"))
+                    lambda: _read_losses(dragoman.translate_request(body, source=name, target=target, model="m"))
                 )
 
             yield "encode_request", dimension, name, encode
@@ -370,10 +371,14 @@ def body_of(request: Request, name: str) -> bytes:
         return dragoman.encode_request(ask(), name).json()
 
 
-def fresh(body: bytes) -> Callable[[], bytes]:
-    """The same body with other descriptions each time: tools that were read before come from a memory."""
-    numbers = count(1_000_000)
-    return lambda: body.replace(b"A tool.", b"%d" % next(numbers))
+@lru_cache(maxsize=16)
+def request_body(dimension: str, name: str, n: int) -> bytes:
+    return body_of(REQUESTS[dimension](n), name)
+
+
+@lru_cache(maxsize=16)
+def answer_body(dimension: str, name: str, n: int) -> bytes:
+    return answer_of(ANSWERS[dimension](n), name)
 
 
 def answer_of(completion: Completion, name: str) -> bytes:
@@ -389,12 +394,12 @@ def answer_rows() -> Iterator[tuple[str, str, str, Prepare]]:
                 request = ask(tools=tuple(tool(i, "a b {}") for i in range(n)))
                 return tolerant(lambda: _read_losses(dragoman.encode_response(completion, name, request=request)))
 
-            def decode(n: int, build: Any = build, name: str = name) -> Work:
-                body = answer_of(build(n), name)
+            def decode(n: int, dimension: str = dimension, name: str = name) -> Work:
+                body = answer_body(dimension, name, n)
                 return tolerant(lambda: dragoman.decode_response(body, name))
 
-            def translate(n: int, build: Any = build, name: str = name) -> Work:
-                body = answer_of(build(n), name)
+            def translate(n: int, dimension: str = dimension, name: str = name) -> Work:
+                body = answer_body(dimension, name, n)
                 target = OTHER[name]
                 return tolerant(lambda: _read_losses(dragoman.translate_response(body, source=name, target=target)))
 
@@ -644,6 +649,14 @@ CHECKS: dict[str, Callable[[int], tuple[Any, Any]]] = {
 }
 
 
+SUMMARIES: dict[str, Callable[[int], str]] = {
+    "tags that do not end": lambda n: "<retain>" * n + "<summary>" * n,
+    "blocks": lambda n: "<retain>a fact</retain>" * n,
+    "ends without a beginning": lambda n: "</retain></summary>" * n,
+    "lines to retain": lambda n: "<retain>" + "".join(f"fact {i}\n" for i in range(n)) + "</retain>",
+}
+
+
 def agent_rows() -> Iterator[tuple[str, str, str, Prepare]]:
     for dimension, build in CHECKS.items():
 
@@ -658,6 +671,8 @@ def agent_rows() -> Iterator[tuple[str, str, str, Prepare]]:
         return lambda: read_lines(text, 0, 10**12)
 
     yield "Agent", "lines of stored output", "", lines
+    for dimension, text in SUMMARIES.items():
+        yield "Agent", dimension, "summary", _prepared(lambda text: summary_message([], text), text)
 
 
 KEYS: dict[str, Callable[[int], bytes]] = {
@@ -691,23 +706,19 @@ ROWS: list[tuple[str, str, str, Prepare]] = [
     *value_rows(),
     *agent_rows(),
     *redaction_rows(),
+    *server_rows(),
 ]
 
 
-@pytest.mark.parametrize(
-    "group",
-    sorted({(entry, format) for entry, _, format, _ in ROWS}),
-    ids=" ".join,
-)
-def test_cost_grows_linearly(group: tuple[str, str]) -> None:
+@pytest.mark.parametrize("format", sorted({format for _, _, format, _ in ROWS}))
+def test_cost_grows_linearly(format: str) -> None:
+    """Rows of one format in the order of their dimensions, which share the bodies that they read."""
     steep = []
-    for entry, dimension, format, prepare in ROWS:
-        if (entry, format) == group:
-            ratio, size, cost = growth(prepare, SMALL, LARGEST)
-            if ratio >= MOST:
-                steep.append(
-                    f"{dimension}: {4 * size} costs {ratio:.1f} times as much as {size} ({cost * 1000:.1f} ms)"
-                )
+    for entry, dimension, named, prepare in ROWS:
+        if named == format:
+            found = growth(prepare, SMALL, LARGEST)
+            if found.is_steep:
+                steep.append(f"{entry}, {dimension}: {found}")
     assert steep == []
 
 
@@ -735,15 +746,17 @@ def test_every_public_name_has_its_rows() -> None:
         if isinstance(getattr(dragoman, name), type) and issubclass(getattr(dragoman, name), Exception)
     }
     assert set(dragoman.__all__) - entries - values - errors - set(WITHOUT_INPUT) == set()
-    assert {"detect", "inspect", "redaction"} <= entries
+    assert {"detect", "inspect", "redaction", "server"} <= entries
 
 
-def test_a_quadratic_cost_is_noticed() -> None:
-    def quadratic(n: int) -> Work:
-        return lambda: sum(1 for _ in range(n) for _ in range(n))
-
-    def linear(n: int) -> Work:
-        return lambda: sum(range(40 * n))
-
-    assert growth(quadratic, SMALL, LARGEST)[0] > MOST
-    assert growth(linear, SMALL, LARGEST)[0] < MOST
+@pytest.mark.parametrize("head", [http1_head, http2_head])
+def test_the_rows_of_the_server_are_answered(head: Callable[[list[tuple[str, str]]], bytes]) -> None:
+    """A few headers are read, too many are refused: in both cases the server has done its work."""
+    for dimension, build in HEADS.items():
+        few, many = serve([head(build(8))]), serve([head(build(4_000))])
+        if head is http1_head:
+            assert few.startswith(b"HTTP/1.1 200 "), dimension
+            assert many.startswith(b"HTTP/1.1 431 "), dimension
+        else:
+            assert b"ok" in few, dimension
+            assert b"ok" not in many, dimension

@@ -32,8 +32,7 @@ Facts that must survive word for word, one per line: names, paths, ids, numbers,
 <summary>
 What the user wants, what was done and found out, what is under way, and what comes next.
 </summary>"""
-_RETAIN = re.compile(r"<retain>(.*?)</retain>", re.DOTALL | re.IGNORECASE)
-_SUMMARY = re.compile(r"<summary>(.*?)</summary>", re.DOTALL | re.IGNORECASE)
+_TAGS = {name: re.compile(rf"<(/?){name}>", re.IGNORECASE) for name in ("retain", "summary")}
 _HEAD = "To be remembered from the conversation before:\n"
 _BODY = "The conversation before, in short:\n"
 
@@ -116,11 +115,28 @@ def split(messages: Sequence[Message], keep: int) -> tuple[list[Message], list[M
 
 def summary_message(earlier: Sequence[str], text: str) -> Message:
     """Without the tags, the whole answer is the summary."""
-    retained = _joined([*earlier, *_RETAIN.findall(text)])
-    found = _SUMMARY.search(text)
-    summary = found[1].strip() if found is not None else _RETAIN.sub("", text).strip()
+    within, outside = _blocks(text, "retain")
+    retained = _joined([*earlier, *within])
+    summaries, _ = _blocks(text, "summary")
+    summary = (summaries[0] if summaries else outside).strip()
     parts = (Text(_HEAD + retained), Text(_BODY + summary)) if retained else (Text(_BODY + summary),)
     return Message("user", parts, metadata={FAMILY: {COMPACTED: Raw(b"true")}})
+
+
+def _blocks(text: str, name: str) -> tuple[list[str], str]:
+    """The texts between pairs of tags, and the text outside them; a tag without its pair is text."""
+    within: list[str] = []
+    outside: list[str] = []
+    opened: re.Match[str] | None = None
+    copied = 0
+    for tag in _TAGS[name].finditer(text):
+        if not tag[1]:
+            opened = opened or tag
+        elif opened is not None:
+            within.append(text[opened.end() : tag.start()])
+            outside.append(text[copied : opened.start()])
+            copied, opened = tag.end(), None
+    return within, "".join([*outside, text[copied:]])
 
 
 def _joined(blocks: Sequence[str]) -> str:

@@ -13,7 +13,8 @@ from typing import Any, Generic, TypeVar
 from msgspec import Raw
 
 from dragoman.codecs.reading import WireReader, WireValue
-from dragoman.ir import AnyTool, ProviderTool
+from dragoman.ir import AnyTool, ProviderTool, ToolDefinition
+from dragoman.ir.requests import definition_held, format_held, parameters_held
 from dragoman.ir.traits import has_private
 from dragoman.ir.values import Value, encode_json
 from dragoman.losses import LossLog, Severity
@@ -21,33 +22,42 @@ from dragoman.losses import LossLog, Severity
 K = TypeVar("K")
 V = TypeVar("V")
 
-MOST_BYTES = 2 << 20
+MOST_BYTES = 1 << 20
 LONGEST_ENTRY = 1 << 18
-_ENTRY_BYTES = 256
+ENTRY_BYTES = 512
+"""Counted for every entry besides its size: the key, the value's own objects, the place in the dictionary."""
 _MOST_TOOLS = 512
 """Longer lists are not remembered: they would only push out what is, and cost more the longer they are."""
 
 
 class BoundedMemo(Generic[K, V]):
-    """A dictionary whose values have sizes that may not exceed `most_bytes` together."""
+    """A dictionary whose entries may not exceed `most_bytes` together: their sizes, and a fixed number for each."""
 
-    __slots__ = ("_bytes", "_entries", "_most_bytes", "get")
+    __slots__ = ("_bytes", "_entries", "get", "most_bytes")
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         # Evicting the oldest entry of a plain dict would scan over all that were evicted before it.
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._bytes = 0
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
         self.get = self._entries.get
         """Value and size, or None."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._bytes = 0
 
     def put(self, key: K, value: V, size: int) -> None:
         if size > LONGEST_ENTRY:
             return
+        size += ENTRY_BYTES
         replaced = self._entries.pop(key, None)
         self._bytes += size - (0 if replaced is None else replaced[1])
         self._entries[key] = (value, size)
-        while self._bytes > self._most_bytes:
+        while self._bytes > self.most_bytes:
             try:
                 _, (_, evicted) = self._entries.popitem(last=False)
             except KeyError:
@@ -147,7 +157,7 @@ class ToolWriter:
         if known is not None and known[0][0] is tools:
             return not known[0][1]
         depends = self._depends(tools)
-        self._dependent.put(id(tools), (tools, depends), _ENTRY_BYTES)
+        self._dependent.put(id(tools), (tools, depends), size_of_tools(tools))
         return not depends
 
     def write(self, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
@@ -164,9 +174,7 @@ class ToolWriter:
         wires = [wire for tool in tools if (wire := self.write_tool(tool, tools, own)) is not None]
         written = Raw(encode_json(wires)) if wires else None
         log.entries += own.entries
-        self._lists.put(
-            id(tools), (tools, written, own.entries), _ENTRY_BYTES + (0 if written is None else len(written))
-        )
+        self._lists.put(id(tools), (tools, written, own.entries), size_of_tools(tools) + _length(written))
         return written
 
     def write_tool(self, tool: AnyTool, tools: tuple[AnyTool, ...], log: LossLog) -> Raw | None:
@@ -179,9 +187,28 @@ class ToolWriter:
         wire: Any = self._encode(tool, tools, own)
         written = None if wire is None else wire if type(wire) is Raw else Raw(encode_json(wire))
         log.entries += own.entries
-        self._tools.put(id(tool), (tool, written, own.entries), _size(written))
+        self._tools.put(id(tool), (tool, written, own.entries), size_of_tools((tool,)) + _length(written))
         return written
 
 
-def _size(written: Raw | None) -> int:
-    return _ENTRY_BYTES + (0 if written is None else len(written))
+def _length(written: Raw | None) -> int:
+    return 0 if written is None else len(written)
+
+
+def size_of_tools(tools: tuple[AnyTool, ...]) -> int:
+    """Bytes that an entry keeps alive which is found by the identity of its tools, whatever is written of them."""
+    size = 0
+    for tool in tools:
+        held = _held_by(tool)
+        size += ENTRY_BYTES + (len(held) if type(held) is Raw else 0 if held is None else _PARSED)
+    return size
+
+
+_PARSED = 4_096
+"""Of a schema that was built as a mapping: its size is not known, and a thousand of them are enough."""
+
+
+def _held_by(tool: AnyTool) -> object:
+    if type(tool) is ToolDefinition:
+        return parameters_held(tool)
+    return definition_held(tool) if type(tool) is ProviderTool else format_held(tool)

@@ -138,6 +138,7 @@ class Gateway:
         except Exception as error:  # noqa: BLE001 - a mistake of ours harms this request alone
             record.error = _traced(error)
             self.log.event("error", id=record.id, error=record.error)
+            exchange.close_after()
             self.refused(exchange, record, Failure("server", "Something broke in the gateway.", 500))
 
     def done(self, record: Record) -> None:

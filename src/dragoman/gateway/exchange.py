@@ -163,6 +163,9 @@ class Exchange:
         self.whole = False
         """Whether the answer has been sent to its end."""
 
+    def close_after(self) -> None:
+        """Ends the connection after this answer, if the connection serves one request at a time (HTTP/1.1)."""
+
     async def receive(self, limit: int | None = None) -> bytes:
         """Reads the body into `body`: `limit` bytes at most, the server's own limit if None. Raises `BadRequest`."""
         raise NotImplementedError

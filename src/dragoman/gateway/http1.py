@@ -100,6 +100,9 @@ class Http1Exchange(Exchange):
         self.quiet = quiet
         """A HEAD request: the answer has no body."""
 
+    def close_after(self) -> None:
+        self.keep = False
+
     # ── the body ──
 
     async def receive(self, limit: int | None = None) -> bytes:
@@ -238,7 +241,7 @@ class Http1Connection(BufferedReader):
         self._pieces: list[bytes] = []
         self.on_body = self._pieces.append  # read by the parser once, when it is made
         self._parser = HttpRequestParser(self)
-        self._url = b""
+        self._url: list[bytes] = []
         self._pairs: list[tuple[bytes, bytes]] = []
         self._in_head = False
         self._bodiless = 0
@@ -323,13 +326,13 @@ class Http1Connection(BufferedReader):
     # ── from the parser ──
 
     def on_message_begin(self) -> None:
-        self._url, self._pairs, self._in_head = b"", [], True
+        self._url, self._pairs, self._in_head = [], [], True
         if self._current is None:
             self._began = self.server.loop.time()
             self.due = self._began + self.server.limits.head_seconds
 
     def on_url(self, url: bytes) -> None:
-        self._url += url
+        self._url.append(url)  # in as many pieces as the client sends
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # not a trailer
@@ -367,12 +370,13 @@ class Http1Connection(BufferedReader):
         coding = headers.get("transfer-encoding")
         if coding is not None and (not newer or coding.lower() != "chunked"):
             raise BadRequest("transfer-encoding is not chunked", 501)
-        if len(self._url) > MAX_HEAD:
+        url = b"".join(self._url)
+        if len(url) > MAX_HEAD:
             raise BadRequest(f"a request target of more than {MAX_HEAD} bytes", 414)
         method = parser.get_method().decode("ascii")
         if method == "CONNECT":
             raise BadRequest("CONNECT is not for this server", 405)
-        path, query = split_target(self._url.decode("latin-1"))
+        path, query = split_target(url.decode("latin-1"))
         quiet = method == "HEAD"
         head = Head("GET" if quiet else method, path, query, headers, self._secure)
         return Http1Exchange(self, head, keep=parser.should_keep_alive(), chunked=newer, quiet=quiet)

@@ -88,14 +88,15 @@ class Server:
             newer.received(memoryview(data))
 
     async def answer(self, exchange: Exchange) -> None:
-        """Runs the application. A handler that fails answers 500, or breaks off what it has begun."""
+        """Runs the application. A handler that fails answers 500 or breaks off its answer; its connection is closed."""
         try:
             await self._application(exchange)
         except (Gone, asyncio.CancelledError):
             raise
         except Exception as error:  # noqa: BLE001 - the fault of one handler does not harm other requests
-            told = {"message": f"the handler of {exchange.head.path} failed", "exception": error}
-            self.loop.call_exception_handler(told)
+            context = {"message": f"the handler of {exchange.head.path} failed", "exception": error}
+            self.loop.call_exception_handler(context)
+            exchange.close_after()
             if not exchange.started:
                 exchange.send(500, _TEXT, b"Something broke in the gateway.\n")
 

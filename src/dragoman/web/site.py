@@ -153,8 +153,9 @@ class Site:
         except Exception as error:  # noqa: BLE001 - a mistake of ours harms this request alone
             status = next((number for kind, number in problems if isinstance(error, kind)), None)
             if status is None:
-                told = {"message": f"{exchange.head.path} broke", "exception": error}
-                asyncio.get_running_loop().call_exception_handler(told)
+                context = {"message": f"the handler of {exchange.head.path} failed", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
+                exchange.close_after()
             if not exchange.started:
                 words = str(error) if status else "something broke here; the server's own output tells more"
                 send_json(exchange, {"error": words}, status or 500)

@@ -27,7 +27,7 @@ from dragoman.codecs.gemini.wire import (
     snake_case,
     tool_keys,
 )
-from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolWriter
+from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolWriter, size_of_tools
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, Metadata, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -287,7 +287,7 @@ def _kinds(tools: tuple[Tool, ...]) -> tuple[bool, bool, bool]:
     functions = [tool for tool in tools if not isinstance(tool, ProviderTool)]
     is_strict = any(type(tool) is ToolDefinition and tool.strict is True for tool in functions)
     kinds = (bool(functions), _has_built_in(tools), is_strict)
-    _known_kinds.put(id(tools), (tools, kinds), 500)
+    _known_kinds.put(id(tools), (tools, kinds), size_of_tools(tools))
     return kinds
 
 
