@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway import app, relay
+from dragoman.gateway import app, relay, routing
 from dragoman.gateway.config import ConfigError, read_config
 from dragoman.sim.exchange import Exchange, Reply
 from dragoman.sim.script import load_script
@@ -123,7 +123,7 @@ def fail(*_: object, **__: object) -> Any:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(app, "match_endpoint"), (app, "check_content_type"), (app.Router, "plan"), (relay.Relay, "ask")],
+    [(app, "match_endpoint"), (app, "check_content_type"), (routing.Router, "plan"), (relay.Relay, "ask")],
     ids=["before the handler", "reading", "routing", "asking"],
 )
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
