@@ -263,7 +263,7 @@ def test_a_bare_install_says_what_to_install(arguments: tuple[str, ...], tmp_pat
     assert done.returncode == 0 or b"pip install 'dragoman[" in done.stderr
 
 
-KINDS = ("invalid", "too_long", "too_large", "rate_limit", "overloaded", "server", "unknown_model", "quota", "timeout")
+KINDS = ("invalid", "too_long", "too_large", "rate_limit", "overloaded", "server", "no_model", "quota", "timeout")
 
 
 @pytest.mark.parametrize("kind", KINDS)
