@@ -114,8 +114,13 @@ class StreamDecoder:
             for payload in self._frame(data):
                 if not payload.isascii():
                     check_text(payload, self._source)  # pieces that are carried unparsed are text too
-                # Published one by one: the next payload may look back at what this one said.
-                events += self._publish(self._decode(payload))
+                told = self._decode(payload)
+                if told:
+                    if self._restore is not None:
+                        told = self._restore(told)
+                    if self._account is not None:
+                        self._account(told)  # at once: the next payload may look back at what this one said
+                    events += told
         except _BROKEN as error:
             events += self._break_off(error)
         return events
@@ -155,7 +160,7 @@ class StreamDecoder:
             return []
         events: list[AnyEvent] = []
         try:
-            payloads = self._framing.close()
+            payloads = () if self._framing.clean else self._framing.close()
         except _BROKEN as error:
             return self._break_off(error)
         try:
@@ -243,11 +248,15 @@ class StreamTranslator:
 
     def feed(self, data: bytes) -> bytes:
         events = self._decode(data)
-        return data if self._encode is None else self._encode(events)
+        if self._encode is None:
+            return data
+        return self._encode(events) if events else b""
 
     def close(self) -> bytes:
         events = self._decoder.close()
-        return b"" if self._encode is None or self._encoder is None else self._encode(events) + self._encoder.close()
+        if self._encode is None or self._encoder is None:
+            return b""
+        return self._encode(events) + self._encoder.inner.close() if events else self._encoder.inner.close()
 
     @property
     def clean(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from dragoman.codecs.arguments import read_arguments
 from dragoman.codecs.media import joined_base64
@@ -22,7 +22,6 @@ from dragoman.ir import (
     Completion,
     Finish,
     Finished,
-    MediaDelta,
     Message,
     Metadata,
     PartDelta,
@@ -44,13 +43,12 @@ REASONING = Reasoning("")
 REFUSAL = Refusal("")
 
 
-class Assembler:
+class Assembler(Struct):
     """Writes the events of one stream. Each candidate has its own lane of parts; all share one count of indexes."""
 
-    def __init__(self) -> None:
-        self.events: list[AnyEvent] = []
-        self.next_index = 0
-        self._lanes: dict[int, Lane] = {}
+    events: list[AnyEvent] = field(default_factory=list)
+    next_index: int = 0
+    _lanes: dict[int, Lane] = field(default_factory=dict)
 
     def lane(self, candidate: int = 0) -> Lane:
         lane = self._lanes.get(candidate)
@@ -74,15 +72,14 @@ class Assembler:
             lane.end_all(incomplete=incomplete)
 
 
-class Lane:
+class Lane(Struct):
     """The parts of one candidate: one running text at a time, any number of open calls (and sounds)."""
 
-    def __init__(self, book: Assembler, candidate: int) -> None:
-        self._book = book
-        self._candidate = candidate
-        self.flow_index = -1
-        self.flow_kind: type[AnyPart] | None = None
-        self._open: dict[int, None] = {}
+    _book: Assembler
+    _candidate: int
+    flow_index: int = -1
+    flow_kind: type[AnyPart] | None = None
+    _open: dict[int, None] = field(default_factory=dict)
 
     def flow(self, prototype: Text | Reasoning | Refusal, text: str) -> None:
         """A fragment of running text; a change of kind ends the part before it."""
@@ -152,18 +149,15 @@ class Lane:
         return index
 
 
-class _Growing:
+class _Growing(Struct):
     """One part while its pieces come in."""
 
-    __slots__ = ("candidate", "citations", "data", "end", "pieces", "prototype")
-
-    def __init__(self, start: PartStart) -> None:
-        self.prototype = start.part
-        self.candidate = start.candidate
-        self.pieces: list[str] = []
-        self.citations: list[Citation] = []
-        self.data: list[str] = []
-        self.end: PartEnd | None = None
+    prototype: AnyPart
+    candidate: int
+    pieces: list[str] = field(default_factory=list)
+    citations: list[Citation] = field(default_factory=list)
+    data: list[str] = field(default_factory=list)
+    end: PartEnd | None = None
 
     def finished(self) -> AnyPart:
         part = self.prototype
@@ -203,45 +197,40 @@ def _arguments(call: ToolCall, text: str) -> Any:
     return {"input": text} if call.custom else read_arguments(text)
 
 
-class Accumulator:
+class Accumulator(Struct):
     """Builds the completion while events pass by."""
 
-    def __init__(self) -> None:
-        self._parts: dict[int, _Growing] = {}
-        self.texts: dict[int, list[str]] = {}
-        """Of each part, by its index: what its deltas said."""
-        self._start = StreamStart()
-        self._usage: Usage | None = None
-        self._finished: Finished | None = None
-        self.failed: StreamFailed | None = None
+    texts: dict[int, list[str]] = field(default_factory=dict)
+    """Of each part, by its index: what its deltas said."""
+    failed: StreamFailed | None = None
+    _parts: dict[int, _Growing] = field(default_factory=dict)
+    _start: StreamStart = StreamStart()
+    _usage: Usage | None = None
+    _finished: Finished | None = None
 
-    def add(self, events: Iterable[AnyEvent]) -> None:
-        texts = self.texts
+    def add(self, events: Iterable[Any]) -> None:
         for event in events:
-            if type(event) is PartDelta:
+            kind = type(event)
+            if kind is PartDelta:
                 if event.citation is None:
-                    texts[event.index].append(event.text)
+                    self.texts[event.index].append(event.text)
                 else:
                     self._parts[event.index].citations.append(event.citation)
-            elif type(event) is PartStart:
-                growing = self._parts[event.index] = _Growing(event)
-                texts[event.index] = growing.pieces
-            elif type(event) is PartEnd:
+            elif kind is PartStart:
+                growing = self._parts[event.index] = _Growing(event.part, event.candidate)
+                self.texts[event.index] = growing.pieces
+            elif kind is PartEnd:
                 self._parts[event.index].end = event
+            elif kind is UsageUpdate:
+                self._usage = event.usage
+            elif kind is StreamStart:
+                self._start = event
+            elif kind is Finished:
+                self._finished = event
+            elif kind is StreamFailed:
+                self.failed = event
             else:
-                self._add_rare(event)
-
-    def _add_rare(self, event: AnyEvent) -> None:
-        if isinstance(event, MediaDelta):
-            self._parts[event.index].data.append(event.data)
-        elif isinstance(event, UsageUpdate):
-            self._usage = event.usage
-        elif isinstance(event, Finished):
-            self._finished = event
-        elif isinstance(event, StreamStart):
-            self._start = event
-        elif isinstance(event, StreamFailed):
-            self.failed = event
+                self._parts[event.index].data.append(event.data)
 
     def so_far(self) -> Completion:
         """The answer as far as it is known. Until it ends, nothing says that its calls may be run: none is offered."""

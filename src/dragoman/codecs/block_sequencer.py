@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from msgspec.structs import replace
 
@@ -56,41 +56,41 @@ class Parts(Protocol):
 class Outgoing:
     """One part on its way out."""
 
-    __slots__ = ("block", "end", "head", "index", "odd", "part", "pieces", "tail", "waiting")
+    block = -1  # until its block starts
+    head = tail = b""
+    """The bytes around each of its fragments."""
+    odd = False
+    end: PartEnd | None = None
 
     def __init__(self, index: int, part: AnyPart) -> None:
         self.index = index
         self.part: Any = part
-        self.block = -1  # until its block starts
-        self.head = self.tail = b""
-        """The bytes around each of its fragments."""
         self.pieces: list[str] | None = []
         """Argument text that is not yet known to be an object; None once it is, and flows."""
-        self.odd = False
         self.waiting: list[PartDelta] = []
         """What came while an earlier part was open."""
-        self.end: PartEnd | None = None
 
 
 class SequentialEncoder(ABC):
     """Events in, bytes out that a strict client of such a format accepts."""
 
-    def __init__(self, log: LossLog, family: str, parts: Parts, carriers: Carriers) -> None:
+    family: ClassVar[str]
+    signatures: ClassVar[Carriers]
+
+    _begun = False
+    _native = False
+    _usage: Usage | None = None
+    _next_block = 0
+    _closing = False
+    # The part that flows: its next fragment needs no second look.
+    _flowing = -1
+    _head = _tail = b""
+
+    def __init__(self, log: LossLog) -> None:
         self._log = log
-        self._family = family
-        self._parts_out = parts
-        self._carriers = carriers
-        self._begun = False
-        self._native = False
-        self._usage: Usage | None = None
         self._parts: dict[int, Outgoing] = {}
         self._queue: deque[Outgoing] = deque()
-        self._next_block = 0
         self._seen: list[AnyPart] = []
-        self._closing = False
-        # The part that flows: its next fragment needs no second look.
-        self._flowing = -1
-        self._head = self._tail = b""
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
         out: list[bytes] = []
@@ -112,6 +112,10 @@ class SequentialEncoder(ABC):
         return b""
 
     # ── how the codec spells it ──
+
+    @abstractmethod
+    def _part_encoder(self) -> Parts:
+        """The encoder of parts that come whole."""
 
     @abstractmethod
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
@@ -162,7 +166,7 @@ class SequentialEncoder(ABC):
         if self._begun:
             return []
         self._begun = True
-        notes = None if event.metadata is None else event.metadata.get(self._family)
+        notes = None if event.metadata is None else event.metadata.get(self.family)
         self._native = notes is not None
         return [self._opening(event, notes)]
 
@@ -196,7 +200,9 @@ class SequentialEncoder(ABC):
             return out
         part = self._parts[event.index] = Outgoing(event.index, transcribed(event.part, self._log))
         self._queue.append(part)
-        return out + self._open(part) if len(self._queue) == 1 else out
+        if len(self._queue) == 1:
+            out += self._open(part)
+        return out
 
     def _on_delta(self, event: PartDelta) -> list[bytes]:
         part = self._parts.get(event.index)
@@ -321,7 +327,7 @@ class SequentialEncoder(ABC):
         out = [self._stop(part.block)]
         if end.signature is None or end.incomplete or end.signature == part.part.signature:
             return out
-        return out + self._spell(self._carriers.trailing_signature(end.signature))
+        return out + self._spell(self.signatures.trailing_signature(end.signature))
 
     def _shut_reasoning(self, part: Outgoing, end: PartEnd) -> list[bytes]:
         content: Reasoning = part.part
@@ -334,10 +340,10 @@ class SequentialEncoder(ABC):
 
     def _spell_signature(self, part: AnyPart, signature: Signature | None) -> list[bytes]:
         """A signature that is known already travels before its part, as it does without a stream."""
-        return [] if signature is None else self._spell(self._carriers.tagged_signature(part, signature))
+        return [] if signature is None else self._spell(self.signatures.tagged_signature(part, signature))
 
     def _spell_all(self, part: AnyPart) -> list[bytes]:
-        return [piece for block in self._parts_out.encode_part(part, "assistant") for piece in self._spell(block)]
+        return [piece for block in self._part_encoder().encode_part(part, "assistant") for piece in self._spell(block)]
 
 
 _HANDLERS: dict[type[AnyEvent], Callable[[SequentialEncoder, Any], list[bytes]]] = {

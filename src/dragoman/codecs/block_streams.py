@@ -6,11 +6,10 @@ reason tells whether a last call was cut. A tagged block in front of a part is h
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dragoman.codecs.signature_tags import SIGNED_AFTER
@@ -31,15 +30,12 @@ from dragoman.ir import (
 from dragoman.ir.notes import Extra
 
 
-class Incoming:
+class Incoming(Struct):
     """One block while its pieces come in."""
 
-    __slots__ = ("cited", "part_index", "pieces")
-
-    def __init__(self) -> None:
-        self.part_index = -1  # until its part starts
-        self.pieces: list[str] = []
-        self.cited = False
+    part_index: int = -1  # until its part starts
+    pieces: list[str] = field(default_factory=list)
+    cited: bool = False
 
 
 class HeldEnd(Struct, frozen=True, gc=False):
@@ -54,40 +50,40 @@ Block = TypeVar("Block", bound=Incoming)
 Carrier = TypeVar("Carrier")
 
 
-class BlockDecoder(ABC, Generic[Block, Carrier]):
+class BlockDecoder(Struct, Generic[Block, Carrier]):
     """The blocks and parts of one stream; what its events say is the codec's."""
 
-    def __init__(self, source: str, family: str, moves: Mapping[tuple[str, str], str], state: str) -> None:
-        self._source = source
-        self._family = family
-        self._moves = moves
-        self._state = state
-        self._events: list[AnyEvent] = []
-        self._next_index = 0
-        self._late: Extra = {}
-        self._blocks: dict[int, Block] = {}
-        self._stopped: set[int] = set()
-        self._calls: list[AnyPart] = []
-        self._names: dict[str, str] = {}
-        self._held: HeldEnd | None = None
-        self._carrier: Carrier | None = None  # a tagged block with the signature of the part that follows it
-        # The block that flows: its next fragment needs no second look.
-        self._flowing = -1
-        self._flow_part = -1
+    source: ClassVar[str]
+    family: ClassVar[str]
+    moves: ClassVar[Mapping[tuple[str, str], str]]
+
+    _state: str = ""
+    _events: list[AnyEvent] = field(default_factory=list)
+    _next_index: int = 0
+    _late: Extra = field(default_factory=dict)
+    _blocks: dict[int, Block] = field(default_factory=dict)
+    _stopped: set[int] = field(default_factory=set)
+    _calls: list[AnyPart] = field(default_factory=list)
+    _names: dict[str, str] = field(default_factory=dict)
+    _held: HeldEnd | None = None
+    _carrier: Carrier | None = None  # a tagged block with the signature of the part that follows it
+    # The block that flows: its next fragment needs no second look.
+    _flowing: int = -1
+    _flow_part: int = -1
 
     # ── how the codec reads it ──
 
-    @abstractmethod
     def _finish(self) -> Finish:
-        """How the answer ends, as far as it was told."""
+        """How the answer ends, as far as it was said."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _end(self, block: Block) -> None:
         """The block is complete: what there still is to say of it."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _part_of(self, carrier: Carrier) -> AnyPart:
         """The tagged block as a block like any."""
+        raise NotImplementedError
 
     # ── the message ──
 
@@ -96,25 +92,27 @@ class BlockDecoder(ABC, Generic[Block, Carrier]):
         return events
 
     def _move(self, event: str, *, about: str = "") -> None:
-        state = self._moves.get((self._state, event))
+        state = self.moves.get((self._state, event))
         if state is None:
-            raise IllegalEvent(event=event + about, state=self._state, source=self._source)
+            raise IllegalEvent(event=event + about, state=self._state, source=self.source)
         self._state = state
 
     def _tell_finish(self) -> None:
-        self._events.append(Finished(self._finish(), metadata={self._family: self._late} if self._late else None))
+        self._events.append(Finished(self._finish(), metadata={self.family: self._late} if self._late else None))
 
     def _end_blocks(self) -> None:
         """The answer is complete. What was never stopped ends here; a last call under `max_tokens` was cut."""
         for index in list(self._blocks):
             self._end_block(index)
-        self._put_carrier_back()
+        if self._carrier is not None:
+            self._put_carrier_back()
         held = self._held
-        cut = held is not None and held.is_call and held.end.index == self._next_index - 1
-        self._release(incomplete=cut and self._finish().reason == "length")
+        if held is not None:
+            cut = held.is_call and held.end.index == self._next_index - 1
+            self._release(incomplete=cut and self._finish().reason == "length")
 
     def _break_off(self, failure: Failure) -> None:
-        self._stop_flow()
+        self._flowing = -1
         # Whether a held call was cut would have been told by the stop reason: it is not offered either.
         self._release(incomplete=self._held is not None and self._held.is_call)
         for block in self._blocks.values():
@@ -125,12 +123,9 @@ class BlockDecoder(ABC, Generic[Block, Carrier]):
 
     # ── blocks and their parts ──
 
-    def _stop_flow(self) -> None:
-        self._flowing = -1
-
     def _end_block(self, index: int) -> None:
         if self._flowing == index:
-            self._stop_flow()
+            self._flowing = -1
         self._stopped.add(index)
         self._end(self._blocks.pop(index))
 
@@ -153,7 +148,8 @@ class BlockDecoder(ABC, Generic[Block, Carrier]):
     # ── what waits for the next event ──
 
     def _hold(self, held: HeldEnd) -> None:
-        self._release()
+        if self._held is not None:
+            self._release()
         self._held = held
 
     def _release(self, *, incomplete: bool = False) -> None:
@@ -166,8 +162,8 @@ class BlockDecoder(ABC, Generic[Block, Carrier]):
         held = self._held
         if signature is None or held is None or not held.may_sign or self._carrier is not None:
             return False
-        notes = (held.end.metadata or {}).get(self._family, {}) | SIGNED_AFTER
-        self._events.append(replace(held.end, signature=signature, metadata={self._family: notes}))
+        notes = (held.end.metadata or {}).get(self.family, {}) | SIGNED_AFTER
+        self._events.append(replace(held.end, signature=signature, metadata={self.family: notes}))
         self._held = None
         return True
 

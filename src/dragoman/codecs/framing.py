@@ -19,7 +19,6 @@ from dragoman.ir.values import encode_json
 
 # As numbers: looking for one byte is nine times as fast as looking for a string of length one.
 LF, CR = 10, 13
-_BLANK, _WIDE_BLANK = b"\n\n", b"\r\n\r\n"
 BOM = b"\xef\xbb\xbf"
 
 
@@ -47,34 +46,24 @@ class _Bounded:
     So the payloads, and the fault behind them, are the same for every cut of the bytes.
     """
 
+    clean = True
+    _total = 0
+    _held = 0
+    _fault: DecodeError | None = None
+
     def __init__(self, limits: Limits, source: str) -> None:
         self._limits = limits
         self._source = source
-        self.clean = True
-        self._total = 0
         self._small = min(limits.event_bytes, limits.stream_bytes)
         """As long as the whole stream is no bigger than this, no limit can be in the way."""
         self._pieces: list[bytes] = []
-        self._held = 0
-        self._fault: DecodeError | None = None
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        if self.clean:
-            total = self._total + len(chunk)
-            whole = self._whole(chunk) if total <= self._small else None
-            if whole is not None:
-                self._total = total
-                return whole
-        return self._feed_pieces(chunk)
+        """The payloads that end in this chunk.
 
-    def _whole(self, chunk: bytes) -> list[bytes] | None:
-        """The payloads of whole events in their usual form, as nearly every read of a network brings them.
-
-        The one shortcut of streams: lines are not looked at one by one. None for everything else, which `_split` reads.
+        Subclasses take whole events in their usual form, as nearly every read of a network brings them, in one step:
+        the one shortcut of streams. Everything else comes here.
         """
-        raise NotImplementedError
-
-    def _feed_pieces(self, chunk: bytes) -> list[bytes]:
         if self._fault is not None:
             raise self._fault
         limit = self._limits.stream_bytes
@@ -131,6 +120,22 @@ class _Bounded:
         return DecodeError(path="$", expected=expected, got=got, source=self._source)
 
 
+_MOST_NAMES = 64
+_LONGEST_NAME = 128
+_names = {b""}
+"""What may stand before the data of an event and says nothing to us: lines with the name of an event."""
+
+
+def _is_name(line: bytes) -> bool:
+    if line in _names:
+        return True
+    if line[:6] != b"event:" or line.find(LF) != len(line) - 1:
+        return False
+    if len(_names) < _MOST_NAMES and len(line) <= _LONGEST_NAME:
+        _names.add(line)
+    return True
+
+
 class ServerSentEvents(_Bounded):
     """`data:` lines until a blank line. CR, LF and CRLF end a line; comments and other fields say nothing to us.
 
@@ -138,33 +143,42 @@ class ServerSentEvents(_Bounded):
     error, even after events: such an object is a payload too, up to the next blank line.
     """
 
+    _data_bytes = 0
+    _bare = False  # in a JSON object that stands outside of any field
+    _after_return = False
+    _first = True
+
     def __init__(self, limits: Limits, source: str) -> None:
         super().__init__(limits, source)
         self._data: list[bytes] = []
-        self._data_bytes = 0
-        self._bare = False  # in a JSON object that stands outside of any field
-        self._after_return = False
-        self._first = True
 
-    def _whole(self, chunk: bytes) -> list[bytes] | None:
-        """Events of one `data:` line, perhaps with their name before it."""
-        if chunk[-2:] == _BLANK and CR not in chunk:
-            events = chunk[:-2].split(_BLANK)
-        elif chunk[-4:] == _WIDE_BLANK:
-            events = chunk[:-4].split(_WIDE_BLANK)
-        else:
-            return None
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """One event of one `data:` line, perhaps with its name before it, and its blank line; or several of them."""
+        total = self._total + len(chunk)
+        if not self.clean or total > self._small:
+            return super().feed(chunk)
+        name, _, rest = chunk.partition(b"data: ")
+        payload = rest.removesuffix(b"\n\n")
+        if payload is rest:
+            payload = rest.removesuffix(b"\r\n\r\n")
+        if payload is rest or name not in _names or LF in payload or CR in payload or not payload or payload.isspace():
+            return self._several(chunk) or super().feed(chunk)
+        self._total = total
+        self._first = False
+        return [payload]
+
+    def _several(self, chunk: bytes) -> list[bytes]:
+        """The payloads of such events; none if there is anything else in the chunk."""
+        blank = b"\n\n"
+        if chunk[-2:] != blank or CR in chunk:
+            return []
         payloads = []
-        for event in events:
-            if event[:6] == b"data: ":
-                payload = event[6:]
-            else:
-                name, _, payload = event.partition(b"\ndata: ")
-                if name[:7] != b"event: " or LF in name or CR in name:
-                    return None
-            if LF in payload or CR in payload or payload[:1] <= b" ":
-                return None
+        for event in chunk[:-2].split(blank):
+            name, _, payload = event.partition(b"data: ")
+            if LF in payload or not payload or payload.isspace() or not _is_name(name):
+                return []
             payloads.append(payload)
+        self._total += len(chunk)
         self._first = False
         return payloads
 
@@ -230,12 +244,13 @@ class Lines(_Bounded):
         super().__init__(limits, source)
         self._first = True
 
-    def _whole(self, chunk: bytes) -> list[bytes] | None:
-        if chunk[-1:] != b"\n":
-            return None
-        lines = chunk[:-1].split(b"\n")
-        if any(line[:1] != b"{" for line in lines):
-            return None
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """One line, or several, each of them whole."""
+        total = self._total + len(chunk)
+        lines = chunk.split(b"\n")
+        if not self.clean or total > self._small or lines.pop() or any(line[:1] != b"{" for line in lines):
+            return super().feed(chunk)
+        self._total = total
         self._first = False
         return lines
 
@@ -348,20 +363,11 @@ class JsonArray(_Bounded):
 class SniffedJson(ServerSentEvents):
     """Server-sent events or a JSON array, told by the first byte: one Gemini method answers in both."""
 
-    def __init__(self, limits: Limits, source: str) -> None:
-        super().__init__(limits, source)
-        self._first = False  # a mark of the byte order is seen to here
-        self._array: JsonArray | None = None
-        self._sniffed = False
-
-    def _whole(self, chunk: bytes) -> list[bytes] | None:
-        payloads = super()._whole(chunk)
-        self._sniffed = self._sniffed or payloads is not None
-        return payloads
+    _array: JsonArray | None = None
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         self.clean = False
-        if not self._sniffed:
+        if self._first:
             start = self._take(chunk)
             seen = start.removeprefix(BOM).lstrip(_WHITESPACE)
             if not seen or BOM.startswith(start):
@@ -369,7 +375,7 @@ class SniffedJson(ServerSentEvents):
                 self._hold(start if BOM.startswith(start) else b"")
                 return
             chunk = seen
-            self._sniffed = True
+            self._first = False
             if seen[:1] in {b"[", b"{"}:
                 self._array = JsonArray(self._limits, self._source)
         yield from super()._split(chunk) if self._array is None else self._array._split(chunk)  # noqa: SLF001
@@ -398,11 +404,12 @@ class AwsEventStream(_Bounded):
         super().__init__(limits, source)
         self._needed = _PRELUDE_BYTES  # before there is anything to look at
 
-    def _whole(self, chunk: bytes) -> list[bytes] | None:
+    def feed(self, chunk: bytes) -> list[bytes]:
         """One frame with headers that are known already."""
         size = len(chunk)
-        if size <= _PRELUDE_BYTES + _CRC_BYTES:
-            return None
+        total = self._total + size
+        if not self.clean or size <= _PRELUDE_BYTES + _CRC_BYTES or total > self._small:
+            return super().feed(chunk)
         length, header_bytes, crc = _PRELUDE.unpack_from(chunk)
         start = _PRELUDE_BYTES + header_bytes
         head = _heads.get(chunk[_PRELUDE_BYTES:start])
@@ -412,7 +419,8 @@ class AwsEventStream(_Bounded):
             or zlib.crc32(chunk[: _PRELUDE_BYTES - _CRC_BYTES]) != crc
             or zlib.crc32(chunk[:-_CRC_BYTES]) != _CRC.unpack_from(chunk, size - _CRC_BYTES)[0]
         ):
-            return None
+            return super().feed(chunk)
+        self._total = total
         return [head + chunk[start:-_CRC_BYTES] + b"}"]
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:

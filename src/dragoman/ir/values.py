@@ -186,7 +186,16 @@ def _is_finite(value: Any) -> bool:
 def single_line(raw: Raw) -> Raw:
     """The same JSON without line breaks between tokens, for framings that end at one. Numbers keep their spelling."""
     data = bytes(raw)
-    return Raw(msgspec.json.format(data, indent=-1)) if b"\n" in data or b"\r" in data else raw
+    return Raw(msgspec.json.format(data, indent=-1)) if _LF in data or _CR in data else raw
+
+
+def json_line(value: Any) -> bytes:
+    """The JSON of a value, whose exact pieces may hold line breaks between tokens, without any."""
+    data = encode_json(value)
+    return msgspec.json.format(data, indent=-1) if _LF in data or _CR in data else data
+
+
+_LF, _CR = b"\n\r"
 
 
 _format = msgspec.json.format

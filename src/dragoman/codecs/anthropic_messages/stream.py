@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType, field
 from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages import foreign_signatures
@@ -77,13 +77,11 @@ SOURCE = "anthropic-messages stream"
 _decode_event = msgspec.json.Decoder(WireEvent).decode
 _loose = msgspec.json.Decoder(LooseEvent)
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
-_openings = msgspec.json.Decoder(Opening)
-_endings = msgspec.json.Decoder(Ending)
 _blocks: WireReader[Block] = WireReader(Block, SOURCE)  # type: ignore[arg-type]
 
-_MESSAGE_FIELDS = {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"}
-_DELTA_FIELDS = {"type", "delta", "usage"}
-_ENDING_FIELDS = {"stop_reason", "stop_sequence", "stop_details"}
+_OPENING_KEYS = frozenset(Opening.__struct_encode_fields__)
+_ENDING_KEYS = frozenset(Ending.__struct_encode_fields__)
+_DELTA_KEYS = frozenset({"type", *MessageDelta.__struct_encode_fields__})
 _OVERWRITING = {"compaction_delta", "signature_delta"}
 """What these say replaces what the block said; the text of any other delta joins what came before."""
 
@@ -114,16 +112,19 @@ MOVES: dict[tuple[str, str], str] = {
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Incoming(Incoming):
-    __slots__ = ("changes", "kind", "raw", "signature", "wire")
+class _Incoming(Incoming, kw_only=True):
+    wire: Any
+    kind: type[Any]
+    payload: bytes
+    """The event that started it, or the block alone."""
+    signature: Any = None
+    changes: dict[str, list[str] | Raw] = field(default_factory=dict)
 
-    def __init__(self, wire: Any, raw: Raw) -> None:
-        super().__init__()
-        self.wire = wire
-        self.raw = raw
-        self.kind: type[Any] = type(wire)
-        self.changes: dict[str, list[str] | Raw] = {}
-        self.signature: Any = getattr(wire, "signature", None)
+    @property
+    def raw(self) -> Raw:
+        """The block as it stood at its start."""
+        entries = _entries(self.payload)
+        return entries.get("content_block") or Raw(self.payload)
 
     @property
     def begun(self) -> bool:
@@ -141,12 +142,15 @@ class _Incoming(Incoming):
 class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     """Payloads of one stream in, events out."""
 
-    def __init__(self) -> None:
-        super().__init__(SOURCE, FAMILY, MOVES, BEFORE)
-        self._message_id: str | None = None
-        self._ending = Ending()
-        self._usage: dict[str, Raw] | None = None
-        self._flow_kind: type[Any] = Ping
+    source = SOURCE
+    family = FAMILY
+    moves = MOVES
+
+    _state: str = BEFORE
+    _message_id: str | None = None
+    _ending: Ending = Ending()
+    _usage: Raw | None = None
+    _flow_kind: type[Any] = Ping
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -162,17 +166,14 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             delta: Any = event.delta
             if type(delta) is self._flow_kind:
                 return [PartDelta(self._flow_part, delta.text)] if delta.text else []
-        if self._state is not ENDED:  # what comes after message_stop says nothing
-            self._handle(event, payload)
-        return self._take()
-
-    def _handle(self, event: WireEvent, payload: bytes) -> None:
+        if self._state is ENDED:
+            return []  # what comes after message_stop says nothing
         try:
-            if not payload.isascii():
-                payload.decode()  # exact pieces are carried unparsed: nobody else looks at their characters
             _ON_EVENT[type(event)](self, event, payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _not_an_event(error) from error
+        events, self._events = self._events, []
+        return events
 
     def _decode_odd(self, payload: bytes, error: Exception) -> None:
         """Events and deltas of tomorrow are no faults. Everything else that does not fit is one."""
@@ -183,14 +184,38 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             raise fault from error
         try:
             event = _loose.decode(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
+            raise (fault if isinstance(wrong, msgspec.ValidationError) else _not_an_event(wrong)) from error
+        try:
+            known = self._on_loose(event, payload, fault)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
+            raise _not_an_event(wrong) from wrong
+        if not known and (event.type is None or event.type in _KNOWN_EVENTS):
             raise fault from error
-        if event.type == BlockDelta.__struct_config__.tag and event.index is not None and event.delta is not None:
-            self._on_other_delta(event.index, event.delta, fault)
-        elif event.type is None and event.error is not UNSET:
+
+    def _on_loose(self, event: LooseEvent, payload: bytes, fault: DecodeError) -> bool:
+        """An event with keys that its type does not have; False if it is no such event."""
+        kind, index, delta = event.type, event.index, event.delta
+        if kind == "content_block_delta" and index is not None and delta is not None:
+            self._on_other_delta(index, delta, fault)
+        elif kind == "content_block_start" and index is not None and event.content_block is not UNSET:
+            self._on_block_start(BlockStart(index, _blocks.read(bytes(event.content_block))), payload)
+        elif kind == "message_start" and event.message is not None:
+            message, extra = _parted(event.message, _OPENING_KEYS)
+            self._open(msgspec.json.decode(message, type=Opening), extra)
+        elif kind == "message_delta":
+            body, late = _parted(_entries(payload), _DELTA_KEYS)
+            inner, within = _parted(delta or {}, _ENDING_KEYS)
+            self._late |= within | late
+            known = _entries(body)
+            ending = msgspec.json.decode(inner, type=Ending)
+            further = known.get("context_management", UNSET)
+            self._on_message_delta(MessageDelta(ending, known.get("usage", UNSET), further), payload)
+        elif kind is None and event.error is not UNSET:
             self._on_error(None, payload)
-        elif event.type is None or event.type in _KNOWN_EVENTS:
-            raise fault from error
+        else:
+            return False
+        return True
 
     def close(self) -> list[AnyEvent]:
         """End of bytes: only message_stop ends this wire."""
@@ -202,50 +227,52 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
     # ── the message ──
 
     def _on_message_start(self, event: MessageStart, payload: bytes) -> None:  # noqa: ARG002
-        message = _openings.decode(event.message)
+        self._open(event.message, {})
+
+    def _open(self, message: Opening, extra: Extra) -> None:
         again = self._state is not BEFORE
         self._move("message_start" if not again or message.id == self._message_id else "another message_start")
         if again:
             return
         self._message_id = message.id
-        self._ending = _endings.decode(event.message)
-        extra = {key: held for key, held in _entries(event.message).items() if key not in _MESSAGE_FIELDS}
+        self._ending = Ending(message.stop_reason, message.stop_sequence, message.stop_details)
         self._events.append(StreamStart(message.id, message.model, metadata={FAMILY: extra}))
         self._count(message.usage)
         for number, block in enumerate(message.content or ()):
-            self._start_block(-2 - number, block)
+            self._start_block(-2 - number, _blocks.read(bytes(block)), bytes(block))
             self._end_block(-2 - number)
 
-    def _count(self, usage: dict[str, Raw] | None) -> None:
-        """Totals, not increments: a later count replaces an earlier one, and what is not told again stays."""
-        if usage is None:
+    def _count(self, usage: Raw | UnsetType) -> None:
+        """Totals, not increments: a later count replaces an earlier one, and what is not said again stays."""
+        if usage is UNSET or bytes(usage) == b"null":
             return
-        known = self._usage
-        if known is None:
-            known = self._usage = usage
-        else:
-            known.update({key: held for key, held in usage.items() if key not in known or bytes(held) != b"null"})
-        self._events.append(UsageUpdate(decode_usage(Raw(encode_json(known)))))
+        if self._usage is not None:
+            known = _entries(self._usage)
+            known.update(
+                {key: held for key, held in _entries(usage).items() if key not in known or bytes(held) != b"null"}
+            )
+            usage = Raw(encode_json(known))
+        self._usage = usage
+        self._events.append(UsageUpdate(decode_usage(usage)))
 
-    def _on_message_delta(self, event: MessageDelta, payload: bytes) -> None:
-        if event.delta is not UNSET and bytes(event.delta) != b"null":
-            ending, known = _endings.decode(event.delta), self._ending
+    def _on_message_delta(self, event: MessageDelta, payload: bytes) -> None:  # noqa: ARG002
+        ending, known = event.delta, self._ending
+        if ending is not None:
             self._ending = Ending(
                 ending.stop_reason or known.stop_reason,
                 ending.stop_sequence or known.stop_sequence,
                 known.stop_details if ending.stop_details is UNSET else ending.stop_details,
             )
-            self._keep_late(event.delta, _ENDING_FIELDS)
-        self._keep_late(payload, _DELTA_FIELDS)
+            if ending.container is not UNSET:
+                self._late["container"] = ending.container
+        if event.context_management is not UNSET:
+            self._late["context_management"] = event.context_management
         if self._ending.stop_reason is None:
             self._move("message_delta")
         else:
             self._move("stop_reason")
             self._end_blocks()
         self._count(event.usage)
-
-    def _keep_late(self, held: Raw | bytes, modelled: set[str]) -> None:
-        self._late.update({key: value for key, value in _entries(held).items() if key not in modelled})
 
     def _on_message_stop(self, event: MessageStop, payload: bytes) -> None:  # noqa: ARG002
         self._move("message_stop")
@@ -266,29 +293,35 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
     # ── blocks ──
 
-    def _on_block_start(self, event: BlockStart, payload: bytes) -> None:  # noqa: ARG002
-        self._move("content_block_start", about=f" of block {event.index}")
-        self._start_block(event.index, event.content_block)
+    def _on_block_start(self, event: BlockStart, payload: bytes) -> None:
+        if self._state is not OPEN:
+            self._move("content_block_start", about=f" of block {event.index}")
+        self._start_block(event.index, event.content_block, payload)
 
-    def _start_block(self, index: int, raw: Raw) -> None:
+    def _start_block(self, index: int, wire: Any, payload: bytes) -> None:
         running = self._blocks.get(index)
         if running is not None:
-            if not running.begun and bytes(running.raw) == bytes(raw):
+            if not running.begun and running.payload == payload:
                 return  # the same start once more
             self._end_block(index)
-        for other in [key for key, block in self._blocks.items() if block.is_whole]:
-            self._end_block(other)
-        block = self._blocks[index] = _Incoming(_blocks.read(bytes(raw)), raw)
-        if block.kind is ThinkingBlock:
-            self._flow(index, block, ThinkingDelta(block.wire.thinking))
+        if self._blocks:
+            for other in [key for key, block in self._blocks.items() if block.is_whole]:
+                self._end_block(other)
+        kind = type(wire)
+        block = self._blocks[index] = _Incoming(wire=wire, kind=kind, payload=payload)
+        if kind is ThinkingBlock:
+            block.signature = wire.signature
+            self._flow(index, block, ThinkingDelta(wire.thinking))
             return
-        self._release()
-        if block.kind is ToolUseBlock:
+        if self._held is not None:
+            self._release()
+        if kind is ToolUseBlock:
             self._start_part(block)
-        elif block.kind is TextBlock:
-            for held in block.wire.citations or ():
+        elif kind is TextBlock:
+            for held in wire.citations or ():
                 self._cite(block, held)
-            self._flow(index, block, TextDelta(block.wire.text))
+            if wire.text:
+                self._flow(index, block, TextDelta(wire.text))
 
     def _on_block_delta(self, event: BlockDelta, payload: bytes) -> None:  # noqa: ARG002
         delta = event.delta
@@ -314,21 +347,23 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
         kind = parse_json(delta.get("type", NULL))
         if kind is not None and not isinstance(kind, str):
             raise fault
-        if kind in _DELTA_KEYS and bytes(delta.get(_DELTA_KEYS[kind], NULL)) != b"null":
+        if kind in _TEXT_KEYS and bytes(delta.get(_TEXT_KEYS[kind], NULL)) != b"null":
             raise fault
         if block.kind not in _FLOWING:
             _gather(block, delta)
 
     def _open_block(self, index: int) -> _Incoming:
         block = self._blocks.get(index)
-        self._move("content_block_delta", about=f" of block {index}")
+        if self._state is not OPEN:
+            self._move("content_block_delta", about=f" of block {index}")
         if block is None:
             which = "stopped" if index in self._stopped else "unknown"
             raise IllegalEvent(event=f"content_block_delta of {which} block {index}", state=self._state, source=SOURCE)
         return block
 
     def _on_block_stop(self, event: BlockStop, payload: bytes) -> None:  # noqa: ARG002
-        self._move("content_block_stop", about=f" of block {event.index}")
+        if self._state is not OPEN:
+            self._move("content_block_stop", about=f" of block {event.index}")
         if event.index in self._blocks:
             self._end_block(event.index)
         elif event.index not in self._stopped:
@@ -442,7 +477,7 @@ _ON_EVENT: dict[type[Any], Callable[[PayloadDecoder, Any, bytes], None]] = {
     ErrorEvent: PayloadDecoder._on_error,  # noqa: SLF001
 }
 _KNOWN_EVENTS = {kind.__struct_config__.tag for kind in _ON_EVENT}
-_DELTA_KEYS = {
+_TEXT_KEYS = {
     kind.__struct_config__.tag: kind.__struct_encode_fields__[0]
     for kind in (TextDelta, InputDelta, ThinkingDelta, SignatureDelta, CitationDelta)
 }
@@ -451,6 +486,12 @@ _PLACEHOLDERS = {"", "{}", '""', "null"}
 
 def _not_an_event(error: Exception) -> DecodeError:
     return DecodeError(path="$", expected="an event", got=str(error), source=SOURCE)
+
+
+def _parted(entries: dict[str, Raw], known: frozenset[str]) -> tuple[bytes, Extra]:
+    """The object with the keys that its type has, and its other keys."""
+    extra = {key: held for key, held in entries.items() if key not in known}
+    return encode_json({key: held for key, held in entries.items() if key in known}), extra
 
 
 def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:

@@ -7,7 +7,7 @@ leaves open what was open.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -19,6 +19,7 @@ from dragoman.codecs.anthropic_messages.parts import PartEncoder, own
 from dragoman.codecs.anthropic_messages.response import encode_finish, encode_usage, message_id
 from dragoman.codecs.anthropic_messages.wire import MessageResponse, ToolUseBlock
 from dragoman.codecs.arguments import EMPTY_OBJECT
+from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.ir import (
@@ -36,29 +37,33 @@ from dragoman.ir import (
     Usage,
 )
 from dragoman.ir.notes import Extra
-from dragoman.ir.values import encode_json, single_line
-from dragoman.losses import LossLog
+from dragoman.ir.values import encode_json, json_line
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 _FRAGMENT_TAIL = b"}}\n\n"
 _MESSAGE_STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
-_TEXT_START = Raw(b'{"type":"text","text":""}')
-_THINKING_START = Raw(b'{"type":"thinking","thinking":"","signature":""}')
+_BLOCK_START = b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
+_BLOCK_STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
+_TEXT_START = b'{"type":"text","text":""}'
+_THINKING_START = b'{"type":"thinking","thinking":"","signature":""}'
+_SIGNED_TEXT = Text("...")
+_NO_USAGE = Usage()
 _NO_COUNTS = Raw(b'{"input_tokens":0,"output_tokens":0}')
-_FLOWS: dict[type[AnyPart], bytes] = {
-    Text: b'"text_delta","text":',
-    Refusal: b'"text_delta","text":',
-    Reasoning: b'"thinking_delta","thinking":',
-    ToolCall: b'"input_json_delta","partial_json":',
+_DELTA_HEAD = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":'
+_DELTA_HEADS: dict[type[AnyPart], bytes] = {
+    Text: _DELTA_HEAD + b'"text_delta","text":',
+    Refusal: _DELTA_HEAD + b'"text_delta","text":',
+    Reasoning: _DELTA_HEAD + b'"thinking_delta","thinking":',
+    ToolCall: _DELTA_HEAD + b'"input_json_delta","partial_json":',
 }
 
 
 class EventEncoder(SequentialEncoder):
     """Events in, bytes out that a strict client of this format accepts."""
 
-    def __init__(self, log: LossLog) -> None:
-        super().__init__(log, FAMILY, PartEncoder(log), foreign_signatures)
+    family: ClassVar[str] = FAMILY
+    signatures: ClassVar[Carriers] = foreign_signatures
 
     def fragment(self, index: int, text: str) -> bytes:
         """More text of a part."""
@@ -67,6 +72,9 @@ class EventEncoder(SequentialEncoder):
         return b"".join(self._on_delta(PartDelta(index, text)))
 
     # ── the message ──
+
+    def _part_encoder(self) -> PartEncoder:
+        return PartEncoder(self._log)
 
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         if event.model is None:
@@ -82,27 +90,27 @@ class EventEncoder(SequentialEncoder):
             None,
             None,
             UNSET if self._native else NULL,
-            _NO_COUNTS if self._native else Raw(encode_json(encode_usage(self._usage or Usage()))),
+            _NO_COUNTS if self._native else Raw(encode_json(encode_usage(self._usage or _NO_USAGE))),
         )
-        return _event("message_start", message=spliced(message, notes) if notes else message)
+        body = json_line(spliced(message, notes) if notes else message)
+        return b'event: message_start\ndata: {"type":"message_start","message":' + body + b"}\n\n"
 
     def _ending(self, event: Finished, completion: Completion) -> list[bytes]:
         word, matched = encode_finish(event.finish, FAMILY if self._native else None, self._log, completion)
         if self._usage is None:
             self._log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")
-        details, late = own(event.finish.metadata), dict(own(event.metadata))
-        delta = {
-            "stop_reason": word,
-            "stop_sequence": matched,
-            "stop_details": details.get("stop_details", details.get("~stop_details", UNSET if self._native else NULL)),
-            "container": late.pop("container", UNSET),
-        }
-        usage = encode_usage(self._usage or Usage())
-        return [_event("message_delta", delta=_given(delta), usage=usage, **late), _MESSAGE_STOP]
+        notes, late = own(event.finish.metadata), dict(own(event.metadata))
+        delta: dict[str, Any] = {"stop_reason": word, "stop_sequence": matched}
+        details = notes.get("stop_details", notes.get("~stop_details", None if self._native else NULL))
+        if details is not None:
+            delta["stop_details"] = details
+        if "container" in late:
+            delta["container"] = late.pop("container")
+        usage = encode_usage(self._usage or _NO_USAGE)
+        return [_event("message_delta", delta=delta, usage=usage, **late), _MESSAGE_STOP]
 
     def _failure(self, failure: Failure) -> bytes:
-        content = bytes(single_line(Raw(encode_error(failure).content)))
-        return b"event: error\ndata: " + content + b"\n\n"
+        return b"event: error\ndata: " + json_line(Raw(encode_error(failure).content)) + b"\n\n"
 
     # ── blocks ──
 
@@ -122,21 +130,18 @@ class EventEncoder(SequentialEncoder):
     def _start_flow(self, part: Outgoing) -> list[bytes]:
         content = part.part
         out: list[bytes] = []
-        block = _THINKING_START if isinstance(content, Reasoning) else _TEXT_START
-        if isinstance(content, Text):
-            out += self._spell_signature(Text("..."), content.signature)
+        block = _THINKING_START if type(content) is Reasoning else _TEXT_START
+        if type(content) is Text:
+            out += self._spell_signature(_SIGNED_TEXT, content.signature)
             notes = {key: held for key, held in own(content.metadata).items() if key != "~citations"}
-            block = spliced(_TEXT_START, notes) if notes else block
+            block = json_line(spliced(Raw(_TEXT_START), notes)) if notes else block
         out.append(self._start_block(part, block))
         return out
 
-    def _start_block(self, part: Outgoing, block: WireValue) -> bytes:
-        part.block = self._number()
-        number = str(part.block).encode()
-        part.head = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":' + number
-        part.head += b',"delta":{"type":' + _FLOWS[type(part.part)]
-        part.tail = _FRAGMENT_TAIL
-        return _event("content_block_start", index=part.block, content_block=block)
+    def _start_block(self, part: Outgoing, block: bytes) -> bytes:
+        number = part.block = self._number()
+        part.head = _DELTA_HEADS[type(part.part)] % number
+        return _BLOCK_START % (number, block)
 
     def _piece(self, part: Outgoing, text: str) -> bytes:
         return part.head + encode_json(text) + _FRAGMENT_TAIL
@@ -156,12 +161,12 @@ class EventEncoder(SequentialEncoder):
     def _start_call(self, part: Outgoing) -> bytes:
         call: ToolCall = part.part
         notes = own(call.metadata)
-        block: WireValue = ToolUseBlock(call.id, call.name, EMPTY_OBJECT)
-        return self._start_block(part, spliced(block, notes) if notes else block)
+        block = ToolUseBlock(call.id, call.name, EMPTY_OBJECT)
+        return self._start_block(part, json_line(spliced(block, notes) if notes else block))
 
     def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
         out: list[bytes] = []
-        for block in self._parts_out.encode_part(whole, "assistant"):
+        for block in self._part_encoder().encode_part(whole, "assistant"):
             signature = _entries(encode_json(block)).get("signature")
             out += [] if signature is None else [self._delta(part.block, "signature_delta", signature=signature)]
         return out
@@ -186,7 +191,7 @@ class EventEncoder(SequentialEncoder):
         return _event("content_block_delta", index=block, delta={"type": kind, **fields})
 
     def _stop(self, block: int) -> bytes:
-        return _event("content_block_stop", index=block)
+        return _BLOCK_STOP % block
 
 
 _EMPTY_STRING = Raw(b'""')
@@ -204,9 +209,4 @@ _SPELLED_IN: dict[str, tuple[tuple[str, Raw, str, str], ...]] = {
 
 
 def _event(kind: str, **fields: Any) -> bytes:
-    body = single_line(Raw(encode_json({"type": kind, **fields})))
-    return b"event: " + kind.encode() + b"\ndata: " + bytes(body) + b"\n\n"
-
-
-def _given(fields: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if value is not UNSET}
+    return b"event: " + kind.encode() + b"\ndata: " + json_line({"type": kind, **fields}) + b"\n\n"

@@ -1,10 +1,16 @@
-"""Events of a Messages stream. Unknown keys are skipped: nothing here is ever written again."""
+"""Events of a Messages stream.
+
+Where an unknown key has to be kept, none is accepted: such an event is read by `LooseEvent`. Elsewhere
+unknown keys are skipped.
+"""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from dragoman.codecs.anthropic_messages.wire import Block
 
 
 class TextDelta(Struct, gc=False, tag="text_delta"):
@@ -34,35 +40,42 @@ class BlockDelta(Struct, gc=False, tag="content_block_delta"):
 
 class BlockStart(Struct, gc=False, tag="content_block_start"):
     index: int
-    content_block: Raw
+    content_block: Block
 
 
 class BlockStop(Struct, gc=False, tag="content_block_stop"):
     index: int
 
 
-class Opening(Struct, gc=False):
+class Opening(Struct, gc=False, forbid_unknown_fields=True):
     """The message as it stands at the start: empty as a rule, whole when there was nothing to wait for."""
 
     id: str | None = None
+    type: Raw | UnsetType = UNSET
+    role: Raw | UnsetType = UNSET
     model: str | None = None
     content: list[Raw] | None = None
-    usage: dict[str, Raw] | None = None
-
-
-class MessageStart(Struct, gc=False, tag="message_start"):
-    message: Raw
-
-
-class Ending(Struct, gc=False):
     stop_reason: str | None = None
     stop_sequence: str | None = None
     stop_details: Raw | UnsetType = UNSET
+    usage: Raw | UnsetType = UNSET
 
 
-class MessageDelta(Struct, gc=False, tag="message_delta"):
-    delta: Raw | UnsetType = UNSET
-    usage: dict[str, Raw] | None = None
+class MessageStart(Struct, gc=False, tag="message_start"):
+    message: Opening
+
+
+class Ending(Struct, gc=False, frozen=True, forbid_unknown_fields=True):
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    stop_details: Raw | UnsetType = UNSET
+    container: Raw | UnsetType = UNSET
+
+
+class MessageDelta(Struct, gc=False, tag="message_delta", forbid_unknown_fields=True):
+    delta: Ending | None = None
+    usage: Raw | UnsetType = UNSET
+    context_management: Raw | UnsetType = UNSET
 
 
 class MessageStop(Struct, gc=False, tag="message_stop"):
@@ -78,11 +91,13 @@ class ErrorEvent(Struct, gc=False, tag="error"):
 
 
 class LooseEvent(Struct, gc=False):
-    """An event of a kind that nobody knows, or with a delta that nobody knows."""
+    """An event of an unknown kind, or one with unknown keys."""
 
     type: str | None = None
     index: int | None = None
     delta: dict[str, Raw] | None = None
+    content_block: Raw | UnsetType = UNSET
+    message: dict[str, Raw] | None = None
     error: Raw | UnsetType = UNSET
 
 

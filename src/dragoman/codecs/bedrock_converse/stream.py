@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, field
 
 from dragoman.codecs.arguments import UNPARSED_KEY, unwrap_fragment
 from dragoman.codecs.bedrock_converse import foreign_signatures
@@ -90,27 +90,26 @@ _FAULTS = ("exception", "error", "failure", "fault")
 _WHOLE = "whole"
 
 
-class _Incoming(Incoming):
-    __slots__ = ("entries", "kind", "signature", "told")
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.kind = kind
-        self.entries: dict[str, Any] = {}
-        """Of a block that is told whole: what stood at its start, and what its deltas added."""
-        self.signature = ""
-        self.told = False
-        """Whether it has text."""
+class _Incoming(Incoming, kw_only=True):
+    kind: str
+    entries: dict[str, Any] = field(default_factory=dict)
+    """Of a block that is told whole: what stood at its start, and what its deltas added."""
+    signature: str = ""
+    told: bool = False
+    """Whether it has text."""
 
 
 class PayloadDecoder(BlockDecoder[_Incoming, Block]):
     """Payloads of one stream in, events out."""
 
-    def __init__(self) -> None:
-        super().__init__(SOURCE, FAMILY, MOVES, BEFORE)
-        self._begun = False
-        self._stop = MessageStop()
-        self._flow_kind = ""
+    source = SOURCE
+    family = FAMILY
+    moves = MOVES
+
+    _state: str = BEFORE
+    _begun: bool = False
+    _stop: MessageStop = MessageStop()
+    _flow_kind: str = ""
 
     @staticmethod
     def framing(limits: Limits) -> AwsEventStream:
@@ -223,10 +222,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         self._release()
         head = _entries(start["toolUse"]) if "toolUse" in start else None
         if head is None or bytes(head.get("type", b"")) == encode_json(SERVER_CALL):
-            block = self._blocks[index] = _Incoming(_WHOLE)
+            block = self._blocks[index] = _Incoming(kind=_WHOLE)
             block.entries = dict(start)
             return
-        block = self._blocks[index] = _Incoming(CALL)
+        block = self._blocks[index] = _Incoming(kind=CALL)
         call_id, name = _text_of(head, "toolUseId"), _text_of(head, "name")
         metadata = None
         if head:
@@ -257,7 +256,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             if kind == CALL:
                 said = f"input of block {index}"
                 raise IllegalEvent(event=said, state="before that call was started", source=SOURCE)
-            block = self._blocks[index] = _Incoming(kind)
+            block = self._blocks[index] = _Incoming(kind=kind)
         if block.kind == _WHOLE:
             self._gather(block, payload)
         elif block.kind == kind:

@@ -8,7 +8,7 @@ an exception, and leaves open what was open.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -40,6 +40,7 @@ from dragoman.codecs.bedrock_converse.response import (
     report_usage,
 )
 from dragoman.codecs.bedrock_converse.wire import Metrics
+from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
 from dragoman.codecs.failures import status_of_kind
 from dragoman.codecs.framing import aws_frame
@@ -61,7 +62,6 @@ from dragoman.ir import (
 )
 from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.values import encode_json
-from dragoman.losses import LossLog
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -78,8 +78,8 @@ _FLOWS: dict[type[AnyPart], str] = {Text: TEXT, Refusal: TEXT, Reasoning: REASON
 class EventEncoder(SequentialEncoder):
     """Events in, frames out that a strict client of this format accepts."""
 
-    def __init__(self, log: LossLog) -> None:
-        super().__init__(log, FAMILY, PartEncoder(log), foreign_signatures)
+    family: ClassVar[str] = FAMILY
+    signatures: ClassVar[Carriers] = foreign_signatures
 
     def fragment(self, index: int, text: str) -> bytes:
         """More text of a part."""
@@ -89,8 +89,10 @@ class EventEncoder(SequentialEncoder):
 
     # ── the message ──
 
+    def _part_encoder(self) -> PartEncoder:
+        return PartEncoder(self._log, None, self._native)
+
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
-        self._parts_out = PartEncoder(self._log, None, self._native)
         report_untold(event, self._log)
         return _event(_MESSAGE_START, {"role": "assistant", **_wire_keys(notes or {})})
 
@@ -162,7 +164,7 @@ class EventEncoder(SequentialEncoder):
 
     def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
         out: list[bytes] = []
-        for block in () if whole.signature is None else self._parts_out.encode_part(whole, "assistant"):
+        for block in () if whole.signature is None else self._part_encoder().encode_part(whole, "assistant"):
             said = _entries(_entries(encode_json(block))["reasoningContent"])
             signature = _entries(said["reasoningText"]).get("signature") if "reasoningText" in said else None
             out += [] if signature is None else [_delta(part.block, reasoningContent={"signature": signature})]
@@ -173,7 +175,7 @@ class EventEncoder(SequentialEncoder):
 
     def _spell_all(self, part: AnyPart) -> list[bytes]:
         out: list[bytes] = []
-        for block in self._parts_out.encode_part(part, "assistant"):
+        for block in self._part_encoder().encode_part(part, "assistant"):
             kind = next(iter(_entries(encode_json(block))), "")
             if kind in _SPELLED or isinstance(part, Opaque):
                 out += self._spell(block)

@@ -36,7 +36,7 @@ class BlockStop(Struct, gc=False, rename="camel"):
     content_block_index: int
 
 
-class MessageStop(Struct, gc=False, rename="camel"):
+class MessageStop(Struct, gc=False, frozen=True, rename="camel"):
     stop_reason: str | UnsetType = UNSET
     additional_model_response_fields: Raw | UnsetType = UNSET
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ from dragoman.codecs.gemini.stream_encoding import EventEncoder
 from dragoman.codecs.gemini.stream_wire import (
     CallPiece,
     Chunk,
+    FirstChunk,
     FullCandidate,
     PlainCandidate,
     PlainPart,
@@ -60,7 +62,6 @@ from dragoman.ir import (
     Failure,
     Finish,
     Finished,
-    Message,
     Metadata,
     PartDelta,
     PartEnd,
@@ -80,6 +81,7 @@ __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
 
 SOURCE = "gemini stream"
 
+_read_first = msgspec.json.Decoder(FirstChunk).decode
 _read_plain = msgspec.json.Decoder(Chunk[PlainCandidate]).decode
 _read_full = msgspec.json.Decoder(Chunk[FullCandidate]).decode
 _wide: WireReader[GenerateContentResponse] = WireReader(GenerateContentResponseBody, SOURCE, aliases=ALIASES)
@@ -202,12 +204,18 @@ class _Call:
 class _Answer:
     """One candidate while its parts come in."""
 
+    length = 0
+    """Of the running thought so far: carried reasoning is known by it."""
+    streaming: _Call | None = None
+    count = 0
+    called = False
+    grounding: Raw | None = None
+    finish: Enum | UnsetType = UNSET
+
     def __init__(self, lane: Lane, seed: str, number: int) -> None:
         self.lane = lane
         self.seed = f"{seed} {number}" if number else seed
-        self.decoder = PartDecoder(self.seed, f"$.candidates[{number}].content", marks_ids=True)
-        self.length = 0
-        """Of the running thought so far: carried reasoning is known by it."""
+        self.number = number
         self.pieces: list[str] = []
         """The running text so far, if nobody else keeps it: citations count its bytes."""
         self.shown: list[tuple[int, int]] = []
@@ -216,13 +224,13 @@ class _Answer:
         """Calls, and the server's answers to some of them, that nothing has followed yet."""
         self.open: list[_Call] = []
         """Calls that were told to begin, and not yet to end."""
-        self.streaming: _Call | None = None
         self.calls: dict[str, _Call] = {}
-        self.count = 0
-        self.called = False
-        self.grounding: Raw | None = None
         self.extra: Extra = {}
-        self.finish: Enum | UnsetType = UNSET
+
+    @cached_property
+    def decoder(self) -> PartDecoder:
+        """Reads parts that come whole."""
+        return PartDecoder(self.seed, f"$.candidates[{self.number}].content", marks_ids=True)
 
 
 class PayloadDecoder:
@@ -254,6 +262,8 @@ class PayloadDecoder:
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         try:
+            if self._state is BEFORE:
+                return self._decode_first(_read_first(payload), payload)
             chunk = self._read(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return self._decode_odd(payload, error)
@@ -280,6 +290,14 @@ class PayloadDecoder:
                         return [PartDelta(answer.lane.flow_index, text)]
         return self._take(candidates, chunk.usage_metadata, chunk.error, payload)
 
+    def _decode_first(self, chunk: FirstChunk, payload: bytes) -> list[AnyEvent]:
+        notes: Extra = {}
+        created = None if chunk.create_time is UNSET else decode_time(chunk.create_time, notes)
+        if chunk.turn_token is not UNSET and bytes(chunk.turn_token) != b"null":
+            notes["turnToken"] = chunk.turn_token
+        self._open(chunk.response_id, chunk.model_version, created, notes, payload)
+        return self._take(chunk.candidates, chunk.usage_metadata, UNSET, payload)
+
     def _decode_odd(self, payload: bytes, error: Exception) -> list[AnyEvent]:
         """Chunks of servers that say more than the usual, in snake_case, in a list; and what is no chunk at all."""
         if self._state is ENDED or payload.strip() == b"[DONE]":
@@ -287,7 +305,7 @@ class PayloadDecoder:
         if isinstance(error, msgspec.ValidationError):
             if payload.lstrip()[:1] == b"[":
                 return [event for item in _items(payload) for event in self.decode(item)]
-            if self._read is _read_plain:
+            if self._read is _read_plain and self._state is not BEFORE:
                 try:
                     _read_full(payload)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -299,12 +317,13 @@ class PayloadDecoder:
     def _decode_wide(self, payload: bytes) -> list[AnyEvent]:
         if self._state is ENDED:
             return []
-        _check_text(payload)
         wire = _wide.read(payload)
         error = UNSET if wire.extra is UNSET else wire.extra.get("error", UNSET)
         candidates = wire.candidates or ()
         if not candidates and wire.prompt_feedback is not UNSET:
             self._block(wire.prompt_feedback)
+        if self._state is BEFORE and (error is UNSET or bytes(error) in _SAYS_NOTHING):
+            self._start(wire, payload)
         return self._take(candidates, wire.usage_metadata, error, payload)
 
     def _take(
@@ -316,13 +335,9 @@ class PayloadDecoder:
     ) -> list[AnyEvent]:
         if self._state is ENDED:
             return []  # behind [DONE], or behind an error
-        _check_text(payload)
         self._payloads += 1
         if error is not UNSET and bytes(error) not in _SAYS_NOTHING:
             return self._fail(payload)
-        if self._state is BEFORE:
-            wire = self._start(payload)
-            usage = wire.usage_metadata
         self._move("chunk")
         if usage is not UNSET and bytes(usage) not in _SAYS_NOTHING:
             if self._told_usage is UNSET:
@@ -373,21 +388,22 @@ class PayloadDecoder:
             raise IllegalEvent(event=event, state=self._state, source=SOURCE)
         self._state = state
 
-    def _start(self, payload: bytes) -> GenerateContentResponse:
-        wire = _wide.read(payload)
+    def _start(self, wire: GenerateContentResponse, payload: bytes) -> None:
         notes = _said(response_keys(wire))
         if wire.extra is not UNSET and any(key.startswith(_SPELLING) for key in wire.extra):
             self._read = _misspelled
         if wire.prompt_feedback is not UNSET and self._blocked is None:
             notes["promptFeedback"] = wire.prompt_feedback
         created = None if wire.create_time is UNSET else decode_time(wire.create_time, notes)
+        self._open(wire.response_id, wire.model_version, created, notes, payload)
+
+    def _open(
+        self, id: str | UnsetType, model: str | UnsetType, created: int | None, notes: Extra, payload: bytes
+    ) -> None:
         # Without an id of the answer, the bytes of its first chunk stand for it, whatever the cuts.
-        self._seed = wire.response_id or payload.decode("utf-8", "replace")
-        start = StreamStart(
-            wire.response_id or None, wire.model_version or None, created, {FAMILY: notes} if notes else None
-        )
+        self._seed = id or payload.decode("utf-8", "replace")
+        start = StreamStart(id or None, model or None, created, {FAMILY: notes} if notes else None)
         self._book.events.append(start)
-        return wire
 
     def _answer(self, number: int) -> _Answer:
         answer = self._answers.get(number)
@@ -407,20 +423,20 @@ class PayloadDecoder:
     def _tell_usage(self) -> None:
         usage, self._usage = self._usage, UNSET
         if usage is not UNSET and usage != self._told_usage and bytes(usage) not in _SAYS_NOTHING:
-            _check_text(bytes(usage))
             self._book.events.append(UsageUpdate(decode_usage(usage)))
 
     def _finish(self, answer: _Answer) -> Finish:
-        raw = decode_finish(answer.finish, None)
+        finish = decode_finish(answer.finish, None)
         self._leave(answer)
-        clean = self._blocked is None and raw is not None and raw.reason == "stop"
-        self._end_calls(answer, clean=clean, refused=refuses_calls(raw))
-        finish = decode_finish(answer.finish, Message("assistant", (ToolCall("", ""),) if answer.called else ()))
+        clean = self._blocked is None and finish is not None and finish.reason == "stop"
+        self._end_calls(answer, clean=clean, refused=refuses_calls(finish))
         if finish is None:
             return Finish("unknown")
-        kept = keep(FAMILY, UNSET, candidate=answer.extra or UNSET)
-        if kept is None:
+        if answer.called and finish.reason == "stop":
+            finish = structs.replace(finish, reason="tool_calls")
+        if not answer.extra:
             return finish
+        kept: Any = keep(FAMILY, UNSET, candidate=answer.extra)
         return structs.replace(finish, metadata={FAMILY: {**(finish.metadata or {}).get(FAMILY, {}), **kept[FAMILY]}})
 
     def _fail(self, payload: bytes) -> list[AnyEvent]:
@@ -787,12 +803,3 @@ def _items(payload: bytes) -> list[bytes]:
     if any(item[:1] != b"{" for item in items):
         raise DecodeError(path="$[*]", expected="a chunk", got="something else", source=SOURCE)
     return items
-
-
-def _check_text(payload: bytes) -> None:
-    """The exact pieces we carry unparsed were not looked into, so the whole chunk is, here."""
-    try:
-        if not payload.isascii():
-            payload.decode()
-    except UnicodeDecodeError as error:
-        raise DecodeError(path="$", expected="UTF-8 text", got=str(error), source=SOURCE) from error

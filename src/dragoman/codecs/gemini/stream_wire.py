@@ -58,6 +58,17 @@ class FullCandidate(PlainCandidate):
 C = TypeVar("C")
 
 
+class FirstChunk(Struct, gc=False, rename="camel", forbid_unknown_fields=True):
+    """The first chunk, which also says what holds for the whole answer."""
+
+    candidates: list[PlainCandidate]
+    usage_metadata: Raw | UnsetType = UNSET
+    model_version: str | UnsetType = UNSET
+    response_id: str | UnsetType = UNSET
+    create_time: Raw | UnsetType = UNSET
+    turn_token: Raw | UnsetType = UNSET
+
+
 class Chunk(Struct, Generic[C], gc=False, rename="camel"):
     candidates: list[C] | UnsetType = UNSET
     usage_metadata: Raw | UnsetType = UNSET

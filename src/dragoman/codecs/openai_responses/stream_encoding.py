@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text
@@ -58,40 +58,38 @@ from dragoman.ir import (
     Usage,
     UsageUpdate,
 )
-from dragoman.ir.values import encode_json, parse_json, single_line, to_raw
+from dragoman.ir.values import encode_json, json_line, parse_json, to_raw
 from dragoman.losses import LossLog
 
 _TEXT_TAIL = b',"logprobs":[],"sequence_number":'
 _TAIL = b',"sequence_number":'
 
 
-class _Item:
+class _Item(Struct):
     """One item on its way out."""
 
-    __slots__ = ("body", "index", "open_parts")
+    index: int
+    body: dict[str, Any]
+    place: bytes
+    """What events say to name it."""
+    open_parts: int = 0
+    whole: bytes = b""
+    """Its JSON once it is done."""
 
-    def __init__(self, index: int, body: dict[str, Any]) -> None:
-        self.index = index
-        self.body = body
-        self.open_parts = 0
 
+class _Outgoing(Struct):
+    """One part on its way out: its item, its number there, and the bytes around each of its fragments."""
 
-class _Outgoing:
-    """One part on its way out: its item, its place there, and the bytes around each of its fragments."""
-
-    __slots__ = ("citations", "head", "item", "kind", "part", "pieces", "place", "tail")
-
-    def __init__(self, part: AnyPart, item: _Item | None = None, place: int = 0) -> None:
-        self.part: Any = part
-        self.item = item
-        self.place = place
-        self.kind = ""
-        """The event that tells more of it."""
-        self.head = b""
-        """What stands before the text of such an event; what stands between it and the event's number."""
-        self.tail = _TAIL
-        self.pieces: list[str] = []
-        self.citations: list[WireValue] = []
+    part: Any
+    item: _Item | None = None
+    number: int = 0
+    place: bytes = b""
+    """What events say to name it."""
+    head: bytes = b""
+    """What stands before the text of a fragment; what stands between it and the event's number."""
+    tail: bytes = _TAIL
+    pieces: list[str] = field(default_factory=list)
+    citations: list[WireValue] = field(default_factory=list)
 
 
 class EventEncoder:
@@ -100,18 +98,19 @@ class EventEncoder:
     `echo` (see `echo_of`) repeats the request in the events that carry a response; `clock` says when it was completed.
     """
 
+    _sequence = 0
+    _answer: Completion | None = None
+    _usage: Usage | None = None
+    _message: _Item | None = None
+    """The message item that the next text may join."""
+    _pair: tuple[ServerToolCall, _Item] | None = None
+
     def __init__(self, log: LossLog, *, echo: Echo = DEFAULTS, clock: Callable[[], int] | None = None) -> None:
         self._log = log
         self._echo = echo
         self._clock = clock
-        self._sequence = 0
-        self._answer: Completion | None = None
-        self._usage: Usage | None = None
         self._items: list[_Item] = []
         self._parts: dict[int, _Outgoing] = {}
-        self._message: _Item | None = None
-        """The message item that the next text may join."""
-        self._pair: tuple[ServerToolCall, _Item] | None = None
         self._cut: list[tuple[_Outgoing, PartEnd]] = []
         self._seen: list[AnyPart] = []
 
@@ -141,10 +140,10 @@ class EventEncoder:
 
     # ── the answer ──
 
-    def _event(self, kind: str, **fields: Any) -> bytes:
-        body = single_line(Raw(encode_json({"type": kind, "sequence_number": self._sequence, **fields})))
-        self._sequence += 1
-        return b"event: " + kind.encode() + b"\ndata: " + bytes(body) + b"\n\n"
+    def _event(self, kind: bytes, fields: bytes) -> bytes:
+        number = self._sequence
+        self._sequence = number + 1
+        return b'event: %b\ndata: {"type":"%b","sequence_number":%d,%b}\n\n' % (kind, kind, number, fields)
 
     def _on_start(self, event: StreamStart) -> list[bytes]:
         if self._answer is not None:
@@ -153,11 +152,8 @@ class EventEncoder:
             self._log.note(event, "model", "empty model name", "an answer of this API names its model")
         answer_id = event.id or INVENTED_ID
         self._answer = Completion((), None, None, answer_id, event.model or "", event.created or 0)
-        response = answer_object(self._answer, "in_progress", None, [], None, self._echo)
-        return [
-            self._event("response.created", response=response),
-            self._event("response.in_progress", response=response),
-        ]
+        response = b'"response":' + json_line(answer_object(self._answer, "in_progress", None, [], None, self._echo))
+        return [self._event(b"response.created", response), self._event(b"response.in_progress", response)]
 
     def _begin(self) -> list[bytes]:
         return [] if self._answer is not None else self._on_start(StreamStart())
@@ -181,12 +177,12 @@ class EventEncoder:
         if self._usage is not None:
             report_usage(self._usage, said, self._log)
         response = self._response(status, reason)
-        return [*out, self._event(f"response.{status}", response=response)]
+        return [*out, self._event(b"response." + status.encode(), b'"response":' + json_line(response))]
 
     def _response(self, status: str, reason: str | None) -> dict[str, Any]:
         usage = None if self._usage is None else encode_usage(self._usage)
         answer = self._answer or Completion(())
-        output: list[WireValue] = [item.body for item in self._items]
+        output: list[WireValue] = [Raw(item.whole) if item.whole else item.body for item in self._items]
         response = answer_object(answer, status, reason, output, usage, self._echo)
         if self._clock is not None and status == "completed":
             response["completed_at"] = self._clock()
@@ -200,17 +196,24 @@ class EventEncoder:
         error = {"type": event.failure.raw_type or failure["code"], **failure, "param": event.failure.parameter}
         done = [item.body for item in self._items if item.body.get("status") != "in_progress"]
         response = {**self._response("failed", None), "output": done, "error": failure}
-        return [*out, self._event("error", error=error), self._event("response.failed", response=response)]
+        return [
+            *out,
+            self._event(b"error", b'"error":' + json_line(error)),
+            self._event(b"response.failed", b'"response":' + json_line(response)),
+        ]
 
     # ── items ──
 
     def _add(self, body: dict[str, Any]) -> tuple[_Item, bytes]:
-        item = _Item(len(self._items), body)
+        index = len(self._items)
+        item = _Item(index, body, b'"item_id":%b,"output_index":%d' % (encode_json(body.get("id")), index))
         self._items.append(item)
-        return item, self._event("response.output_item.added", output_index=item.index, item=body)
+        said = b'"output_index":%d,"item":%b' % (index, json_line(body))
+        return item, self._event(b"response.output_item.added", said)
 
     def _done(self, item: _Item) -> bytes:
-        return self._event("response.output_item.done", output_index=item.index, item=item.body)
+        item.whole = json_line(item.body)
+        return self._event(b"response.output_item.done", b'"output_index":%d,"item":%b' % (item.index, item.whole))
 
     def _item_id(self, prefix: str, part: AnyPart) -> str:
         noted = own(getattr(part, "metadata", None)).get(ID)
@@ -280,13 +283,14 @@ class EventEncoder:
         item = self._message
         assert item is not None  # noqa: S101  opened above
         item.open_parts += 1
-        outgoing.item, outgoing.place = item, len(item.body["content"])
-        kind = "output_text" if isinstance(part, Text) else "refusal"
-        empty = _content(kind, "", [])
-        item.body["content"].append(empty)
-        out.append(self._event("response.content_part.added", **self._where(outgoing), part=empty))
-        outgoing.head = self._head(f"response.{kind}.delta", outgoing)
-        outgoing.tail = _TEXT_TAIL if isinstance(part, Text) else _TAIL
+        number = len(item.body["content"])
+        empty = _content(part, b'""', [])
+        item.body["content"].append(Raw(empty))
+        outgoing.item, outgoing.number, outgoing.place = item, number, item.place + b',"content_index":%d' % number
+        out.append(self._event(b"response.content_part.added", b'%b,"part":%b' % (outgoing.place, empty)))
+        kind = _KINDS[type(part)]
+        outgoing.head = _head(b"response.%b.delta" % kind, outgoing.place)
+        outgoing.tail = _TEXT_TAIL if type(part) is Text else _TAIL
         for citation in getattr(part, "citations", ()):
             out += self._cite(outgoing, citation)
         return [*out, self._flow(outgoing, part.text)] if part.text else out
@@ -304,19 +308,6 @@ class EventEncoder:
             body["phase"] = phase
         self._message, added = self._add(body)
         return [added]
-
-    def _where(self, outgoing: _Outgoing, place: str = "content_index") -> dict[str, Any]:
-        item = outgoing.item
-        if item is None:
-            return {}
-        return {"item_id": item.body["id"], "output_index": item.index, place: outgoing.place}
-
-    def _head(self, kind: str, outgoing: _Outgoing, place: str | None = "content_index") -> bytes:
-        """The bytes before a fragment."""
-        fields = self._where(outgoing, place or "")
-        fields.pop("", None)
-        outgoing.kind = kind
-        return f"event: {kind}\ndata: ".encode() + encode_json({"type": kind, **fields})[:-1] + b',"delta":'
 
     def _flow(self, outgoing: _Outgoing, text: str) -> bytes:
         outgoing.pieces.append(text)
@@ -352,8 +343,10 @@ class EventEncoder:
                 outgoing.part, "citations", "text of a citation", "annotations of this API tell the page only"
             )
         outgoing.citations.append(annotation)
-        fields = {**self._where(outgoing), "annotation_index": len(outgoing.citations) - 1, "annotation": annotation}
-        return [self._event("response.output_text.annotation.added", **fields)]
+        fields = (outgoing.place, len(outgoing.citations) - 1, json_line(annotation))
+        return [
+            self._event(b"response.output_text.annotation.added", b'%b,"annotation_index":%d,"annotation":%b' % fields)
+        ]
 
     def _open_call(self, outgoing: _Outgoing) -> list[bytes]:
         call: ToolCall = outgoing.part
@@ -374,8 +367,9 @@ class EventEncoder:
             "name": call.name,
         }
         body |= {name: held for name, held in own(call.metadata).items() if not name.startswith("~")}
-        outgoing.item, added = self._add(body)
-        outgoing.head = self._head(f"response.{kind}_{key}.delta", outgoing, None)
+        item, added = self._add(body)
+        outgoing.item, outgoing.place = item, item.place
+        outgoing.head = _head(_CALL_EVENTS[call.custom] + b".delta", item.place)
         out.append(added)
         if call.parsed or call.arguments_text:
             text = (call.arguments_text or "") if call.custom else arguments_as_text(call)
@@ -385,18 +379,16 @@ class EventEncoder:
 
     def _open_reasoning(self, outgoing: _Outgoing, text: str) -> list[bytes]:
         out = self._add_reasoning(outgoing)
-        part = {"type": "summary_text", "text": ""}
-        out.append(
-            self._event("response.reasoning_summary_part.added", **self._where(outgoing, "summary_index"), part=part)
-        )
-        outgoing.head = self._head("response.reasoning_summary_text.delta", outgoing, "summary_index")
+        out.append(self._event(b"response.reasoning_summary_part.added", outgoing.place + b"," + _NO_SUMMARY))
+        outgoing.head = _head(b"response.reasoning_summary_text.delta", outgoing.place)
         return [*out, self._flow(outgoing, text)]
 
     def _add_reasoning(self, outgoing: _Outgoing) -> list[bytes]:
         signature: Signature | None = outgoing.part.signature
         native = signature is not None and signature.family == FAMILY and signature.id is not None
         item_id = signature.id if native and signature is not None else self._item_id("rs", outgoing.part)
-        outgoing.item, added = self._add({"id": item_id, "type": "reasoning", "summary": []})
+        item, added = self._add({"id": item_id, "type": "reasoning", "summary": []})
+        outgoing.item, outgoing.place = item, item.place + b',"summary_index":0'
         return [added]
 
     def _open_other(self, outgoing: _Outgoing) -> list[bytes]:
@@ -454,13 +446,12 @@ class EventEncoder:
             out += self._begin_text(outgoing)
         item = outgoing.item
         assert item is not None  # noqa: S101  opened above
-        text = "".join(outgoing.pieces)
-        kind = "output_text" if isinstance(part, Text) else "refusal"
-        said = {"text": text, "logprobs": []} if isinstance(part, Text) else {"refusal": text}
-        whole = _content(kind, text, outgoing.citations)
-        item.body["content"][outgoing.place] = whole
-        out.append(self._event(f"response.{kind}.done", **self._where(outgoing), **said))
-        out.append(self._event("response.content_part.done", **self._where(outgoing), part=whole))
+        text = encode_json("".join(outgoing.pieces))
+        said = b',"text":%b,"logprobs":[]' % text if type(part) is Text else b',"refusal":' + text
+        whole = _content(part, text, outgoing.citations)
+        item.body["content"][outgoing.number] = Raw(whole)
+        out.append(self._event(b"response.%b.done" % _KINDS[type(part)], outgoing.place + said))
+        out.append(self._event(b"response.content_part.done", b'%b,"part":%b' % (outgoing.place, whole)))
         item.open_parts -= 1
         if self._message is not item and not item.open_parts:
             item.body = {**item.body, "status": "completed"}
@@ -478,9 +469,9 @@ class EventEncoder:
             out.append(self._flow(outgoing, "{}"))  # clients parse the text, and nothing is not JSON
         text = "".join(outgoing.pieces)
         key = "input" if call.custom else "arguments"
-        where = {"item_id": item.body["id"], "output_index": item.index}
         if not cut:
-            out.append(self._event(outgoing.kind.removesuffix("delta") + "done", **where, **{key: text}))
+            said = b'%b,"%b":%b' % (outgoing.place, key.encode(), encode_json(text))
+            out.append(self._event(_CALL_EVENTS[call.custom] + b".done", said))
         item.body = {**item.body, "status": "incomplete" if cut else "completed", key: text}
         out.append(self._done(item))
         if signature is not None and signature != call.signature:
@@ -497,12 +488,11 @@ class EventEncoder:
         assert item is not None  # noqa: S101  opened above
         body = dict(item.body)
         if outgoing.pieces:
-            text = "".join(outgoing.pieces)
-            part = {"type": "summary_text", "text": text}
-            where = self._where(outgoing, "summary_index")
-            out.append(self._event("response.reasoning_summary_text.done", **where, text=text))
-            out.append(self._event("response.reasoning_summary_part.done", **where, part=part))
-            body["summary"] = [part]
+            text, place = encode_json("".join(outgoing.pieces)), outgoing.place
+            part = b'{"type":"summary_text","text":%b}' % text
+            out.append(self._event(b"response.reasoning_summary_text.done", b'%b,"text":%b' % (place, text)))
+            out.append(self._event(b"response.reasoning_summary_part.done", b'%b,"part":%b' % (place, part)))
+            body["summary"] = [Raw(part)]
         if signature is not None and signature.data:
             native = signature.family == FAMILY and signature.id in {None, body["id"]}
             # The announced id stands: data that belongs to another one travels with it.
@@ -513,10 +503,22 @@ class EventEncoder:
         return [*out, self._done(item)]
 
 
-def _content(kind: str, text: str, annotations: list[WireValue]) -> dict[str, Any]:
-    if kind == "refusal":
-        return {"type": "refusal", "refusal": text}
-    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}
+_KINDS: dict[type[AnyPart], bytes] = {Text: b"output_text", Refusal: b"refusal"}
+_CALL_EVENTS = {False: b"response.function_call_arguments", True: b"response.custom_tool_call_input"}
+_NO_SUMMARY = b'"part":{"type":"summary_text","text":""}'
+
+
+def _content(part: AnyPart, text: bytes, annotations: list[WireValue]) -> bytes:
+    """A text or a refusal as the content of a message, from the JSON of its text."""
+    if type(part) is not Text:
+        return b'{"type":"refusal","refusal":%b}' % text
+    noted = json_line(annotations) if annotations else b"[]"
+    return b'{"type":"output_text","text":%b,"annotations":%b,"logprobs":[]}' % (text, noted)
+
+
+def _head(kind: bytes, place: bytes) -> bytes:
+    """The bytes before a fragment."""
+    return b'event: %b\ndata: {"type":"%b",%b,"delta":' % (kind, kind, place)
 
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
