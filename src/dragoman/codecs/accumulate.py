@@ -149,7 +149,7 @@ class Lane(Struct):
         return index
 
 
-class _Growing(Struct):
+class GrowingPart(Struct):
     """One part while its pieces come in."""
 
     prototype: AnyPart
@@ -203,7 +203,7 @@ class Accumulator(Struct):
     texts: dict[int, list[str]] = field(default_factory=dict)
     """Of each part, by its index: what its deltas said."""
     failed: StreamFailed | None = None
-    _parts: dict[int, _Growing] = field(default_factory=dict)
+    _parts: dict[int, GrowingPart] = field(default_factory=dict)
     _start: StreamStart = StreamStart()
     _usage: Usage | None = None
     _finished: Finished | None = None
@@ -217,7 +217,7 @@ class Accumulator(Struct):
                 else:
                     self._parts[event.index].citations.append(event.citation)
             elif kind is PartStart:
-                growing = self._parts[event.index] = _Growing(event.part, event.candidate)
+                growing = self._parts[event.index] = GrowingPart(event.part, event.candidate)
                 self.texts[event.index] = growing.pieces
             elif kind is PartEnd:
                 self._parts[event.index].end = event

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from msgspec import UNSET, Raw, structs
+from msgspec import UNSET, Raw, Struct, field, structs
 
-from dragoman.codecs.accumulate import accumulate
+from dragoman.codecs.accumulate import GrowingPart
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import encode_error
 from dragoman.codecs.gemini.foreign_signatures import THOUGHT, Bundle
@@ -39,7 +39,7 @@ from dragoman.ir import (
     UsageUpdate,
 )
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.values import encode_json, single_line
+from dragoman.ir.values import encode_json, json_line
 from dragoman.losses import LossLog
 
 EMPTY_TEXT = TextOut("")
@@ -73,21 +73,20 @@ class _Run:
         return Text("".join(chain.from_iterable(part.said() for part in self.parts)), tuple(self.citations))
 
 
-class _Answer:
+class _Answer(Struct):
     """One candidate on its way out."""
 
-    def __init__(self, encoder: PartEncoder, head: bytes, tail: bytes) -> None:
-        self.encoder = encoder
-        self.head = head
-        self.tail = tail
-        self.queue: deque[_Outgoing] = deque()
-        """Parts that leave whole, in the order in which they began."""
-        self.last: type[AnyPart] | None = None
-        """Text or Reasoning, if such a part was the last to leave, and has no signature."""
-        self.overtaken: list[Reasoning] = []
-        self.run: _Run | None = None
-        self.cited: list[_Run] = []
-        self.places = 0
+    encoder: PartEncoder
+    head: bytes
+    tail: bytes
+    queue: deque[_Outgoing] = field(default_factory=deque)
+    """Parts that leave whole, in the order in which they began."""
+    last: type[AnyPart] | None = None
+    """Text or Reasoning, if such a part was the last to leave, and has no signature."""
+    overtaken: list[Reasoning] = field(default_factory=list)
+    run: _Run | None = None
+    cited: list[_Run] = field(default_factory=list)
+    places: int = 0
 
     def leave(self, kind: type[AnyPart] | None) -> None:
         """A part has left that does not go on with the running text."""
@@ -98,24 +97,21 @@ class _Answer:
         self.places += 1
 
 
-class _Outgoing:
+class _Outgoing(Struct):
     """One part on its way out: the bytes around each of its pieces, if it flows."""
 
-    __slots__ = ("answer", "citations", "data", "end", "flows", "head", "keeps", "pieces", "place", "start", "tail")
-
-    def __init__(self, answer: _Answer, start: PartStart, pieces: list[str] | None) -> None:
-        self.answer = answer
-        self.start = start
-        self.place = answer.places
-        self.flows = False
-        self.head = b""
-        self.tail = b""
-        self.keeps = pieces is None
-        self.pieces: list[str] = [] if pieces is None else pieces
-        """What its deltas said. Citations count its bytes, and are sent last."""
-        self.citations: list[Citation] = []
-        self.data: list[MediaDelta] = []
-        self.end = PartEnd(start.index, incomplete=True)
+    answer: _Answer
+    start: PartStart
+    place: int
+    end: PartEnd
+    keeps: bool
+    pieces: list[str]
+    """What its deltas said. Citations count its bytes, and are sent last."""
+    flows: bool = False
+    head: bytes = b""
+    tail: bytes = b""
+    citations: list[Citation] = field(default_factory=list)
+    data: list[MediaDelta] = field(default_factory=list)
 
     def said(self) -> Iterator[str]:
         first = self.start.part
@@ -124,16 +120,13 @@ class _Outgoing:
         yield from self.pieces
 
     def has_said(self) -> bool:
-        return any(self.said())
+        return bool(self.pieces and self.pieces[0]) or any(self.said())
 
     def whole(self, pieces: Sequence[str]) -> AnyPart:
         """The part with so much of its text."""
-        told: list[AnyEvent] = [structs.replace(self.start, candidate=0), *self.data]
         text = "".join(pieces)
-        if text:
-            told.append(PartDelta(self.start.index, text))
-        told.append(self.end)
-        return accumulate(told).messages[0].parts[0]
+        data = [event.data for event in self.data]
+        return GrowingPart(self.start.part, 0, [text] if text else [], data=data, end=self.end).finished()
 
 
 class EventEncoder:
@@ -145,18 +138,19 @@ class EventEncoder:
     texts: Mapping[int, list[str]] | None = None
     """What each part said, if an accumulator keeps it; otherwise the parts do."""
 
+    _fields = b"}"
+    _notes: Extra | None = None
+    _started = False
+    _opened = False
+    _usage: Usage | None = None
+
     def __init__(self, log: LossLog, *, array: bool = False, profile: GeminiProfile = PROFILE) -> None:
         self._log = log
         self._profile = profile
         self._array = array
         self._lead, self._stop = (b",\r\n", b"") if array else (b"data: ", b"\r\n\r\n")
-        self._fields = b"}"
-        self._notes: Extra = {}
-        self._started = False
-        self._opened = False
         self._answers: dict[int, _Answer] = {}
         self._parts: dict[int, _Outgoing] = {}
-        self._usage: Usage | None = None
         self._out: list[bytes] = []
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
@@ -195,7 +189,7 @@ class EventEncoder:
         self._out.append(self._written(answer, wire))
 
     def _written(self, answer: _Answer, wire: WireValue) -> bytes:
-        return answer.head + _without_line_ends(bytes(single_line(Raw(encode_json(wire))))) + answer.tail
+        return answer.head + _json(wire) + answer.tail
 
     def _on_start(self, event: StreamStart) -> None:
         if self._started:
@@ -211,9 +205,9 @@ class EventEncoder:
             fields["createTime"] = created
         if event.id is not None:
             fields["responseId"] = event.id
-        said = _without_line_ends(bytes(single_line(spliced(Raw(encode_json(fields)), notes))))
+        said = _json(spliced(Raw(encode_json(fields)), notes) if notes else fields)
         self._fields = b"}" if said == b"{}" else b"," + said[1:]
-        self._notes = {} if feedback is None else {_FEEDBACK: feedback}
+        self._notes = None if feedback is None else {_FEEDBACK: feedback}
 
     def _answer(self, number: int) -> _Answer:
         if not self._started:
@@ -231,8 +225,10 @@ class EventEncoder:
     def _on_part_start(self, event: PartStart) -> None:
         answer = self._answer(event.candidate)
         part = event.part
-        pieces = None if self.texts is None else self.texts[event.index]
-        outgoing = self._parts[event.index] = _Outgoing(answer, event, pieces)
+        keeps = self.texts is None
+        pieces = [] if self.texts is None else self.texts[event.index]
+        end = PartEnd(event.index, incomplete=True)
+        outgoing = self._parts[event.index] = _Outgoing(answer, event, answer.places, end, keeps, pieces)
         if isinstance(part, Refusal):
             self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
         elif not isinstance(part, Text | Reasoning) or _has_notes(part):
@@ -335,7 +331,7 @@ class EventEncoder:
         if not self._started:
             self._on_start(StreamStart())
         late: Extra = (event.metadata or {}).get(FAMILY, {})
-        notes = self._notes | late
+        notes = late if self._notes is None else self._notes | late
         candidates: Any = UNSET
         if self._answers or MODELLED + _FEEDBACK not in late:
             finishes = (event.finish, *event.others)
@@ -343,8 +339,8 @@ class EventEncoder:
         usage: Any = UNSET
         if self._usage is not None:
             usage = encode_usage(self._usage, self._log, Completion(()))
-        chunk = overlaid(GenerateContentResponse(candidates, usage_metadata=usage), notes)
-        body = _without_line_ends(bytes(single_line(chunk)))[:-1]
+        chunk = GenerateContentResponse(candidates, usage_metadata=usage)
+        body = _json(overlaid(chunk, notes) if notes else chunk)[:-1]
         fields = self._fields if body != b"{" else self._fields.removeprefix(b",")
         self._out.append(self._lead + body + fields + self._stop)
 
@@ -374,7 +370,11 @@ class EventEncoder:
         content = encode_error(event.failure).content.strip()
         if content[:1] == b"[":
             content = content[1:-1]
-        self._out.append(self._lead + _without_line_ends(bytes(single_line(Raw(content)))) + self._stop)
+        self._out.append(self._lead + _json(Raw(content)) + self._stop)
+
+
+def _json(value: WireValue) -> bytes:
+    return _without_line_ends(json_line(value))
 
 
 def _without_line_ends(data: bytes) -> bytes:
