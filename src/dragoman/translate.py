@@ -79,6 +79,13 @@ def encode_response(
     return _encode_response(completion, codec(target), intermediate_paths, request, strict)
 
 
+def encode_response_for(
+    completion: Completion, target: Codec, *, paths: JsonPaths = intermediate_paths, strict: bool = False
+) -> Encoded:
+    """The same for a codec in hand; `paths`, of the codec that read the response, gives losses their JSON paths."""
+    return _encode_response(completion, target, paths, None, strict)
+
+
 def encode_error(failure: Failure, target: str) -> Encoded:
     """The failure in the body shape of format `target`; `status` and `headers` are set too."""
     return codec(target).encode_error(failure)

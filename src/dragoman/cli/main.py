@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from dragoman.cli import (
     ask,
+    batch,
     chat,
     convert,
     demo,
@@ -33,6 +34,7 @@ from dragoman.cli.problems import BAD_INPUT, INTERRUPTED, PIPE_CLOSED, CommandEr
 # Command modules import nothing of dragoman until they run, so that --help costs no more than argparse.
 COMMANDS: dict[str, ModuleType] = {
     "convert": convert,
+    "batch": batch,
     "inspect": inspect,
     "formats": formats,
     "schema": schema,

@@ -1,0 +1,123 @@
+"""`convert`: a bulk conversion from beginning to end; `convert_lines`: the same for bytes in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeAlias, Unpack
+
+from msgspec import Struct
+
+from dragoman.batch.job import Job, JobError
+from dragoman.batch.local_engine import run_locally
+from dragoman.batch.options import ConvertArguments, ConvertOptions, JobOptions, RunOptions
+from dragoman.batch.record_converter import SNIFFED, RecordConverter, Reject, expected_format
+from dragoman.batch.report import Report
+from dragoman.batch.shard_conversion import ShardResult
+from dragoman.errors import DragomanError
+
+
+class Progress(Struct, frozen=True):
+    """How far a job is. `bytes_total` is 0 while it is unknown (stdin, compressed files)."""
+
+    records: int
+    rejected: int
+    bytes_done: int
+    bytes_total: int
+    shards: int
+    resumed: int
+    seconds: float
+
+
+AT_HAND = RunOptions()
+"""On all cores of this machine."""
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+def run_job(job: Job, run: RunOptions = AT_HAND, on_progress: OnProgress | None = None) -> Report:
+    """Convert everything that is not converted yet, and write the output, the rejects and the report."""
+    started = time.monotonic()
+    finished = job.begin(restart=run.restart, overwrite=run.overwrite)
+    results = list(finished.values())
+    rejected = sum(result.tally.rejected for result in results)
+    for result in _engine(job, finished, run):
+        results.append(result)
+        rejected += result.tally.rejected
+        if on_progress is not None:
+            on_progress(_progress(job, results, len(finished), time.monotonic() - started))
+        if run.max_errors is not None and rejected > run.max_errors:
+            raise JobError(
+                f"stopped after {rejected} rejected records (--max-errors {run.max_errors}); they are in {job.state}. "
+                "The same command with a higher limit goes on from here"
+            )
+    return job.finish(results, time.monotonic() - started)
+
+
+def _engine(job: Job, finished: Mapping[str, ShardResult], run: RunOptions) -> Iterator[ShardResult]:
+    if run.engine == "local":
+        return run_locally(job, finished, run.workers)
+    from dragoman.batch.ray_engine import run_on_ray  # noqa: PLC0415 - an extra
+
+    return run_on_ray(job, finished, run.workers, run.ray_address)
+
+
+def _progress(job: Job, results: Sequence[ShardResult], resumed: int, seconds: float) -> Progress:
+    sizes = [source.size if source.splits and source.layout == "lines" else 0 for source in job.sources]
+    return Progress(
+        records=sum(result.tally.records for result in results),
+        rejected=sum(result.tally.rejected for result in results),
+        bytes_done=sum(result.tally.input_sizes.total for result in results),
+        bytes_total=sum(sizes) if all(sizes) else 0,
+        shards=len(results),
+        resumed=resumed,
+        seconds=seconds,
+    )
+
+
+def convert(
+    sources: Sequence[str] | str,
+    output: str,
+    run: RunOptions = AT_HAND,
+    **options: Unpack[ConvertArguments],
+) -> Report:
+    """Convert files of records: JSON Lines, JSON arrays, Parquet, Arrow, SQLite, plain or compressed, here or remote.
+
+    `output` is a file or a folder of shards. Stopped in the middle, the same call goes on where it was.
+    """
+    names = [sources] if isinstance(sources, str) else list(sources)
+    return run_job(Job(names, output, JobOptions(convert=ConvertOptions(**options))), run)
+
+
+def convert_lines(
+    lines: bytes, *, on_reject: Callable[[Reject], None] | None = None, **options: Unpack[ConvertArguments]
+) -> bytes:
+    """Convert JSON Lines in memory: one line per record in, one per converted record out.
+
+    A record that cannot be converted raises `RecordRejected`, or is given to `on_reject` and left out.
+    """
+    checked = ConvertOptions(**options)
+    checked.check()
+    records = lines.splitlines()
+    expected = expected_format(checked, islice((record for record in records if record), SNIFFED))
+    convert_record = RecordConverter(checked, "lines", expected).convert
+    converted: list[bytes] = []
+    for number, line in enumerate(records, 1):
+        if not line:
+            continue
+        record = convert_record(line, number)
+        if isinstance(record, bytes):
+            converted.append(record)
+        elif record is not None:
+            if on_reject is None:
+                raise RecordRejected(record)
+            on_reject(record)
+    return b"\n".join([*converted, b""])
+
+
+class RecordRejected(DragomanError, ValueError):
+    """A record that cannot be converted; `reject` says which and why."""
+
+    def __init__(self, reject: Reject) -> None:
+        self.reject = reject
+        super().__init__(f"line {reject.line}: {reject.reason}")

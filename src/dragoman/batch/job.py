@@ -1,0 +1,192 @@
+"""A job: its plan, its place on disk, what is already done, and how it ends.
+
+Beside the output a job keeps a folder with `job.json` (what was asked for) and, for each finished shard, its counts and
+rejects. Run again after a crash, it converts the shards that are not finished; the result is the same bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+import dragoman
+from dragoman.batch import sinks
+from dragoman.batch.options import JobOptions
+from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
+from dragoman.batch.report import Report
+from dragoman.batch.shard_conversion import ShardResult, ShardTask
+from dragoman.batch.sources import STDIN, Shard, Source, find_sources, first_records, plan_shards
+from dragoman.batch.tally import LossCount, RejectCount, Tally
+from dragoman.detection import Detected
+from dragoman.errors import DragomanError
+
+STDOUT = "-"
+
+
+class JobError(DragomanError):
+    """A job that cannot begin or go on; the text says what to do."""
+
+
+class JobIdentity(Struct, frozen=True):
+    """What was asked for. An unfinished job goes on only where all of this is the same."""
+
+    version: str
+    sources: list[Source]
+    options: JobOptions
+
+
+class Job:
+    """A bulk conversion from `sources` to `output`: a file, a folder of shards, or stdout (`-`)."""
+
+    def __init__(self, names: Sequence[str], output: str, options: JobOptions) -> None:
+        options.convert.check()
+        self.options = options
+        self.output = output
+        self.sources = find_sources(names)
+        suffix = "jsonl" if output == STDOUT else sinks.suffix_of(output)
+        self._is_folder = suffix is None
+        self.suffix = suffix or options.output_format or "jsonl"
+        if self.suffix not in sinks.SUFFIXES:
+            raise JobError(f"unknown output format {self.suffix!r}: {', '.join(sinks.SUFFIXES)}")
+        self._temporary = tempfile.mkdtemp(prefix="dragoman-batch-") if output == STDOUT else None
+        self.state = self._temporary or (f"{output.rstrip('/')}/.batch" if self._is_folder else f"{output}.batch")
+        self.folder = output.rstrip("/") if self._is_folder else self.state
+        self.shards = {
+            index: plan_shards(source, index, options) for index, source in enumerate(self.sources) if source.splits
+        }
+        self._expected = [self._expect(index) for index in range(len(self.sources))]
+
+    # ── beginning ──
+
+    def begin(self, *, restart: bool = False, overwrite: bool = False) -> dict[str, ShardResult]:
+        """Make the folders; the answer is the finished shards of an earlier run, by name."""
+        identity = JobIdentity(dragoman.__version__, self.sources, self.options)
+        if restart:
+            sinks.remove(self.state)
+        begun = sinks.read_file(f"{self.state}/job.json")
+        if begun is None:
+            self._refuse_to_overwrite(overwrite=overwrite)
+            sinks.make_folder(self.folder)
+            sinks.make_folder(self.state)
+            sinks.write_file(f"{self.state}/job.json", msgspec.json.encode(identity))
+            return {}
+        if msgspec.json.decode(begun, type=JobIdentity) != identity:
+            raise JobError(
+                f"{self.state} belongs to an unfinished job with other sources or options; "
+                "--restart discards it, another output keeps it"
+            )
+        if any(source.name == STDIN for source in self.sources):
+            raise JobError("a job that reads stdin cannot be resumed; --restart begins again")
+        return self._finished()
+
+    def _refuse_to_overwrite(self, *, overwrite: bool) -> None:
+        if self.output == STDOUT or overwrite:
+            return
+        taken = sinks.list_folder(self.folder) if self._is_folder else sinks.exists(self.output)
+        if taken:
+            raise JobError(f"{self.output} exists; --overwrite replaces it")
+
+    def _finished(self) -> dict[str, ShardResult]:
+        finished = {}
+        for name in sinks.list_folder(self.state):
+            content = sinks.read_file(f"{self.state}/{name}") if name.endswith(".done") else None
+            if content is not None:
+                finished[name.removesuffix(".done")] = msgspec.json.decode(content, type=ShardResult)
+        return finished
+
+    def _expect(self, index: int) -> Detected | None:
+        """What the source holds: named by the caller, or found in its first records if these agree."""
+        source, shards = self.sources[index], self.shards.get(index)
+        if source.splits and not shards:
+            return None
+        records = first_records(source, shards[0] if shards else None, self.options, SNIFFED)
+        return expected_format(self.options.convert, records)
+
+    def task(self, shard: Shard) -> ShardTask:
+        """The work that one shard is."""
+        return ShardTask(
+            shard,
+            self.sources[shard.source],
+            self.options,
+            self._expected[shard.source],
+            self.folder,
+            self.state,
+            self.suffix,
+        )
+
+    # ── ending ──
+
+    def finish(self, results: Sequence[ShardResult], seconds: float) -> Report:
+        """Join what the shards left: the output, the rejects, the report."""
+        ordered = sorted(results, key=lambda result: (result.shard.source, result.shard.number))
+        tally = self._total(ordered)
+        rejects = self._join_rejects(ordered)
+        report = Report(
+            version=dragoman.__version__,
+            target=self.options.convert.target,
+            sources=[source.name for source in self.sources],
+            output=self.output,
+            seconds=seconds,
+            shards=len(ordered),
+            digests=[result.digest for result in ordered],
+            tally=tally,
+        )
+        if not self.options.dry_run:
+            self._publish(ordered)
+        self._write_beside("rejects.jsonl", rejects)
+        if self.output != STDOUT:
+            self._write_beside("report.json", msgspec.json.format(msgspec.json.encode(report)))
+            self._write_beside("report.html", report.page())
+        self.discard()
+        return report
+
+    def discard(self) -> None:
+        """Remove what the job keeps for itself."""
+        sinks.remove(self.state)
+
+    def _total(self, results: Sequence[ShardResult]) -> Tally:
+        total, lines, source = Tally(), 0, -1
+        for result in results:
+            if result.shard.source != source:
+                source, lines = result.shard.source, 0
+            counts: list[LossCount | RejectCount] = [*result.tally.losses, *result.tally.rejects]
+            for count in counts:
+                count.examples = [msgspec.structs.replace(one, line=one.line + lines) for one in count.examples]
+            lines += result.tally.lines
+            total.merge(result.tally)
+        total.sort()
+        return total
+
+    def _join_rejects(self, results: Sequence[ShardResult]) -> bytes:
+        """All rejects in the order of their records, with lines counted from the beginning of their source."""
+        decode, pieces, lines, source = msgspec.json.Decoder(Reject).decode, list[bytes](), 0, -1
+        for result in results:
+            if result.shard.source != source:
+                source, lines = result.shard.source, 0
+            content = sinks.read_file(f"{self.state}/{result.shard.name}.rejects") if result.tally.rejected else None
+            for line in (content or b"").splitlines():
+                reject = decode(line)
+                pieces.append(msgspec.json.encode(msgspec.structs.replace(reject, line=reject.line + lines)) + b"\n")
+            lines += result.tally.lines
+        return b"".join(pieces)
+
+    def _publish(self, results: Sequence[ShardResult]) -> None:
+        names = [f"{self.folder}/{result.shard.name}.{self.suffix}" for result in results]
+        if self.output == STDOUT:
+            sinks.join_shards(names, self.suffix, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        elif not self._is_folder:
+            with sinks.replacing(self.output) as stream:
+                sinks.join_shards(names, self.suffix, stream)
+
+    def _write_beside(self, name: str, content: bytes) -> None:
+        if self.output == STDOUT:
+            if content:
+                sys.stderr.buffer.write(content)
+            return
+        place = f"{self.folder}/{name}" if self._is_folder else f"{self.output}.{name}"
+        sinks.write_file(place, content)

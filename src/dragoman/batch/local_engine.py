@@ -1,0 +1,80 @@
+"""All cores of this machine: shards are converted by processes, and finished in any order."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain
+from multiprocessing import get_context, parent_process
+from typing import TypeAlias
+
+from dragoman.batch.job import Job, JobError
+from dragoman.batch.shard_conversion import ShardResult, ShardTask, convert_shard
+from dragoman.batch.sources import Shard, read_blocks
+
+Work: TypeAlias = tuple[ShardTask, list[bytes] | None]
+
+
+def work_of(job: Job, finished: Mapping[str, ShardResult]) -> Iterator[Work]:
+    """Every shard that is not finished, with its records where only a reader from the beginning has them."""
+    for index, source in enumerate(job.sources):
+        if source.splits:
+            for shard in job.shards[index]:
+                if shard.name not in finished:
+                    yield job.task(shard), None
+        else:
+            for number, block in enumerate(read_blocks(source, job.options)):
+                shard = Shard(index, number)
+                if shard.name not in finished:
+                    yield job.task(shard), block
+
+
+def run_locally(job: Job, finished: Mapping[str, ShardResult], workers: int | None = None) -> Iterator[ShardResult]:
+    """The results of all other shards, as they come."""
+    count = workers or available_cores()
+    work = work_of(job, finished)
+    first, second = next(work, None), next(work, None)
+    if first is None:
+        return iter(())
+    if count == 1 or second is None:  # one shard, or one process: starting others would take longer
+        return (convert_shard(*one) for one in chain((first,), () if second is None else (second,), work))
+    return _run_in_processes(chain((first, second), work), count)
+
+
+def available_cores() -> int:
+    """The cores this process may use, which in a container are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _run_in_processes(work: Iterator[Work], count: int) -> Iterator[ShardResult]:
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_exit_with_parent) as pool:
+        waiting: set[Future[ShardResult]] = set()
+        try:
+            for task, block in work:
+                waiting.add(pool.submit(convert_shard, task, block))
+                if len(waiting) > count:  # one more than are running, so that no process waits for its next shard
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in done)
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        except BrokenProcessPool as error:
+            raise JobError("a worker process died (out of memory?); run the same command again to go on") from error
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _exit_with_parent() -> None:
+    """A process whose parent was killed would wait for its next shard for ever."""
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_wait_for, args=(parent.join,), daemon=True).start()
+
+
+def _wait_for(join: Callable[[], None]) -> None:
+    join()
+    os._exit(1)

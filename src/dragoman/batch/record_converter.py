@@ -1,0 +1,232 @@
+"""One record to one record: which format it has, what it becomes, what it lost, and why it was rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.batch.options import ConvertOptions
+from dragoman.batch.tally import EXAMPLES, Example, LossCounter, RejectCount, Tally
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.reading import MALFORMED, body_bytes, misread
+from dragoman.codecs.registry import Codec, codec
+from dragoman.detection import Detected, detect
+from dragoman.errors import DecodeError, DragomanError, EncodeError
+from dragoman.ir import AnyPart, Completion, Message, Opaque, Request
+from dragoman.ir.messages import content_held
+from dragoman.ir.traits import with_model
+from dragoman.ir.values import single_line
+from dragoman.losses import SEVERITIES, Loss
+from dragoman.translate import encode_request_for, encode_response_for, translate_error
+
+SNIFFED = 20
+"""Records that are looked at to find the format of a source."""
+_UNKNOWN = "a body of a known format; name it with --from"
+
+
+class Reject(Struct, frozen=True, omit_defaults=True):
+    """A record that was not converted: where it stands, what is wrong with it. Never its contents, unless asked for."""
+
+    source: str
+    line: int
+    path: str
+    reason: str
+    error: str
+    record: str | None = None
+
+
+class RecordConverter:
+    """Converts records of one source, one after the other, and counts.
+
+    Looking at a record to find its format takes longer than converting it. So the format of a source is found once, and
+    a record that reads as that format without anything left over has it. Any other record is looked at on its own.
+    """
+
+    def __init__(self, options: ConvertOptions, source_name: str, expected: Detected | None = None) -> None:
+        self._options = options
+        self._source_name = source_name
+        self._target = codec(options.target)
+        self._expected = expected
+        self._checked: set[tuple[Detected, frozenset[str]]] = set()
+        self._losses = LossCounter()
+        self._rejects: dict[str, RejectCount] = {}
+        self._tally = Tally()
+        self.last_losses: tuple[Loss, ...] = ()
+        """What the record that was converted last has lost."""
+        self._left_out = _severities_from(options.leave_out) if options.leave_out else frozenset()
+
+    def convert(self, record: bytes, line: int) -> bytes | Reject | None:
+        """The converted record as one line of JSON without its end; None where it was left out on purpose."""
+        tally = self._tally
+        if self._options.sample is not None and not _sampled(record, self._options.sample):
+            tally.not_sampled += 1
+            return None
+        tally.records += 1
+        tally.input_sizes.add(len(record))
+        self.last_losses = ()
+        try:
+            found, encoded = self._translate(record)
+            self.last_losses = losses = encoded.losses
+        except DragomanError as error:
+            return self._reject(error, record, line)
+        name = f"{found.format} {found.kind}"
+        tally.formats[name] = tally.formats.get(name, 0) + 1
+        if losses:
+            self._losses.add(losses, self._source_name, line)
+            if self._left_out and any(loss.severity in self._left_out for loss in losses):
+                tally.left_out += 1
+                return None
+        else:
+            tally.lossless += 1
+        content = encoded.content
+        if b"\n" in content or b"\r" in content:
+            content = bytes(single_line(Raw(content)))
+        tally.converted += 1
+        tally.output_sizes.add(len(content))
+        if found.kind == "request":
+            tally.estimated_tokens += len(content) >> 2
+        return content
+
+    def finish(self, lines: int) -> Tally:
+        """The counts of everything converted so far."""
+        self._tally.lines = lines
+        self._tally.losses = self._losses.counts()
+        self._tally.rejects = list(self._rejects.values())
+        return self._tally
+
+    # ── the conversion ──
+
+    def _translate(self, record: bytes) -> tuple[Detected, Encoded]:
+        expected = self._expected
+        if expected is None:
+            expected = self._find(record)
+            return expected, self._encode(expected, self._decode(record, expected))
+        try:
+            value = self._decode(record, expected)
+        except DecodeError:
+            found = detect(record)
+            if found is None or not self._allowed(found) or found == expected:
+                raise
+            return found, self._encode(found, self._decode(record, found))
+        if value is None or self._fits(value, expected):
+            return expected, self._encode(expected, value, record)
+        found = self._find(record)
+        if found == expected:
+            self._checked.add((expected, _keys_left_over(value)))
+        else:
+            value = self._decode(record, found)
+        return found, self._encode(found, value, record)
+
+    def _find(self, record: bytes) -> Detected:
+        found = detect(record)
+        if found is None and self._expected is not None:
+            found = self._expected  # named or found for the whole source, and it reads as that
+        if found is None:
+            raise DecodeError(path="$", expected=_UNKNOWN, got="keys of none, or of several", source="record")
+        return found if self._allowed(found) else self._expected or found
+
+    def _allowed(self, found: Detected) -> bool:
+        """What the caller named is not looked for again."""
+        source, kind = self._options.source, self._options.kind
+        return (source is None or found.format == source) and kind in {"auto", found.kind}
+
+    def _fits(self, value: Request | Completion, expected: Detected) -> bool:
+        """Whether nothing is left over that the expected format does not know, or that was looked at before."""
+        if self._options.source is not None and self._options.kind != "auto":
+            return True
+        if any(type(part) is Opaque for message in value.messages for part in _parts(message)):
+            return False
+        return value.metadata is None or (expected, _keys_left_over(value)) in self._checked
+
+    def _decode(self, record: bytes, found: Detected) -> Request | Completion | None:
+        """None for an error body, which has no value to look at before it is translated."""
+        incoming = codec(found.format)
+        try:
+            if found.kind == "request":
+                return incoming.decode_request(body_bytes(record, found.format))
+            if found.kind == "response":
+                return incoming.decode_response(body_bytes(record, found.format))
+        except MALFORMED as error:
+            raise misread(error, found.format) from error
+        return None
+
+    def _encode(self, found: Detected, value: Request | Completion | None, record: bytes = b"") -> Encoded:
+        incoming: Codec = codec(found.format)
+        strict = self._options.strict
+        if isinstance(value, Request):
+            if self._options.model is not None:
+                value = with_model(value, self._options.model)
+            return encode_request_for(value, self._target, paths=incoming.request_paths, strict=strict)
+        if isinstance(value, Completion):
+            self._count_tokens(value)
+            return encode_response_for(value, self._target, paths=incoming.response_paths, strict=strict)
+        return translate_error(record, source=found.format, target=self._target.name)
+
+    def _count_tokens(self, completion: Completion) -> None:
+        if completion.usage is not None:
+            self._tally.input_tokens += completion.usage.input
+            self._tally.output_tokens += completion.usage.output
+
+    # ── rejects ──
+
+    def _reject(self, error: DragomanError, record: bytes, line: int) -> Reject:
+        path = getattr(error, "path", "$")
+        reason = _reason(error)
+        self._tally.rejected += 1
+        count = self._rejects.setdefault(reason, RejectCount(reason, examples=[]))
+        count.count += 1
+        if len(count.examples) < EXAMPLES:
+            count.examples.append(Example(self._source_name, line, path))
+        kept = record.decode(errors="replace") if self._options.keep_rejected else None
+        return Reject(self._source_name, line, path, str(error), type(error).__name__, kept)
+
+
+def _parts(message: Message) -> tuple[AnyPart, ...]:
+    content = content_held(message)
+    return content if type(content) is tuple else ()
+
+
+def _keys_left_over(value: Request | Completion) -> frozenset[str]:
+    return frozenset(key for keys in (value.metadata or {}).values() for key in keys)
+
+
+def _severities_from(worst_allowed: str) -> frozenset[str]:
+    return frozenset(SEVERITIES[: SEVERITIES.index(worst_allowed) + 1])
+
+
+def _sampled(record: bytes, share: float) -> bool:
+    return int.from_bytes(blake2b(record, digest_size=8).digest()) < share * (1 << 64)
+
+
+def _reason(error: DragomanError) -> str:
+    """What is wrong, without the place and without contents of the record: rejects are counted by it."""
+    if isinstance(error, DecodeError):
+        return f"{error.source}: expected {error.expected}"
+    if isinstance(error, EncodeError):
+        return f"{error.target}: {error.reason}"
+    return type(error).__name__
+
+
+def encode_rejects(rejects: list[Reject]) -> bytes:
+    """As JSON Lines."""
+    return b"".join(msgspec.json.encode(reject) + b"\n" for reject in rejects)
+
+
+def expected_format(options: ConvertOptions, records: Iterable[bytes]) -> Detected | None:
+    """What the records of a source are: named by the caller, or what most of the first ones turn out to be."""
+    if options.source is not None and options.kind != "auto":
+        return Detected(options.source, options.kind)
+    found = [one for one in map(_detected, records) if one is not None]
+    if options.source is not None:
+        found = [Detected(options.source, one.kind) for one in found]
+    return max(found, key=found.count) if found else None
+
+
+def _detected(record: bytes) -> Detected | None:
+    try:
+        return detect(record)
+    except DragomanError:
+        return None

@@ -1,0 +1,26 @@
+"""Files in object storage (s3://, gs://, az://, memory://), through fsspec."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from dragoman.errors import NotConfigured
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://")
+
+
+def is_remote(name: str) -> bool:
+    """Whether the name is an address that fsspec opens rather than a path of this machine."""
+    return _SCHEME.match(name) is not None
+
+
+def remote_file_system(name: str) -> tuple[Any, str]:
+    """The file system an address belongs to, and the path in it."""
+    try:
+        import fsspec  # noqa: PLC0415 - only for such addresses
+    except ImportError as error:
+        message = f"{name}: object storage needs fsspec: pip install 'dragoman[batch]'"
+        raise NotConfigured(message, missing="fsspec") from error
+    files, path = fsspec.core.url_to_fs(name)
+    return files, path

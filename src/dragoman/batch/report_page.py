@@ -1,0 +1,163 @@
+"""The report as one HTML file: numbers, plots drawn as SVG, losses and rejects as tables. No script, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from dragoman.batch.report import Report
+from dragoman.batch.tally import Example, Sizes
+
+_ROWS = 200
+"""Rows shown of a table; the JSON report has all of them."""
+
+_THOUSAND = 1_000
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1c1e; --soft: #6b6b70; --line: #d9d9de; --paper: #fff; --bar: #3b6ea8;
+  --dropped: #b3261e; --degraded: #b26a00; --invented: #6a4fa3; --noted: #6b6b70; }
+@media (prefers-color-scheme: dark) { :root { --ink: #ececf0; --soft: #a0a0a8; --line: #3a3a40; --paper: #17171a;
+  --bar: #7aa7d9; --dropped: #ff8a80; --degraded: #ffb74d; --invented: #b39ddb; --noted: #a0a0a8; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
+  max-width: 72rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
+p.where { color: var(--soft); margin: .25rem 0 1.5rem; overflow-wrap: anywhere; }
+dl { display: flex; flex-wrap: wrap; gap: 1rem 2.5rem; margin: 0; }
+dl div { min-width: 6rem; }
+dt { color: var(--soft); font-size: .85rem; }
+dd { margin: 0; font-size: 1.4rem; font-variant-numeric: tabular-nums; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1.5rem; }
+figure { margin: 0; } figcaption { color: var(--soft); font-size: .85rem; }
+svg { width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: var(--ink); }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-top: 1px solid var(--line); }
+th { color: var(--soft); font-weight: 500; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
+code { font: .85em ui-monospace, monospace; overflow-wrap: anywhere; }
+.dropped { color: var(--dropped); fill: var(--dropped); } .degraded { color: var(--degraded); fill: var(--degraded); }
+.invented { color: var(--invented); fill: var(--invented); } .noted { color: var(--noted); fill: var(--noted); }
+.bar { fill: var(--bar); }
+"""
+
+
+def render_page(report: Report) -> str:
+    """The whole page."""
+    tally = report.tally
+    title = f"{tally.converted:,} of {tally.records:,} records converted to {escape(report.target)}"
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>{_STYLE}</style></head><body><main>
+<h1>{title}</h1>
+<p class="where">{escape(", ".join(report.sources[:5]))}{_more(len(report.sources) - 5)} → {escape(report.output)}</p>
+{_numbers(report)}
+<h2>At a glance</h2>
+<div class="plots">
+{_figure("Losses by severity", _bars([(name, count, name) for name, count in report.by_severity().items()]))}
+{_figure("Records by format", _bars([(name, count, "bar") for name, count in sorted(tally.formats.items())]))}
+{_figure("Size of converted records", _size_bars(tally.output_sizes))}
+</div>
+{_losses(report)}
+{_rejects(report)}
+</main></body></html>
+"""
+
+
+def _more(count: int) -> str:
+    return f" and {count:,} more" if count > 0 else ""
+
+
+def _numbers(report: Report) -> str:
+    tally = report.tally
+    shown = {
+        "converted": f"{tally.converted:,}",
+        "without any loss": f"{tally.lossless:,}",
+        "rejected": f"{tally.rejected:,}",
+        "left out": f"{tally.left_out:,}",
+        "read": _bytes(tally.input_sizes.total),
+        "written": _bytes(tally.output_sizes.total),
+        "tokens reported": f"{tally.input_tokens + tally.output_tokens:,}",
+        "tokens in requests, estimated": f"{tally.estimated_tokens:,}",
+        "records per second": f"{report.records_per_second:,.0f}",
+        "seconds": f"{report.seconds:,.1f}",
+        "shards": f"{report.shards:,}",
+    }
+    if not tally.left_out:
+        del shown["left out"]
+    return "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in shown.items()) + "</dl>"
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < _THOUSAND:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= _THOUSAND
+    return f"{count:.1f} TB"
+
+
+def _figure(caption: str, drawing: str) -> str:
+    return f"<figure><figcaption>{caption}</figcaption>{drawing}</figure>"
+
+
+def _bars(rows: Sequence[tuple[str, int, str]]) -> str:
+    """Horizontal bars with their numbers. A bar of something that happened is never invisible."""
+    if not any(count for _, count, _ in rows):
+        return "<p>none</p>"
+    highest = max(count for _, count, _ in rows)
+    drawn = []
+    for index, (name, count, style) in enumerate(rows):
+        width = max(2.0, 220 * count / highest) if count else 0
+        y = index * 24
+        drawn.append(
+            f'<text x="0" y="{y + 15}">{escape(name)}</text>'
+            f'<rect class="{style}" x="170" y="{y + 4}" width="{width:.1f}" height="14" rx="2"/>'
+            f'<text x="{175 + width:.1f}" y="{y + 15}">{count:,}</text>'
+        )
+    label = escape("; ".join(f"{name}: {count:,}" for name, count, _ in rows))
+    return f'<svg viewBox="0 0 460 {len(rows) * 24}" role="img" aria-label="{label}">{"".join(drawn)}</svg>'
+
+
+def _size_bars(sizes: Sizes) -> str:
+    rows = [(f"below {_bytes(1 << bucket)}", count, "bar") for bucket, count in enumerate(sizes.buckets) if count]
+    return _bars(rows)
+
+
+def _losses(report: Report) -> str:
+    losses = report.tally.losses
+    if not losses:
+        return "<h2>Losses</h2><p>None.</p>" if report.tally.converted else ""
+    rows = (
+        f'<tr><td class="{loss.severity}">{loss.severity}</td><td><code>{escape(loss.path)}</code></td>'
+        f"<td>{escape(loss.what)}</td><td>{escape(loss.why)}</td>"
+        f'<td class="n">{loss.count:,}</td><td class="n">{loss.records:,}</td><td>{_examples(loss.examples)}</td></tr>'
+        for loss in losses[:_ROWS]
+    )
+    heads = ("severity", "where", "what", "why", "times", "records", "for example")
+    return f"<h2>Losses</h2>{_table(heads, rows)}{_cut(len(losses))}"
+
+
+def _rejects(report: Report) -> str:
+    rejects = report.tally.rejects
+    if not rejects:
+        return ""
+    rows = (
+        f'<tr><td>{escape(reject.reason)}</td><td class="n">{reject.count:,}</td>'
+        f"<td>{_examples(reject.examples)}</td></tr>"
+        for reject in rejects[:_ROWS]
+    )
+    return f"<h2>Rejected records</h2>{_table(('reason', 'records', 'for example'), rows)}{_cut(len(rejects))}"
+
+
+def _table(heads: Iterable[str], rows: Iterable[str]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<div class="scroll" tabindex="0">{table}</div>'
+
+
+def _cut(count: int) -> str:
+    return f"<p>{count - _ROWS:,} more are in the JSON report.</p>" if count > _ROWS else ""
+
+
+def _examples(examples: Sequence[Example]) -> str:
+    return "<br>".join(
+        f"<code>{escape(one.source.rsplit('/', 1)[-1])}:{one.line} {escape(one.path)}</code>" for one in examples
+    )

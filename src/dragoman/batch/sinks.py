@@ -1,0 +1,291 @@
+"""Where converted records go: shards that appear at once and whole, and how they become one file.
+
+A shard is written beside its place and then takes its name, so a name always stands for complete contents. Compressed
+shards are complete members, and members one after the other are a valid file, so joining shards copies bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any, cast
+
+import msgspec
+
+from dragoman.batch.remote_files import is_remote, remote_file_system
+from dragoman.batch.tables import arrow
+from dragoman.errors import InvalidValue, NotConfigured
+
+SUFFIXES = ("jsonl", "jsonl.gz", "jsonl.zst", "parquet")
+"""What a shard can be."""
+_LEVELS = {"gz": 6, "zst": 3}
+_BUFFER = 1 << 20
+
+
+def suffix_of(name: str) -> str | None:
+    """Which kind of output file a name asks for; None: it is a folder of shards."""
+    lowered = name.lower()
+    if lowered.endswith((".json", ".ndjson")):
+        return "jsonl"
+    for suffix in sorted(SUFFIXES, key=len, reverse=True):
+        if lowered.endswith("." + suffix):
+            return suffix
+    if Path(lowered).suffix and not lowered.endswith("/"):
+        raise InvalidValue(
+            path="output",
+            expected="a folder, or a file that ends in " + ", ".join(f".{suffix}" for suffix in SUFFIXES),
+            found=name,
+        )
+    return None
+
+
+def write_file(name: str, content: bytes) -> None:
+    """The file, at once and whole. Empty contents: no file."""
+    if not content:
+        remove(name)
+        return
+    with replacing(name) as stream:
+        stream.write(content)
+
+
+def read_file(name: str) -> bytes | None:
+    """The contents, or None where there is no such file."""
+    try:
+        with opened(name) as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def opened(name: str) -> Iterator[IO[bytes]]:
+    if is_remote(name):
+        files, path = remote_file_system(name)
+        with files.open(path, "rb") as stream:
+            yield stream
+        return
+    with open(name, "rb") as stream:  # noqa: PTH123
+        yield stream
+
+
+def exists(name: str) -> bool:
+    if is_remote(name):
+        files, path = remote_file_system(name)
+        return bool(files.exists(path))
+    return os.path.exists(name)  # noqa: PTH110
+
+
+def list_folder(name: str) -> list[str]:
+    """The names of the files in a folder, sorted."""
+    if is_remote(name):
+        files, path = remote_file_system(name)
+        return (
+            sorted(str(file).rsplit("/", 1)[-1] for file in files.ls(path, detail=False)) if files.exists(path) else []
+        )
+    return sorted(os.listdir(name)) if os.path.isdir(name) else []  # noqa: PTH112, PTH208
+
+
+def make_folder(name: str) -> None:
+    if is_remote(name):
+        files, path = remote_file_system(name)
+        files.makedirs(path, exist_ok=True)
+    else:
+        Path(name).mkdir(parents=True, exist_ok=True)
+
+
+def remove(name: str) -> None:
+    """Remove a file or a folder with everything in it; it need not exist."""
+    if is_remote(name):
+        files, path = remote_file_system(name)
+        if files.exists(path):
+            files.rm(path, recursive=True)
+    elif os.path.isdir(name):  # noqa: PTH112
+        shutil.rmtree(name)
+    else:
+        Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(name: str) -> Iterator[IO[bytes]]:
+    """A file that takes its name when it is complete. Object stores do so by themselves."""
+    if is_remote(name):
+        files, path = remote_file_system(name)
+        with files.open(path, "wb") as stream:
+            yield stream
+        return
+    temporary = Path(f"{name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb", buffering=_BUFFER) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(name)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class ShardWriter:
+    """Writes the records of one shard. Without `commit` nothing appears."""
+
+    def __init__(self, folder: str, name: str, suffix: str, *, dry_run: bool = False) -> None:
+        self._name = f"{folder}/{name}.{suffix}"
+        self._suffix = suffix
+        self._dry_run = dry_run
+        self._digest = blake2b(digest_size=16)
+        self._lines: list[bytes] = []
+        self._held = 0
+        self._pieces: list[bytes] = []
+        self._packer = _packer(suffix)
+
+    def write(self, record: bytes) -> None:
+        self._lines.append(record)
+        self._held += len(record)
+        if self._held >= _BUFFER:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._lines:
+            self._lines.append(b"")
+            block = b"\n".join(self._lines)
+            self._digest.update(block)
+            if not self._dry_run:
+                self._pieces.append(self._packer.pack(block))
+            self._lines, self._held = [], 0
+
+    def commit(self) -> str:
+        """Publish the shard; the answer is the digest of its records, whatever they are packed in."""
+        self._flush()
+        if not self._dry_run:
+            with replacing(self._name) as stream:
+                for piece in self._pieces:
+                    stream.write(piece)
+                stream.write(self._packer.finish())
+        return self._digest.hexdigest()
+
+
+class _Plain:
+    """JSON Lines as they are."""
+
+    def pack(self, block: bytes) -> bytes:
+        return block
+
+    def finish(self) -> bytes:
+        return b""
+
+
+class _Packed:
+    """A compressor: gzip or zstd."""
+
+    def __init__(self, compressor: Any) -> None:
+        self._compressor = compressor
+
+    def pack(self, block: bytes) -> bytes:
+        return cast("bytes", self._compressor.compress(block))
+
+    def finish(self) -> bytes:
+        return cast("bytes", self._compressor.flush())
+
+
+class _Gzip:
+    """A member of a gzip file without the time, so that the same records give the same bytes."""
+
+    def pack(self, block: bytes) -> bytes:
+        return gzip.compress(block, _LEVELS["gz"], mtime=0)
+
+    def finish(self) -> bytes:
+        return b""
+
+
+class _Parquet:
+    """A Parquet file with one column per key; nested values are JSON text, because their types differ by record."""
+
+    def __init__(self) -> None:
+        arrow()
+        self._lines: list[bytes] = []
+
+    def pack(self, block: bytes) -> bytes:
+        self._lines.extend(block.splitlines())
+        return b""
+
+    def finish(self) -> bytes:
+        return parquet_bytes(self._lines)
+
+
+def _packer(suffix: str) -> _Plain | _Gzip | _Packed | _Parquet:
+    if suffix == "jsonl.gz":
+        return _Gzip()
+    if suffix == "jsonl.zst":
+        try:
+            import zstandard  # noqa: PLC0415 - only for such files
+        except ImportError as error:
+            message = "zstd files need zstandard: pip install 'dragoman[batch]'"
+            raise NotConfigured(message, missing="zstandard") from error
+        return _Packed(zstandard.ZstdCompressor(level=_LEVELS["zst"]).compressobj())
+    return _Parquet() if suffix == "parquet" else _Plain()
+
+
+def parquet_bytes(lines: Sequence[bytes]) -> bytes:
+    """Records as a Parquet file."""
+    pyarrow = arrow()
+    rows = [_cells(msgspec.json.decode(line)) for line in lines]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: _column([row.get(name) for row in rows]) for name in names}
+    sink = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(pyarrow.table(columns), sink, compression="zstd")
+    return cast("bytes", sink.getvalue().to_pybytes())
+
+
+def _cells(record: Any) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        return {"record": msgspec.json.encode(record).decode()}
+    return {
+        key: msgspec.json.encode(value).decode() if isinstance(value, dict | list) else value
+        for key, value in record.items()
+    }
+
+
+def _column(values: list[Any]) -> Any:
+    """Values of one type keep it; anything else becomes JSON text."""
+    pyarrow = arrow()
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        values = [None if value is None else float(value) for value in values]
+    elif len(kinds) > 1:
+        values = [
+            value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+            for value in values
+        ]
+    return pyarrow.array(values)
+
+
+def join_shards(names: Sequence[str], suffix: str, output: IO[bytes]) -> None:
+    """All shards one after the other."""
+    if suffix == "parquet":
+        _join_parquet(names, output)
+        return
+    for name in names:
+        with opened(name) as stream:
+            shutil.copyfileobj(stream, output, _BUFFER)
+
+
+def _join_parquet(names: Sequence[str], output: IO[bytes]) -> None:
+    """One row group per shard. Shards may have different columns: the file has all of them."""
+    pyarrow = arrow()
+    schemas = []
+    for name in names:
+        with opened(name) as stream:
+            schemas.append(pyarrow.parquet.read_schema(stream))
+    schema = pyarrow.unify_schemas(schemas, promote_options="permissive")
+    with pyarrow.parquet.ParquetWriter(output, schema, compression="zstd") as writer:
+        for name in names:
+            with opened(name) as stream:
+                table = pyarrow.parquet.read_table(stream)
+            for field in schema:
+                if field.name not in table.schema.names:
+                    table = table.append_column(field, pyarrow.nulls(table.num_rows, field.type))
+            writer.write_table(table.select(schema.names).cast(schema))

@@ -1,0 +1,274 @@
+"""Where records come from: files of any size and compression, tables, stdin; read piece by piece.
+
+A source is cut into shards. JSON Lines without compression, Parquet, Arrow and SQLite can be entered at any shard, so
+their shards are read by the workers that convert them. Compressed files, JSON arrays and stdin can only be read from
+their beginning: one reader cuts them into blocks of records.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any, Literal, TypeAlias, cast
+
+from msgspec import Struct
+
+from dragoman.batch import tables
+from dragoman.batch.options import JobOptions
+from dragoman.batch.remote_files import is_remote, remote_file_system
+from dragoman.codecs.framing import BOM, JsonArray, Limits
+from dragoman.codecs.reading import MAX_BODY_BYTES
+from dragoman.errors import DragomanError, NotConfigured
+
+STDIN = "-"
+_CHUNK = 1 << 20
+
+Layout: TypeAlias = Literal["lines", "array", "parquet", "arrow", "sqlite"]
+Compression: TypeAlias = Literal["", "gz", "zst"]
+
+
+class SourceError(DragomanError):
+    """A source that cannot be read at all: it does not exist, is empty, or is of no kind we know."""
+
+
+class Source(Struct, frozen=True):
+    """One file, or stdin (`-`)."""
+
+    name: str
+    layout: Layout
+    compression: Compression = ""
+    size: int = 0
+    changed: int = 0
+    """When it was last changed, in nanoseconds: a job is not resumed on a source that changed."""
+
+    @property
+    def splits(self) -> bool:
+        """Whether a worker can begin to read in the middle."""
+        return self.layout != "array" and not self.compression and self.name != STDIN
+
+
+class Shard(Struct, frozen=True):
+    """A piece of a source: bytes of lines, rows of a table, or (without `stop`) a block cut by the reader."""
+
+    source: int
+    number: int
+    start: int = 0
+    stop: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"part-{self.source:05}-{self.number:05}"
+
+
+_SUFFIXES: dict[str, Layout] = {
+    ".jsonl": "lines", ".ndjson": "lines", ".json": "lines", ".out": "lines",
+    ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow",
+    ".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite",
+}  # fmt: skip
+_COMPRESSIONS: dict[str, Compression] = {".gz": "gz", ".gzip": "gz", ".zst": "zst", ".zstd": "zst"}
+_DATA_FILES = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.ndjson", "*.parquet", "*.arrow")
+
+
+def find_sources(names: Sequence[str]) -> list[Source]:
+    """Files, globs, folders (of Hugging Face datasets, of shards) and stdin, in a fixed order."""
+    found = [source for name in names for source in _sources(name)]
+    if len([source for source in found if source.name == STDIN]) > 1:
+        raise SourceError("stdin (-) can be read only once")
+    return found
+
+
+def _sources(name: str) -> Iterator[Source]:
+    if name == STDIN:
+        yield Source(STDIN, "lines")
+        return
+    paths = _remote_paths(name) if is_remote(name) else _local_paths(name)
+    if not paths:
+        raise SourceError(f"cannot read {name}: no such file, and no file matches it")
+    for path in paths:
+        yield _source(path)
+
+
+def _local_paths(name: str) -> list[str]:
+    path = Path(name)
+    if path.is_dir():
+        # `datasets.save_to_disk` writes arrow files, downloaded datasets have data/*.parquet.
+        for pattern in _DATA_FILES:
+            if paths := sorted(str(file) for file in path.rglob(pattern) if ".batch" not in file.parts):
+                return [file for file in paths if not Path(file).name.startswith((".", "cache-"))]
+        raise SourceError(f"cannot read {name}: the folder has no {', '.join(_DATA_FILES)}")
+    if path.exists():
+        return [name]
+    return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - the name may be absolute
+
+
+def _remote_paths(name: str) -> list[str]:
+    files, path = remote_file_system(name)
+    scheme = name.partition("://")[0]
+    found = files.glob(path) if any(sign in path for sign in "*?[") else [path]
+    return [file if "://" in file else f"{scheme}://{file}" for file in sorted(found)]
+
+
+def _source(name: str) -> Source:
+    compression: Compression = ""
+    plain = name
+    for suffix, kind in _COMPRESSIONS.items():
+        if name.endswith(suffix):
+            plain, compression = name.removesuffix(suffix), kind
+    layout = _SUFFIXES.get(Path(plain).suffix.lower(), "lines")
+    try:
+        size, changed = _size(name)
+        with _opened(Source(name, layout, compression)) as stream:
+            start = stream.read(4_096)
+    except OSError as error:
+        raise SourceError(f"cannot read {name}: {error.strerror or error}") from error
+    return Source(name, _layout(layout, start), compression, size, changed)
+
+
+def _layout(layout: Layout, start: bytes) -> Layout:
+    """A file that ends in .json may be an array or lines; a line may itself be an array (of messages)."""
+    if start.startswith(b"SQLite format 3\0"):
+        return "sqlite"
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    if layout != "lines":
+        return layout
+    text = start.removeprefix(BOM).lstrip()
+    first_line = text.partition(b"\n")[0].strip()
+    begins_array = text.startswith(b"[") and not first_line.endswith(b"]")
+    return "array" if begins_array else "lines"
+
+
+def _size(name: str) -> tuple[int, int]:
+    if is_remote(name):
+        files, path = remote_file_system(name)
+        return int(files.size(path) or 0), 0
+    status = Path(name).stat()
+    return status.st_size, status.st_mtime_ns
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[IO[bytes]]:
+    """The bytes of a source, decompressed."""
+    if source.name == STDIN:
+        yield sys.stdin.buffer
+        return
+    if is_remote(source.name):
+        files, path = remote_file_system(source.name)
+        raw: IO[bytes] = files.open(path, "rb")
+    else:
+        raw = open(source.name, "rb")  # noqa: PTH123, SIM115  # closed below, with what reads it
+    with raw:
+        if source.compression == "gz":
+            with gzip.open(raw, "rb") as stream:
+                yield cast("IO[bytes]", stream)
+        elif source.compression == "zst":
+            yield cast("IO[bytes]", io.BufferedReader(_zstd_reader(raw), _CHUNK))
+        else:
+            yield raw
+
+
+def _zstd_reader(raw: IO[bytes]) -> Any:
+    try:
+        import zstandard  # noqa: PLC0415 - only for such files
+    except ImportError as error:
+        raise NotConfigured("zstd files need zstandard: pip install 'dragoman[batch]'", missing="zstandard") from error
+    return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+
+
+# ── shards ──
+
+
+def plan_shards(source: Source, index: int, options: JobOptions) -> list[Shard]:
+    """The shards of a source that can be entered anywhere. They depend on the source and the options alone."""
+    if source.layout == "lines":
+        edges = [*range(0, source.size, options.shard_bytes), source.size]
+    else:
+        edges = tables.edges(source.name, source.layout, options)
+    return [Shard(index, number, start, stop) for number, (start, stop) in enumerate(pairwise(edges))]
+
+
+def read_shard(source: Source, shard: Shard, options: JobOptions) -> Iterator[bytes]:
+    """The records of a shard: lines as they are (blank ones too, they count as lines), rows as JSON."""
+    if source.layout != "lines":
+        return tables.read_rows(source.name, source.layout, shard.start, shard.stop, options)
+    return _read_lines(source, shard)
+
+
+def _read_lines(source: Source, shard: Shard) -> Iterator[bytes]:
+    """Lines that begin in the shard. A line belongs to the shard in which its first byte stands."""
+    with _opened(source) as stream:
+        position = shard.start
+        if position:
+            stream.seek(position - 1)
+            position += _line(stream)[1] - 1
+        while position < shard.stop:
+            line, length = _line(stream)
+            if not length:
+                return
+            yield line if position else line.removeprefix(BOM)
+            position += length
+
+
+def _line(stream: IO[bytes]) -> tuple[bytes, int]:
+    """One line and its length. Of a line longer than any body may be, the beginning is kept: it is rejected by size."""
+    line = stream.readline(MAX_BODY_BYTES + 2)
+    length = len(line)
+    if length > MAX_BODY_BYTES + 1:
+        while not line.endswith(b"\n") and (more := stream.readline(_CHUNK)):
+            length += len(more)
+            if more.endswith(b"\n"):
+                break
+    return line, length
+
+
+def read_blocks(source: Source, options: JobOptions) -> Iterator[list[bytes]]:
+    """Blocks of records of a source that can only be read from its beginning."""
+    block: list[bytes] = []
+    size = 0
+    with _opened(source) as stream:
+        records = _array_elements(stream) if source.layout == "array" else _stream_lines(stream)
+        for record in records:
+            block.append(record)
+            size += len(record)
+            if size >= options.shard_bytes:
+                yield block
+                block, size = [], 0
+    if block:
+        yield block
+
+
+def _stream_lines(stream: IO[bytes]) -> Iterator[bytes]:
+    line = _line(stream)[0].removeprefix(BOM)
+    while line:
+        yield line
+        line = _line(stream)[0]
+
+
+def _array_elements(stream: IO[bytes]) -> Iterator[bytes]:
+    framing = JsonArray(Limits(event_bytes=MAX_BODY_BYTES, stream_bytes=sys.maxsize), "JSON array")
+    while chunk := stream.read(_CHUNK):
+        yield from framing.feed(chunk)
+    yield from framing.close()
+
+
+def first_records(source: Source, shard: Shard | None, options: JobOptions, count: int) -> list[bytes]:
+    """The first records, to find out what the source holds."""
+    if source.name == STDIN:
+        return []
+    if shard is not None:
+        records = read_shard(source, shard, options)
+    else:
+        records = (record for block in read_blocks(source, options) for record in block)
+    found: list[bytes] = []
+    for record in records:
+        if record.strip():
+            found.append(record)
+        if len(found) >= count:
+            break
+    return found

@@ -1,0 +1,240 @@
+"""Rows of Parquet, Arrow and SQLite files as JSON records, and back; and conversion of Arrow tables in memory.
+
+Arrow has one type per column, so it fills members that a record does not have with nulls. These nulls are dropped when
+a row is read: of a member that is absent and one that is null, Arrow keeps no difference.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from dragoman.batch.options import ConvertOptions, JobOptions
+from dragoman.batch.record_converter import SNIFFED, RecordConverter, Reject, expected_format
+from dragoman.batch.remote_files import is_remote, remote_file_system
+from dragoman.errors import DragomanError, NotConfigured
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS = 512
+"""Rows that are in memory at a time."""
+_NESTED = frozenset({"messages", "conversations", "contents", "tools", "prompt", "completion", "chosen", "rejected"})
+"""Columns that are often kept as JSON text, because Arrow cannot hold values of mixed types."""
+
+
+class TableError(DragomanError):
+    """A table or column that is not there, or that has to be named."""
+
+
+def arrow() -> Any:
+    """The package pyarrow, or an error that says how to get it."""
+    try:
+        import pyarrow  # noqa: ICN001, PLC0415 - an extra
+        import pyarrow.ipc  # noqa: PLC0415
+        import pyarrow.parquet  # noqa: PLC0415
+    except ImportError as error:
+        message = "Parquet and Arrow files need pyarrow: pip install 'dragoman[batch]'"
+        raise NotConfigured(message, missing="pyarrow") from error
+    return pyarrow
+
+
+# ── shards of a table ──
+
+
+def edges(name: str, layout: str, options: JobOptions) -> list[int]:
+    """Where the shards of a table begin, and where the last one ends: rows, row groups or row ids."""
+    if layout == "sqlite":
+        return _sqlite_edges(name, options)
+    sizes = _group_sizes(name) if layout == "parquet" else [batch.nbytes for batch in _arrow_batches(name)]
+    found, held = [0], 0
+    for group, size in enumerate(sizes, 1):
+        held += size
+        if held >= options.shard_bytes or group == len(sizes):
+            found.append(group)
+            held = 0
+    return found
+
+
+def read_rows(name: str, layout: str, start: int, stop: int, options: JobOptions) -> Iterator[bytes]:
+    """The rows of a shard as JSON."""
+    if layout == "sqlite":
+        return _sqlite_rows(name, start, stop, options)
+    batches = _parquet_batches(name, start, stop) if layout == "parquet" else _arrow_batches(name, start, stop)
+    return (row for batch in batches for row in rows_of(batch, options.column))
+
+
+def rows_of(batch: pa.RecordBatch, column: str | None = None) -> Iterator[bytes]:
+    """The rows of a batch as JSON: the whole row, or what stands in one column."""
+    if column is not None and column not in batch.schema.names:
+        raise TableError(f"no column {column!r}; there are: {', '.join(batch.schema.names)}")
+    for begin in range(0, batch.num_rows, _ROWS):
+        for row in batch.slice(begin, _ROWS).to_pylist():
+            value = row[column] if column is not None else row
+            yield _record(value, whole_row=column is None)
+
+
+def _record(value: Any, *, whole_row: bool) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    value = _without_nulls(value)
+    if whole_row and isinstance(value, dict):
+        value = {key: _parsed(item) if key in _NESTED else item for key, item in value.items()}
+    return msgspec.json.encode(value)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _parsed(value: Any) -> Any:
+    """JSON text in a column of nested values; any other text stays text."""
+    if isinstance(value, str) and value.lstrip()[:1] in {"[", "{"}:
+        try:
+            return msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return value
+    return value
+
+
+def _opened(name: str) -> Any:
+    if is_remote(name):
+        files, path = remote_file_system(name)
+        return files.open(path, "rb")
+    return name
+
+
+def _group_sizes(name: str) -> list[int]:
+    metadata = arrow().parquet.ParquetFile(_opened(name)).metadata
+    return [metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups)]
+
+
+def _parquet_batches(name: str, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    file = arrow().parquet.ParquetFile(_opened(name))
+    yield from file.iter_batches(batch_size=_ROWS, row_groups=list(range(start, stop)))
+
+
+def _arrow_batches(name: str, start: int = 0, stop: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Batches of a file of either layout: `datasets` writes the one for streams, others the one for files."""
+    pyarrow = arrow()
+    source = _opened(name) if is_remote(name) else pyarrow.memory_map(name)
+    try:
+        reader = pyarrow.ipc.open_file(source)
+    except pyarrow.ArrowInvalid:
+        source.seek(0)
+        for index, batch in enumerate(pyarrow.ipc.open_stream(source)):
+            if stop is not None and index >= stop:
+                return
+            if index >= start:
+                yield batch
+        return
+    for index in range(start, reader.num_record_batches if stop is None else stop):
+        yield reader.get_batch(index)
+
+
+# ── SQLite ──
+
+
+def _connect(name: str) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{name}?mode=ro", uri=True)
+
+
+def _table(database: sqlite3.Connection, name: str, options: JobOptions) -> str:
+    found = [row[0] for row in database.execute("select name from sqlite_master where type = 'table' order by name")]
+    tables = [table for table in found if not table.startswith("sqlite_")]
+    if options.table is None and len(tables) == 1:
+        return cast("str", tables[0])
+    if options.table is None or options.table not in tables:
+        raise TableError(f"{name}: name the table with --table; there are: {', '.join(tables)}")
+    return options.table
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sqlite_edges(name: str, options: JobOptions) -> list[int]:
+    """Row ids at which shards begin. Sizes of rows are not known, so a shard has as many rows as fit on average."""
+    with closing(_connect(name)) as database:
+        table = _quoted(_table(database, name, options))
+        count, lowest, highest = database.execute(f"select count(*), min(rowid), max(rowid) from {table}").fetchone()  # noqa: S608
+        if not count:
+            return [0]
+        size = database.execute(
+            "select page_count * page_size from pragma_page_count(), pragma_page_size()"
+        ).fetchone()[0]
+        rows = max(1, count * options.shard_bytes // max(size, 1))
+        numbered = f"select rowid, row_number() over (order by rowid) as n from {table}"  # noqa: S608
+        query = f"select rowid from ({numbered}) where (n - 1) % ? = 0"  # noqa: S608
+        begins = [row[0] for row in database.execute(query, (rows,))]
+    return [*(begins or [lowest]), highest + 1]
+
+
+def _sqlite_rows(name: str, start: int, stop: int, options: JobOptions) -> Iterator[bytes]:
+    with closing(_connect(name)) as database:
+        database.row_factory = sqlite3.Row
+        table = _quoted(_table(database, name, options))
+        query = f"select * from {table} where rowid >= ? and rowid < ? order by rowid"  # noqa: S608
+        for row in database.execute(query, (start, stop)):
+            if options.column is not None and options.column not in row.keys():  # noqa: SIM118 - a Row is no mapping
+                raise TableError(f"{name}: no column {options.column!r}; there are: {', '.join(row.keys())}")
+            value = row[options.column] if options.column is not None else dict(row)
+            yield _record(value, whole_row=options.column is None)
+
+
+# ── tables in memory ──
+
+
+def map_batches(
+    table: pa.Table | pa.RecordBatch,
+    *,
+    target: str,
+    source: str | None = None,
+    column: str | None = None,
+    model: str | None = None,
+) -> pa.Table:
+    """Convert an Arrow table: one record per row in, one row per record out, in order.
+
+    The result has the columns `record` (JSON text, null where the row was rejected), `losses` (a list of texts) and
+    `rejected` (the reason, or null). It fits `ray.data.Dataset.map_batches(…, batch_format="pyarrow")`,
+    `datasets.Dataset.with_format("arrow").map(…, batched=True)`, and Polars and pandas through their Arrow conversion.
+    """
+    pyarrow = arrow()
+    options = ConvertOptions(target=target, source=source, model=model)
+    options.check()
+    batches = table.to_batches() if hasattr(table, "to_batches") else [table]
+    records = [record for batch in batches for record in rows_of(batch, column)]
+    rows = _TableRows(options, records)
+    text = pyarrow.string()
+    return pyarrow.table(
+        {
+            "record": pyarrow.array(rows.records, text),
+            "losses": pyarrow.array(rows.losses, pyarrow.list_(text)),
+            "rejected": pyarrow.array(rows.rejected, text),
+        }
+    )
+
+
+class _TableRows:
+    """The three columns of the result."""
+
+    def __init__(self, options: ConvertOptions, records: list[bytes]) -> None:
+        self.records: list[str | None] = []
+        self.losses: list[list[str]] = []
+        self.rejected: list[str | None] = []
+        converter = RecordConverter(options, "table", expected_format(options, records[:SNIFFED]))
+        for row, record in enumerate(records):
+            converted = converter.convert(record, row)
+            self.records.append(converted.decode() if isinstance(converted, bytes) else None)
+            self.losses.append([str(loss) for loss in converter.last_losses])
+            self.rejected.append(converted.reason if isinstance(converted, Reject) else None)

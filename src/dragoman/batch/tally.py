@@ -1,0 +1,175 @@
+"""Counts of a conversion: records, losses by place, rejects, sizes. Tallies of shards add up to that of the job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from msgspec import Struct, field
+
+from dragoman.losses import SEVERITIES, Loss, Severity
+
+EXAMPLES = 3
+"""Records named per kind of loss and per reason of rejection."""
+MAX_KINDS = 2_000
+"""Different kinds of loss kept apart in one tally; what comes after them is counted together."""
+_INDEX = re.compile(r"\[\d+\]")
+
+
+class Example(Struct, frozen=True):
+    """Where something happened: the source, the line (or row) in it, the JSON path in that record."""
+
+    source: str
+    line: int
+    path: str
+
+
+class LossCount(Struct):
+    """How often one kind of loss happened. Indices in `path` are written as [*]."""
+
+    severity: Severity
+    path: str
+    what: str
+    why: str
+    count: int = 0
+    records: int = 0
+    examples: list[Example] = []
+
+
+class RejectCount(Struct):
+    """How often records were rejected for one reason."""
+
+    reason: str
+    count: int = 0
+    examples: list[Example] = []
+
+
+class Sizes(Struct):
+    """A histogram of byte sizes: `buckets[i]` counts sizes below 2**i."""
+
+    total: int = 0
+    largest: int = 0
+    buckets: list[int] = []
+
+    def add(self, size: int) -> None:
+        self.total += size
+        self.largest = max(self.largest, size)
+        bucket = size.bit_length()
+        if bucket >= len(self.buckets):
+            self.buckets.extend([0] * (bucket + 1 - len(self.buckets)))
+        self.buckets[bucket] += 1
+
+    def merge(self, other: Sizes) -> None:
+        self.total += other.total
+        self.largest = max(self.largest, other.largest)
+        self.buckets.extend([0] * (len(other.buckets) - len(self.buckets)))
+        for bucket, count in enumerate(other.buckets):
+            self.buckets[bucket] += count
+
+
+class Tally(Struct):
+    """What was counted in one shard, or in a whole job."""
+
+    lines: int = 0
+    """Lines or rows read, blank lines included: the line numbers of the next shard begin after them."""
+    records: int = 0
+    converted: int = 0
+    rejected: int = 0
+    left_out: int = 0
+    """Converted, and then dropped because of --filter."""
+    not_sampled: int = 0
+    lossless: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    estimated_tokens: int = 0
+    """A quarter of the bytes of converted requests, which do not report tokens."""
+    formats: dict[str, int] = field(default_factory=dict)
+    losses: list[LossCount] = []
+    rejects: list[RejectCount] = []
+    input_sizes: Sizes = field(default_factory=Sizes)
+    output_sizes: Sizes = field(default_factory=Sizes)
+
+    def merge(self, other: Tally) -> None:
+        """Add the counts of another tally. The first examples stay, so the order of merging decides which are shown."""
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name, count in other.formats.items():
+            self.formats[name] = self.formats.get(name, 0) + count
+        self.input_sizes.merge(other.input_sizes)
+        self.output_sizes.merge(other.output_sizes)
+        _merge_losses(self.losses, other.losses)
+        _merge_rejects(self.rejects, other.rejects)
+
+    def sort(self) -> None:
+        """Worst and most frequent first."""
+        self.losses.sort(
+            key=lambda loss: (SEVERITIES.index(loss.severity), -loss.count, loss.path, loss.what, loss.why)
+        )
+        self.rejects.sort(key=lambda reject: (-reject.count, reject.reason))
+
+
+_COUNTS = (
+    "lines", "records", "converted", "rejected", "left_out", "not_sampled", "lossless",
+    "input_tokens", "output_tokens", "estimated_tokens",
+)  # fmt: skip
+
+
+def _merge_losses(into: list[LossCount], others: Iterable[LossCount]) -> None:
+    known = {(loss.severity, loss.path, loss.what, loss.why): loss for loss in into}
+    for loss in others:
+        key = (loss.severity, loss.path, loss.what, loss.why)
+        mine = known.get(key)
+        if mine is None:
+            mine = known[key] = LossCount(*key)
+            into.append(mine)
+        mine.count += loss.count
+        mine.records += loss.records
+        mine.examples = (mine.examples + loss.examples)[:EXAMPLES]
+
+
+def _merge_rejects(into: list[RejectCount], others: Iterable[RejectCount]) -> None:
+    known = {reject.reason: reject for reject in into}
+    for reject in others:
+        mine = known.get(reject.reason)
+        if mine is None:
+            mine = known[reject.reason] = RejectCount(reject.reason)
+            into.append(mine)
+        mine.count += reject.count
+        mine.examples = (mine.examples + reject.examples)[:EXAMPLES]
+
+
+class LossCounter:
+    """Counts losses as they come; `counts` is what a tally keeps."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str, str], LossCount] = {}
+
+    def add(self, losses: tuple[Loss, ...], source: str, line: int) -> None:
+        seen: set[int] = set()
+        for loss in losses:
+            count = self._count_of(loss)
+            count.count += 1
+            if id(count) not in seen:
+                seen.add(id(count))
+                count.records += 1
+                if len(count.examples) < EXAMPLES:
+                    count.examples.append(Example(source, line, loss.path))
+
+    def _count_of(self, loss: Loss) -> LossCount:
+        key = (loss.severity, pattern_of(loss.path), loss.what, loss.why)
+        count = self._known.get(key)
+        if count is None:
+            if len(self._known) >= MAX_KINDS:  # texts of the input may stand in `what` and `why`
+                key = (loss.severity, "$", "other losses", "more kinds of loss than this report keeps apart")
+            count = self._known.setdefault(key, LossCount(loss.severity, *key[1:], examples=[]))
+        return count
+
+    def counts(self) -> list[LossCount]:
+        return list(self._known.values())
+
+
+@lru_cache(maxsize=4_096)
+def pattern_of(path: str) -> str:
+    """The path with [*] for every index, so that the same place in all messages is one row of the report."""
+    return _INDEX.sub("[*]", path)

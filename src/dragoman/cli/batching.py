@@ -1,0 +1,136 @@
+"""The work behind `dragoman batch`: options to a job, progress to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Progress, RunOptions, run_job
+from dragoman.cli.names import source_format, target_formats
+from dragoman.cli.problems import OK, REFUSED, CommandError
+from dragoman.errors import DragomanError
+
+_MEGABYTE = 1 << 20
+_MINUTE = 60
+_PLAIN_SECONDS = 10.0
+"""How often a line of progress is printed where nothing can be redrawn."""
+
+
+def convert(arguments: argparse.Namespace) -> int:
+    """Runs `batch convert`; the answer is its exit code."""
+    try:
+        job = Job(arguments.sources, arguments.output, _job_options(arguments))
+        with _progress(arguments) as show:
+            report = run_job(job, _run_options(arguments), show)
+    except JobError as error:
+        raise CommandError(str(error), REFUSED if "--max-errors" in str(error) else 2) from error
+    except DragomanError as error:
+        raise CommandError(str(error)) from error
+    print(f"dragoman: {report.summary()}", file=sys.stderr)
+    return OK
+
+
+def _job_options(arguments: argparse.Namespace) -> JobOptions:
+    targets = target_formats(arguments.target)
+    if len(targets) > 1:
+        raise CommandError("batch convert writes one format: name it with --to")
+    if arguments.shard_size < 1:
+        raise CommandError("--shard-size is a number of megabytes, at least 1")
+    return JobOptions(
+        convert=ConvertOptions(
+            target=targets[0],
+            source=None if arguments.source is None else source_format(arguments.source),
+            kind=arguments.kind,
+            model=arguments.model,
+            strict=arguments.strict,
+            leave_out=arguments.leave_out,
+            sample=arguments.sample,
+            keep_rejected=arguments.keep_rejected,
+        ),
+        shard_bytes=arguments.shard_size * _MEGABYTE,
+        table=arguments.table,
+        column=arguments.column,
+        output_format=arguments.output_format,
+        dry_run=arguments.dry_run,
+    )
+
+
+def _run_options(arguments: argparse.Namespace) -> RunOptions:
+    if arguments.workers is not None and arguments.workers < 1:
+        raise CommandError("--workers is a number of processes, at least 1")
+    return RunOptions(
+        engine="local" if arguments.ray is None else "ray",
+        workers=arguments.workers,
+        ray_address=None if arguments.ray in {None, "local"} else arguments.ray,
+        max_errors=arguments.max_errors,
+        restart=arguments.restart,
+        overwrite=arguments.overwrite,
+    )
+
+
+# ── progress ──
+
+
+@contextmanager
+def _progress(arguments: argparse.Namespace) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar where somebody watches and rich is installed; a line now and then elsewhere."""
+    if arguments.quiet:
+        yield None
+        return
+    if sys.stderr.isatty():
+        try:
+            from rich.progress import Progress as RichProgress  # noqa: F401 - an extra
+        except ImportError:
+            pass
+        else:
+            with _bar() as show:
+                yield show
+            return
+    yield _Lines().show
+
+
+class _Lines:
+    """Progress as plain lines."""
+
+    def __init__(self) -> None:
+        self._shown = time.monotonic()
+
+    def show(self, progress: Progress) -> None:
+        if time.monotonic() - self._shown >= _PLAIN_SECONDS:
+            self._shown = time.monotonic()
+            print(f"dragoman: {describe(progress)}", file=sys.stderr, flush=True)
+
+
+def describe(progress: Progress) -> str:
+    """How far a job is, in one line."""
+    rate = progress.records / progress.seconds if progress.seconds else 0
+    share = f"{100 * progress.bytes_done / progress.bytes_total:.0f} %, " if progress.bytes_total else ""
+    rejected = f", {progress.rejected:,} rejected" if progress.rejected else ""
+    return f"{share}{progress.records:,} records, {rate:,.0f}/s{_remaining(progress)}{rejected}"
+
+
+def _remaining(progress: Progress) -> str:
+    if not progress.bytes_total or not progress.bytes_done:
+        return ""
+    left = progress.seconds * (progress.bytes_total - progress.bytes_done) / progress.bytes_done
+    return f", {left / _MINUTE:.0f} min left" if left >= _MINUTE else f", {max(left, 0):.0f} s left"
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[Progress], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn())
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as drawn:
+        bar = drawn.add_task("starting", total=None)
+
+        def show(progress: Progress) -> None:
+            total = progress.bytes_total or None
+            drawn.update(bar, total=total, completed=progress.bytes_done, description=describe(progress))
+
+        yield show
