@@ -63,7 +63,11 @@ def declared_groups() -> dict[str, list[str]]:
     return {
         "build": project["build-system"]["requires"],
         "runtime": project["project"]["dependencies"]
-        + [requirement for name in ("all", "local", "postgres", "redis") for requirement in extras[name]],
+        + [
+            requirement
+            for name in ("all", "local", "postgres", "redis", "batch", "ray")
+            for requirement in extras[name]
+        ],
         **project["dependency-groups"],
     }
 

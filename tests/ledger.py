@@ -11,10 +11,10 @@ source of the core itself.
 from dataclasses import dataclass
 from typing import Literal
 
-Stage = Literal["core", "streams", "formats", "providers", "agent", "gateway", "chat", "web"]
+Stage = Literal["core", "streams", "formats", "providers", "agent", "gateway", "chat", "web", "batch"]
 
 # The stages whose promises must be kept today. A stage joins when its work is finished, and never leaves.
-DUE: frozenset[Stage] = frozenset({"core", "streams", "formats", "agent", "chat", "gateway", "web"})
+DUE: frozenset[Stage] = frozenset({"core", "streams", "formats", "agent", "chat", "gateway", "web", "batch"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,6 +488,23 @@ FRONT: tuple[tuple[str, str], ...] = (
 )
 """`front:*`: the types that `dragoman` exports."""
 
+BATCH: tuple[tuple[str, str], ...] = (
+    ("sources", "Records of any layout, compression and place are the same records."),
+    ("sinks", "Output appears whole or not at all, as one file or as shards, compressed or as a table."),
+    ("rejects", "A bad record goes to the reject file with line, path and reason, without its contents; others go on."),
+    ("detection", "The format is found once per source, and a record of another format is still read as what it is."),
+    ("options", "Filters, samples, strict and dry runs do what they say, the same every time."),
+    ("report", "The report counts every record and every loss, as JSON and as a page."),
+    ("bad-input", "What cannot be done is a clear error before anything is written."),
+    ("lines", "Lines and Arrow tables in memory are converted by the same code."),
+    ("deterministic", "Any number of processes gives the same bytes in the same order."),
+    ("resumable", "After kill -9 the same command goes on, and the output is that of an undisturbed run."),
+    ("memory", "Memory does not grow with the size of the input."),
+    ("command", "`dragoman batch` says what it did and ends with a code that scripts can use."),
+    ("ray", "A Ray cluster writes the same shards, rejects and report, also when a worker dies."),
+)
+"""`batch:*`: `dragoman batch` and `dragoman.batch`."""
+
 PROMISES: dict[str, Promise] = {
     promise.id: promise
     for promise in (
@@ -501,5 +518,6 @@ PROMISES: dict[str, Promise] = {
         *(Promise(f"gateway:{name}", text, "gateway") for name, text in GATEWAY),
         *(Promise(f"web:{name}", text, "web") for name, text in WEB),
         *(Promise(f"front:{name}", text, "core") for name, text in FRONT),
+        *(Promise(f"batch:{name}", text, "batch") for name, text in BATCH),
     )
 }

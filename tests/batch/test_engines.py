@@ -1,0 +1,163 @@
+"""Jobs in several processes: the same bytes however they are run, killed, and run again."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Report, RunOptions, convert, run_job
+from dragoman.batch.local_engine import run_locally
+from tests.batch.conversations import lines, one_by_one, written
+from tests.cli.command import COMMAND, environment
+from tests.support.promises import promise
+
+SHARD = 1 << 14
+
+
+def job_of(source: Path, output: Path, target: str = "gemini") -> Job:
+    return Job([str(source)], str(output), JobOptions(convert=ConvertOptions(target=target), shard_bytes=SHARD))
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(  # noqa: S603
+        [*COMMAND, "batch", "convert", *arguments], capture_output=True, env=environment(), timeout=120, check=False
+    )
+
+
+@promise("batch:deterministic")
+def test_any_number_of_processes_gives_the_same_bytes(tmp_path: Path) -> None:
+    source = written(tmp_path, 300, bad=50)
+    reports = {}
+    for workers in (1, 2, 3):
+        output = tmp_path / f"out-{workers}.jsonl"
+        reports[workers] = run_job(job_of(source, output), RunOptions(workers=workers))
+        assert output.read_bytes() == one_by_one(lines(300, bad=50), "gemini")
+    assert reports[1].digests == reports[2].digests == reports[3].digests
+    assert reports[1].tally == reports[2].tally == reports[3].tally
+    assert reports[1].shards > 3
+
+
+@promise("batch:resumable")
+def test_killed_and_run_again(tmp_path: Path) -> None:
+    """`kill -9` in the middle; finished shards are not converted again, and the bytes are those of one run."""
+    source = written(tmp_path, 3_000, bad=500)
+    output = tmp_path / "out.jsonl"
+    arguments = [*COMMAND, "batch", "convert", str(source), "--to", "gemini", "-o", str(output), "--shard-size", "1"]
+    whole = run(
+        *arguments[len(COMMAND) + 2 :][:1], "--to", "gemini", "-o", str(tmp_path / "whole.jsonl"), "--shard-size", "1"
+    )
+    assert whole.returncode == 0, whole.stderr
+    process = subprocess.Popen(arguments, env=environment(), stderr=subprocess.PIPE)  # noqa: S603
+    state = tmp_path / "out.jsonl.batch"
+    deadline = time.monotonic() + 60
+    while not list(state.glob("*.done")) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert process.stderr is not None
+    process.stderr.close()
+    if output.exists():
+        pytest.skip("the job was finished before it could be killed")
+    done = {path.name: path.stat().st_mtime_ns for path in state.glob("*.done")}
+    assert done
+    again = run(*arguments[len(COMMAND) + 2 :])
+    assert again.returncode == 0, again.stderr
+    assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert (tmp_path / "out.jsonl.rejects.jsonl").read_bytes() == (tmp_path / "whole.jsonl.rejects.jsonl").read_bytes()
+    first, second = (
+        msgspec.json.decode((tmp_path / f"{name}.report.json").read_bytes(), type=Report)
+        for name in ("whole.jsonl", "out.jsonl")
+    )
+    assert first.tally == second.tally
+    assert not state.exists()
+
+
+@promise("batch:resumable")
+def test_finished_shards_are_not_converted_again(tmp_path: Path) -> None:
+    source = written(tmp_path, 300)
+    job = job_of(source, tmp_path / "out.jsonl")
+    engine = run_locally(job, job.begin(), workers=1)
+    first = [next(engine).shard.name, next(engine).shard.name]
+    assert sorted(job.begin()) == sorted(first)
+    again = job_of(source, tmp_path / "out.jsonl")
+    rest = [result.shard.name for result in run_locally(again, again.begin(), workers=1)]
+    assert not set(first) & set(rest)
+    run_job(again)
+    assert (tmp_path / "out.jsonl").read_bytes() == one_by_one(lines(300), "gemini")
+
+
+@promise("batch:resumable")
+def test_another_job_does_not_take_over_what_one_has_begun(tmp_path: Path) -> None:
+    source = written(tmp_path, 300)
+    job = job_of(source, tmp_path / "out.jsonl")
+    job.begin()
+    with pytest.raises(JobError, match="--restart"):
+        run_job(job_of(source, tmp_path / "out.jsonl", target="openai-responses"))
+    os.utime(source, ns=(1, 1))
+    with pytest.raises(JobError, match="other sources or options"):
+        run_job(job_of(source, tmp_path / "out.jsonl"))
+    run_job(job_of(source, tmp_path / "out.jsonl"), RunOptions(restart=True))
+    assert (tmp_path / "out.jsonl").read_bytes() == one_by_one(lines(300), "gemini")
+
+
+@promise("batch:memory")
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    """Peak memory of the whole command with its workers, on a file and on one six times as large."""
+    peaks = []
+    for count in (3_000, 18_000):
+        source = tmp_path / f"in-{count}.jsonl"
+        block = b"".join(line + b"\n" for line in lines(1_000))
+        source.write_bytes(block * (count // 1_000))
+        measured = subprocess.run(  # noqa: S603
+            [
+                *(COMMAND[0], "-c", _PEAK),
+                *(*COMMAND, "batch", "convert", str(source), "--to", "gemini", "--quiet", "--shard-size", "1"),
+                *("-o", str(tmp_path / f"out-{count}.jsonl"), "--workers", "2"),
+            ],
+            capture_output=True,
+            env=environment(),
+            timeout=300,
+            check=True,
+        )
+        peaks.append(int(measured.stdout))
+    assert peaks[1] < peaks[0] * 1.25, peaks
+
+
+_PEAK = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
+@promise("batch:command")
+def test_the_command(tmp_path: Path) -> None:
+    source = written(tmp_path, 50, bad=10)
+    done = run(str(source), "--to", "anthropic-messages", "-o", str(tmp_path / "out"))
+    assert done.returncode == 0
+    assert b"45 of 50 records converted to anthropic-messages" in done.stderr
+    assert b"5 rejected" in done.stderr
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["part-00000-00000.jsonl", "rejects.jsonl", "report.html", "report.json"]
+    assert run(str(source), "--to", "gemini", "-o", str(tmp_path / "x.jsonl"), "--max-errors", "1").returncode == 3
+    assert run("none.jsonl", "--to", "gemini", "-o", str(tmp_path / "y.jsonl")).returncode == 2
+    piped = subprocess.run(  # noqa: S603
+        [*COMMAND, "batch", "convert", "-", "--to", "gemini", "-o", "-"],
+        input=source.read_bytes(), capture_output=True, env=environment(), timeout=60, check=True,
+    )  # fmt: skip
+    assert piped.stdout == one_by_one(lines(50, bad=10), "gemini")
+
+
+@promise("batch:deterministic")
+def test_many_sources_keep_their_order(tmp_path: Path) -> None:
+    sources = []
+    for index in range(5):
+        path = tmp_path / f"in-{index}.jsonl"
+        path.write_bytes(b"".join(line + b"\n" for line in lines(100)[20 * index : 20 * index + 20]))
+        sources.append(str(path))
+    convert(sources, str(tmp_path / "out.jsonl"), RunOptions(workers=2), target="ollama-chat")
+    assert (tmp_path / "out.jsonl").read_bytes() == one_by_one(lines(100), "ollama-chat")
