@@ -278,7 +278,7 @@ def test_files_that_mix_formats_are_read_record_by_record(tmp_path: Path) -> Non
 
 @promise("batch:detection")
 def test_answers_among_requests(tmp_path: Path) -> None:
-    answer = {
+    answer: dict[str, object] = {
         "id": "m",
         "type": "message",
         "role": "assistant",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from dragoman.batch.options import ConvertOptions
 from dragoman.batch.tally import EXAMPLES, Example, LossCounter, RejectCount, Tally
@@ -17,7 +17,6 @@ from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.ir import AnyPart, Completion, Message, Opaque, Request
 from dragoman.ir.messages import content_held
-from dragoman.ir.traits import with_model
 from dragoman.ir.values import single_line
 from dragoman.losses import SEVERITIES, Loss
 from dragoman.translate import encode_request_for, encode_response_for, translate_error
@@ -158,7 +157,7 @@ class RecordConverter:
         strict = self._options.strict
         if isinstance(value, Request):
             if self._options.model is not None:
-                value = with_model(value, self._options.model)
+                structs.force_setattr(value, "model", self._options.model)  # just decoded, and nobody else has it
             return encode_request_for(value, self._target, paths=incoming.request_paths, strict=strict)
         if isinstance(value, Completion):
             self._count_tokens(value)
