@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import structs
@@ -12,7 +11,7 @@ from msgspec import structs
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.framing import Framing, Limits
 from dragoman.codecs.reading import MALFORMED, check_text, misread
-from dragoman.codecs.registry import codec, folder_of, variation
+from dragoman.codecs.registry import codec, stream_module, variation
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir import (
     AnyEvent,
@@ -67,7 +66,7 @@ class _StreamCodec(NamedTuple):
 
 @cache
 def _stream_codec(name: str) -> _StreamCodec:
-    module = import_module(f"dragoman.codecs.{folder_of(name)}.stream")
+    module = stream_module(name)
     decoder, encoder = module.PayloadDecoder, module.EventEncoder
     return _StreamCodec(
         decoder, hasattr(decoder, "texts"), partial(encoder, **variation(name)), hasattr(encoder, "texts")

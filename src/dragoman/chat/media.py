@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw, structs
 
-from dragoman.codecs.records.multi_llm_chat.messages import FAMILY
+from dragoman.codecs.records.multi_llm_chat import FAMILY
 from dragoman.ir import AnyPart, Audio, Document, Image, Message, Opaque, Refusal, Text, ToolResult
 from dragoman.ir.values import encode_json
 

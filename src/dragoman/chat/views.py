@@ -11,7 +11,7 @@ from msgspec import structs
 from dragoman.chat.entries import OTHERS, Entry, Part
 from dragoman.chat.media import with_media, without_media
 from dragoman.chat.payloads import call_of
-from dragoman.codecs.records.multi_llm_chat.messages import MessageEncoder
+from dragoman.codecs.records.multi_llm_chat import MessageEncoder
 from dragoman.codecs.registry import codec
 from dragoman.ir import Message, Request
 from dragoman.ir.values import encode_json

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -74,7 +73,7 @@ def formats(kind: Literal["wire", "compatible", "record"] | None = "wire") -> tu
 
 
 def folder_of(name: str) -> str:
-    """The codec folder of a format."""
+    """The codec folder of a format, or the module of a record format."""
     return _entry(name)[0]
 
 
@@ -124,12 +123,18 @@ def _varied(encode: Any, told: dict[str, Profile]) -> Any:
     return partial(encode, **told) if told else encode
 
 
+def stream_module(name: str) -> Any:
+    """The module with the `PayloadDecoder` and `EventEncoder` of a format."""
+    return _module(folder_of(name), "stream")
+
+
 def _module(folder: str, name: str) -> Any:
-    return import_module(f"dragoman.codecs.{folder}.{name}")
+    """API formats are folders of modules, record formats one module each."""
+    return import_module(
+        f"dragoman.codecs.{folder}" if folder.startswith("records.") else f"dragoman.codecs.{folder}.{name}"
+    )
 
 
 def _paths_in(folder: str, kind: str) -> JsonPaths:
-    """Record formats keep their paths beside the verb; API formats in a file of their own."""
-    own = find_spec(f"dragoman.codecs.{folder}.json_paths") is not None
-    paths: JsonPaths = getattr(_module(folder, "json_paths" if own else kind), f"{kind}_paths")
+    paths: JsonPaths = getattr(_module(folder, "json_paths"), f"{kind}_paths")
     return paths

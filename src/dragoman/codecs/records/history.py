@@ -30,7 +30,7 @@ LIST = "~list"
 """Note: the history is a bare list of records."""
 
 
-class Document(Wire, frozen=True, omit_defaults=True):
+class HistoryDocument(Wire, frozen=True, omit_defaults=True):
     messages: list[Raw]
     tools: list[ToolRecord] | UnsetType = UNSET
     tool_choice: str | ChoiceRecord | UnsetType = UNSET
@@ -60,7 +60,7 @@ def decode_history(body: bytes, history: History) -> Request:
     if is_list(body):
         messages = history.decoder().decode(read_list(body, family), "$")
         return Request(None, messages, metadata={family: {LIST: TRUE}}, origin=family)
-    wire: Document = history.reader.read(body)
+    wire: HistoryDocument = history.reader.read(body)
     refuse_single(wire, "$", family)
     extra: Extra = {} if wire.extra is UNSET else dict(wire.extra)
     if wire.tools == []:

@@ -1,28 +1,73 @@
-"""Universal histories, both ways.
+"""Universal histories and answers, both ways.
 
-Messages are {role, content, tool_calls?}, results records of their own without a role. Read too: calls as records of
-their own, and results with role "tool".
+Messages are {role, content, tool_calls?}, calls {id, name, arguments, raw_context?}, results records of their own
+without a role: {tool_call_id, name, result, …}. Read too: calls as records of their own, and results with role "tool".
+An answer is one message. Any name and any id is taken, in any order of turns. There are no streams and no errors.
 """
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman.codecs.reading import WireReader, spliced
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.layout import Layout
+from dragoman.codecs.reading import MaybeStr, Wire, WireReader, spliced
+from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallRecord, CallStyle
-from dragoman.codecs.records.parts import EVERY_PART, RESULT_PARTS, PartStyle, decode_parts, encode_parts, is_plain
+from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
+from dragoman.codecs.records.parts import (
+    EVERY_PART,
+    RESULT_PARTS,
+    Content,
+    ContentPart,
+    PartStyle,
+    decode_parts,
+    encode_parts,
+    is_plain,
+)
 from dragoman.codecs.records.reading import NULL, TRUE, as_json, read_record, spelled_id
+from dragoman.codecs.records.refusals import no_errors, no_streams
 from dragoman.codecs.records.results import PARTS, in_parts, read_value, report_result, spelled_value
-from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle
-from dragoman.codecs.records.universal.wire import MessageRecord, ResultRecord
+from dragoman.codecs.records.roles import RoleDecoder, RoleEncoder, RoleStyle, count_records, place_of
+from dragoman.codecs.records.tools import ToolStyle
 from dragoman.codecs.result_errors import NOT_AN_ERROR
 from dragoman.errors import DecodeError
-from dragoman.ir import AnyPart, Message, Role, Text, ToolResult
+from dragoman.ir import AnyPart, Completion, Message, Request, Role, Text, ToolResult
 from dragoman.ir.notes import DATA_TEXT, Extra, is_data_text
 from dragoman.ir.values import compact_text, exact_json, parse_json
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, paths_by
+from dragoman.profile import Profile
+
+PROFILE = Profile(name="universal", family="universal", names_speakers=True, tool_name=re.compile(r".*", re.DOTALL))
+
+LAYOUT = Layout(result_names="kept")
+
+
+# ── wire structs ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MessageRecord(Wire, frozen=True):
+    role: str
+    content: Content = UNSET
+    name: MaybeStr = None
+    tool_calls: list[CallRecord] | UnsetType = UNSET
+
+
+class ResultRecord(Wire, frozen=True):
+    tool_call_id: str | None | UnsetType = UNSET
+    name: MaybeStr = None
+    result: Raw | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
+    multimodal_parts: list[ContentPart] | UnsetType = UNSET
+    kind: str | UnsetType = UNSET
+    role: str | UnsetType = UNSET
+
+
+# ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 FAMILY = "universal"
 BAG = "raw_context"
@@ -144,3 +189,58 @@ class MessageEncoder(RoleEncoder):
             held = given if given is not None else first.text
         fields = {} if held is UNSET else {"result": held}
         return {**fields, "multimodal_parts": encode_parts(parts, IN_RESULTS, self.log)}
+
+
+# ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+HISTORY = History(FAMILY, ToolStyle(FAMILY), WireReader(HistoryDocument, FAMILY), MessageDecoder, MessageEncoder)
+
+
+def decode_request(body: bytes) -> Request:
+    return decode_history(body, HISTORY)
+
+
+def encode_request(request: Request, log: LossLog) -> Encoded:
+    return encode_history(request, HISTORY, log)
+
+
+request_paths = Places(HISTORY, partial(count_records, style=STYLE), partial(place_of, style=STYLE)).paths
+
+
+# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_reader = WireReader(MessageRecord, f"{FAMILY} answer")
+
+
+def decode_response(body: bytes) -> Completion:
+    role = _reader.read(body).role
+    if role != "assistant":
+        raise DecodeError(path="$.role", expected="assistant", got=repr(role), source=FAMILY)
+    decoder = MessageDecoder()
+    decoder.add_message("assistant", Raw(body), "$")
+    (message,) = decoder.messages
+    return Completion((message,), finish_with(message), metadata={FAMILY: {}})
+
+
+def encode_response(completion: Completion, log: LossLog) -> Encoded:
+    (record,) = MessageEncoder(log).encode_message(only_message(completion, log))
+    return Encoded(bytes(record))
+
+
+def _json_path(completion: Completion, message_index: int | None, part_index: int | None, field: str) -> str:
+    """Where in the stored answer a node of the completion came from."""
+    if message_index is None:
+        return "$"
+    if part_index is None:
+        return f"$.{field}" if field else "$"
+    return "$" + place_of(completion.messages[message_index], part_index, field, STYLE)[1]
+
+
+response_paths = paths_by(_json_path)
+
+
+# ── errors and streams ───────────────────────────────────────────────────────────────────────────────────────────
+
+decode_error, encode_error = no_errors("universal")
+
+PayloadDecoder, EventEncoder = no_streams("universal")

@@ -1,41 +1,45 @@
-"""Entries of multi-llm-chat, both ways.
+"""Histories and answers of multi-llm-chat, both ways.
 
-The role of an entry is who spoke: user, system, tool, or the name of a model. An entry may hold results among other
-parts; the intermediate format keeps results in messages of their own, so such an entry becomes several messages, and
-they become one entry again.
+An entry is {role, content}, with content a string (old) or a list of typed parts. Its role is who spoke: user, system,
+tool, or the name of a model. An entry may hold results among other parts; the intermediate format keeps results in
+messages of their own, so such an entry becomes several messages, and they become one entry again. The file of a saved
+conversation is read too: its turns are the messages, its system prompt the first of them. Any name and any id is taken
+(tools whose names clash are called "server:tool"). There are no streams and no errors.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType, structs
 
-from dragoman.codecs.reading import Unmodelled, Wire, WireReader, keep, spliced
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.layout import Envelope, Layout
+from dragoman.codecs.reading import MaybeStr, Unmodelled, Wire, WireReader, keep, spliced
+from dragoman.codecs.records.answers import finish_with, only_message
 from dragoman.codecs.records.calls import CallStyle, read_given, report_call, spelled_arguments
-from dragoman.codecs.records.multi_llm_chat.wire import (
-    AnyPartWire,
-    CallPart,
-    Entry,
-    ReasoningPart,
-    ResultPart,
-    TextPart,
-)
+from dragoman.codecs.records.history import History, HistoryDocument, Places, decode_history, encode_history
 from dragoman.codecs.records.pairing import Pairing
 from dragoman.codecs.records.parts import report_part
-from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, as_json, read_record, spelled_id
+from dragoman.codecs.records.reading import ABSENT, CONTENT, NULL, TRUE, as_json, is_list, read_record, spelled_id
+from dragoman.codecs.records.refusals import no_errors, no_streams
 from dragoman.codecs.records.results import read_value, report_result, spelled_value, text_of_parts
+from dragoman.codecs.records.roles import within_part
 from dragoman.codecs.records.signatures import put_signature, take_signature
+from dragoman.codecs.records.tools import ToolStyle
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
+    Completion,
     Document,
     Message,
     Metadata,
     Opaque,
     Reasoning,
     Refusal,
+    Request,
     Role,
     Text,
     ToolCall,
@@ -45,7 +49,75 @@ from dragoman.ir.messages import content_held
 from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.parts import opaque_block_held
 from dragoman.ir.values import note, parse_json
-from dragoman.losses import LossLog
+from dragoman.losses import LossLog, PathLookup
+from dragoman.profile import Profile
+
+PROFILE = Profile(
+    name="multi-llm-chat", family="multi-llm-chat", names_speakers=True, tool_name=re.compile(r".*", re.DOTALL)
+)
+
+LAYOUT = Layout(
+    calls="content",
+    call_sign=("type", "tool_call"),
+    call_envelope=Envelope("content", ("type",), beside=(("type", "tool_call"),)),
+    results=("tool", "content"),
+    result_names="kept",
+)
+
+
+# ── wire structs ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class TextPart(Wire, frozen=True, tag="text"):
+    content: str
+
+
+class CallContent(Wire, frozen=True):
+    name: str
+    arguments: Raw | UnsetType = UNSET
+    tool_call_id: str | None | UnsetType = UNSET
+
+
+class CallPart(Wire, frozen=True, tag="tool_call"):
+    """Nested by the specification; the loop of the old program wrote the same keys flat, beside the type."""
+
+    content: CallContent | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    arguments: Raw | UnsetType = UNSET
+    tool_call_id: str | None | UnsetType = UNSET
+
+
+class ResultPart(Wire, frozen=True, tag="tool_result"):
+    content: Raw | UnsetType = UNSET
+    name: MaybeStr = None
+    tool_call_id: str | None | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
+    kind: str | UnsetType = UNSET
+
+
+class ReasoningPart(Wire, frozen=True, tag="reasoning"):
+    content: str
+    redacted: bool | UnsetType = UNSET
+
+
+AnyPartWire: TypeAlias = TextPart | CallPart | ResultPart | ReasoningPart | Unmodelled
+
+
+class Entry(Wire, frozen=True):
+    role: str
+    content: str | list[AnyPartWire | str] | None | UnsetType = UNSET
+    name: MaybeStr = None
+    tool_call_id: str | None | UnsetType = UNSET
+    is_error: bool | UnsetType = UNSET
+
+
+class StoredChat(HistoryDocument, frozen=True, omit_defaults=True):
+    """A saved conversation: the turns, and the system prompt beside them."""
+
+    system_prompt: MaybeStr = None
+
+
+# ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 FAMILY = "multi-llm-chat"
 BAG = "metadata"
@@ -369,3 +441,132 @@ _ENCODE_PART: dict[type[AnyPart], Callable[[MessageEncoder, Any], Any]] = {
 
 def _notes(metadata: Metadata | None) -> Extra:
     return (metadata or {}).get(FAMILY, {})
+
+
+# ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PROMPT = "~system_prompt"
+"""Note: this message is the system prompt of a saved conversation, not one of its turns."""
+
+_reader = WireReader(StoredChat, FAMILY, aliases={"turns": "messages", "history": "messages"})
+HISTORY = History(FAMILY, ToolStyle(FAMILY), _reader, MessageDecoder, MessageEncoder)
+
+
+def decode_request(body: bytes) -> Request:
+    request = decode_history(body, HISTORY)
+    prompt = None if is_list(body) else _reader.read(body).system_prompt
+    if prompt is None:
+        return request
+    first = Message("system", prompt, None, {FAMILY: {PROMPT: TRUE}})
+    return structs.replace(request, messages=(first, *request.messages))
+
+
+def encode_request(request: Request, log: LossLog) -> Encoded:
+    first = request.messages[0] if request.messages else None
+    if first is None or note(first.metadata, FAMILY, PROMPT) is UNSET:
+        return encode_history(request, HISTORY, log)
+    encoded = encode_history(structs.replace(request, messages=request.messages[1:]), HISTORY, log)
+    return Encoded(bytes(spliced(Raw(encoded.content), {"system_prompt": as_json(first.text)})))
+
+
+# ── paths of losses ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def request_paths(request: Request) -> PathLookup:
+    """Where in the stored body the nodes of a request came from. What is counted is counted once, when it is needed."""
+    messages = request.messages
+    own = _places.paths(request)
+    entries: list[tuple[list[tuple[int, int]], PathLookup]] = []
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is not None and note(messages[message_index].metadata, FAMILY, PROMPT) is not UNSET:
+            return "$.system_prompt"
+        if message_index is not None and part_index is not None:
+            if not entries:
+                starts, joined = _joined_entries(messages)
+                entries.append((starts, _places.paths(structs.replace(request, messages=joined))))
+            starts, lookup = entries[0]
+            first, before = starts[message_index]
+            return lookup(first, before + part_index, field)
+        if field == "name" and message_index is not None and _is_model(messages[message_index]):
+            field = "role"
+        return own(message_index, part_index, field)
+
+    return json_path
+
+
+def _is_model(message: Message) -> bool:
+    """Whether the entry names its speaker by its role."""
+    return message.role == "assistant" and note(message.metadata, FAMILY, ROLE) is UNSET
+
+
+def _joined_entries(messages: tuple[Message, ...]) -> tuple[list[tuple[int, int]], tuple[Message, ...]]:
+    """For each message the one that begins its entry and the parts of that entry before it; and the joined messages.
+
+    Joined: the parts of each entry stand together in the first message of it.
+    """
+    starts: list[tuple[int, int]] = []
+    parts: dict[int, list[AnyPart]] = {}
+    for index, message in enumerate(messages):
+        goes_on = index > 0 and note(message.metadata, FAMILY, GOES_ON) is not UNSET
+        first = starts[-1][0] if goes_on else index
+        starts.append((first, len(parts.setdefault(first, []))))
+        parts[first] += message.parts
+    several = {first for index, (first, _) in enumerate(starts) if first != index}
+    joined = tuple(
+        structs.replace(message, parts=tuple(parts[index])) if index in several else message
+        for index, message in enumerate(messages)
+    )
+    return starts, joined
+
+
+def _count(message: Message) -> int:
+    return 0 if message.metadata and {GOES_ON, PROMPT} & message.metadata.get(FAMILY, {}).keys() else 1
+
+
+def _place(message: Message, part_index: int, field: str) -> tuple[int, str]:
+    part = message.parts[part_index]
+    if type(content_held(message)) is str:
+        return 0, ".content"
+    within = within_part(part, field, FAMILY, BAG)
+    if CONTENT in (getattr(part, "metadata", None) or {}).get(FAMILY, {}):
+        return 0, within
+    return 0, f".content[{part_index}]{within}"
+
+
+_places = Places(HISTORY, _count, _place)
+
+
+# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_response(body: bytes) -> Completion:
+    messages = MessageDecoder().decode_entry(Raw(body), "$")
+    if len(messages) != 1 or messages[0].role != "assistant":
+        got = messages[0].role if len(messages) == 1 else "results among its parts"
+        raise DecodeError(path="$.role", expected="the entry of a model", got=got, source=FAMILY)
+    return Completion(tuple(messages), finish_with(messages[0]), metadata={FAMILY: {}})
+
+
+def encode_response(completion: Completion, log: LossLog) -> Encoded:
+    message = only_message(completion, log)
+    return Encoded(bytes(MessageEncoder(log).encode_entry(message, message.parts)))
+
+
+def response_paths(completion: Completion) -> PathLookup:
+    """Where in the stored answer the nodes of a completion came from."""
+    lookup = request_paths(Request(None, completion.messages))
+
+    def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
+        if message_index is None:
+            return "$"
+        return "$" + lookup(message_index, part_index, field).removeprefix("$.messages[0]")
+
+    return json_path
+
+
+# ── errors and streams ───────────────────────────────────────────────────────────────────────────────────────────
+
+decode_error, encode_error = no_errors("multi-llm-chat")
+
+PayloadDecoder, EventEncoder = no_streams("multi-llm-chat")

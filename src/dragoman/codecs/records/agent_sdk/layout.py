@@ -1,7 +1,0 @@
-"""Where calls, results, tools and their choice stand in a history of the agent SDK."""
-
-from __future__ import annotations
-
-from dragoman.codecs.layout import Layout
-
-LAYOUT = Layout(result_names="kept")

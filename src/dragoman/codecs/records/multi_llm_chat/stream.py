@@ -1,7 +1,0 @@
-"""There are none: multi-llm-chat is a format of histories."""
-
-from __future__ import annotations
-
-from dragoman.codecs.records.refusals import no_streams
-
-PayloadDecoder, EventEncoder = no_streams("multi-llm-chat")

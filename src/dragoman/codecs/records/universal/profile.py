@@ -1,9 +1,0 @@
-"""What universal records hold: any name, any id, in any order of turns."""
-
-from __future__ import annotations
-
-import re
-
-from dragoman.profile import Profile
-
-PROFILE = Profile(name="universal", family="universal", names_speakers=True, tool_name=re.compile(r".*", re.DOTALL))
