@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
 
 NEVER = re.compile(r"(?!)")
+ALWAYS = re.compile("")
+
+
+class HostedRule(Struct, frozen=True, kw_only=True):
+    """A kind of hosted tool that a target has."""
+
+    name: str | None = None
+    """What a tool choice calls it; None where no choice can name it."""
+    options: frozenset[str] = frozenset()
+    """Fields of `ProviderTool` that the target's tool of this kind can say."""
+    most_results: int | None = None
+    """The largest `max_results` that it takes."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -56,6 +69,10 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Models that refuse a tool choice which forces a call."""
     placeholder_signature_models: re.Pattern[str] = NEVER
     """Models that refuse a turn whose first call is unsigned (Gemini 3 and later)."""
+    hosted: Mapping[str, HostedRule] = {}
+    """Kinds of tools that this provider runs itself (`ir.HostedKind`)."""
+    hosted_models: re.Pattern[str] = ALWAYS
+    """Models for which it does."""
 
 
 STRICTEST_NAMES = Profile(name="aliases", family="")

@@ -269,8 +269,12 @@ CONTENTS: dict[str, tuple[list[Json], list[ir.Message]]] = {
         [
             GREETING,
             from_model(
-                ir.ServerToolCall("c1", "code_execution", FAMILY, CODE, SIGNED),
-                ir.ServerToolResult("c1", "code_execution", FAMILY, OUTCOME),
+                ir.ServerToolCall(
+                    "c1", "code_execution", FAMILY, CODE, SIGNED, kind="code_execution", input={"code": "1+1"}
+                ),
+                ir.ServerToolResult(
+                    "c1", "code_execution", FAMILY, OUTCOME, kind="code_execution", parts=(ir.Text("2"),)
+                ),
             ),
         ],
     ),
@@ -279,8 +283,8 @@ CONTENTS: dict[str, tuple[list[Json], list[ir.Message]]] = {
         [
             GREETING,
             from_model(
-                ir.ServerToolCall("s1", "google_search_web", FAMILY, SEARCHES),
-                ir.ServerToolResult("s1", "google_search_web", FAMILY, FOUND),
+                ir.ServerToolCall("s1", "google_search_web", FAMILY, SEARCHES, kind="web_search", input={}),
+                ir.ServerToolResult("s1", "google_search_web", FAMILY, FOUND, kind="web_search"),
             ),
         ],
     ),
@@ -296,8 +300,17 @@ CONTENTS: dict[str, tuple[list[Json], list[ir.Message]]] = {
         [
             GREETING,
             from_model(
-                ir.ServerToolCall(unnamed(1), "f", FAMILY, {"functionCall": {"name": "f", "args": {}}}),
-                ir.ServerToolResult(unnamed(1), "f", FAMILY, {"functionResponse": {"name": "f", "response": {"r": 1}}}),
+                ir.ServerToolCall(
+                    unnamed(1), "f", FAMILY, {"functionCall": {"name": "f", "args": {}}}, kind="mcp", input={}
+                ),
+                ir.ServerToolResult(
+                    unnamed(1),
+                    "f",
+                    FAMILY,
+                    {"functionResponse": {"name": "f", "response": {"r": 1}}},
+                    kind="mcp",
+                    parts=(ir.Text('{"r":1}'),),
+                ),
                 ir.Text("b"),
             ),
         ],
@@ -601,14 +614,20 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
     ),
     "functions and built-in tools": (
         tools(declared(TOOL, {"name": "g"}), {"googleSearch": {}}),
-        {"tools": (FUNCTION, ir.ToolDefinition("g"), ir.ProviderTool("googleSearch", FAMILY, {"googleSearch": {}}))},
+        {
+            "tools": (
+                FUNCTION,
+                ir.ToolDefinition("g"),
+                ir.ProviderTool("googleSearch", FAMILY, {"googleSearch": {}}, kind="web_search"),
+            )
+        },
     ),
     "tools spread in another way": (
         tools(declared(TOOL) | {"codeExecution": {}, "urlContext": None}, declared({"name": "g"})),
         {
             "tools": (
                 FUNCTION,
-                ir.ProviderTool("codeExecution", FAMILY, {"codeExecution": {}}),
+                ir.ProviderTool("codeExecution", FAMILY, {"codeExecution": {}}, kind="code_execution"),
                 ir.ToolDefinition("g"),
             ),
             "metadata": noted(

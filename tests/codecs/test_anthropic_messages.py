@@ -294,8 +294,8 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
     "server tool": (
         assistant(SERVER_CALL, SERVER_RESULT),
         from_assistant(
-            ir.ServerToolCall("srvtoolu_1", "web_search", FAMILY, SERVER_CALL),
-            ir.ServerToolResult("srvtoolu_1", "web_search", FAMILY, SERVER_RESULT),
+            ir.ServerToolCall("srvtoolu_1", "web_search", FAMILY, SERVER_CALL, kind="web_search", input={"query": "q"}),
+            ir.ServerToolResult("srvtoolu_1", "web_search", FAMILY, SERVER_RESULT, kind="web_search"),
         ),
     ),
     "result text": ([ASKS, result("22")], [ASKED, answered("text", "22")]),
@@ -460,8 +460,8 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
         {"tools": [SEARCH, TOOLSET]},
         {
             "tools": (
-                ir.ProviderTool("web_search", FAMILY, SEARCH),
-                ir.ProviderTool("docs", FAMILY, TOOLSET, ir.Cache()),
+                ir.ProviderTool("web_search", FAMILY, SEARCH, kind="web_search"),
+                ir.ProviderTool("docs", FAMILY, TOOLSET, ir.Cache(), "mcp", approval="never"),
             )
         },
     ),
@@ -1281,8 +1281,15 @@ def test_citations_stay_with_their_text_or_are_told() -> None:
         ("https://e.org", "T", "c")
     ]
     body, losses = answer(complete(ir.Text("hi", (ir.Citation("https://e.org"),))))
-    assert body["content"] == [{"type": "text", "text": "hi"}]
-    assert severities(losses, "$.messages[0].parts[0].citations") == ["dropped"]
+    shown = {"type": "web_search_result_location", "url": "https://e.org", "title": None, "cited_text": ""}
+    assert body["content"][0]["citations"] == [shown | {"encrypted_index": "dragoman:1:"}]
+    assert not severities(losses, "$.messages[0].parts[0].citations")
+    # To the API itself no citation goes whose index it did not encrypt, also when a client sends ours back.
+    told = response.decode_response(json.dumps(ANSWER | {"content": body["content"]}).encode()).messages[0]
+    assert told.parts == (ir.Text("hi", (ir.Citation("https://e.org"),)),)
+    sent, losses = encode(asked(ir.Message("user", "q"), told, ir.Message("user", "q")))
+    assert "citations" not in sent.body["messages"][1]["content"][0]
+    assert severities(losses, "$.messages[1].parts[0].citations") == ["dropped"]
 
 
 CITATIONS: list[Json] = [

@@ -187,7 +187,11 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
         said({"toolUse": {"toolUseId": "s", "name": "g", "input": {}, "type": "server_tool_use"}}),
         by_assistant(
             ir.ServerToolCall(
-                "s", "g", FAMILY, {"toolUse": {"toolUseId": "s", "name": "g", "input": {}, "type": "server_tool_use"}}
+                "s",
+                "g",
+                FAMILY,
+                {"toolUse": {"toolUseId": "s", "name": "g", "input": {}, "type": "server_tool_use"}},
+                input={},
             )
         ),
     ),

@@ -356,7 +356,13 @@ TOOLS: dict[str, tuple[dict[str, Any], ir.AnyTool]] = {
     ),
     "a provider's own": (
         {"type": "web_search", "search_context_size": "low"},
-        ir.ProviderTool("web_search", "openai", {"type": "web_search", "search_context_size": "low"}),
+        ir.ProviderTool(
+            "web_search",
+            "openai",
+            {"type": "web_search", "search_context_size": "low"},
+            kind="web_search",
+            context_size="low",
+        ),
     ),
 }
 

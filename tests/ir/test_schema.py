@@ -35,6 +35,9 @@ PARTS: tuple[ir.AnyPart, ...] = (
     ir.ToolResult("c1", "f", "multimodal", parts=(ir.Text("see"), ir.Image(url="https://x.example/i.png"))),
     ir.ServerToolCall("s1", "web_search", "anthropic", {"type": "server_tool_use"}),
     ir.ServerToolResult("s1", "web_search", "anthropic", {"type": "web_search_tool_result"}),
+    ir.ServerToolCall("s2", "ask", kind="mcp", input={"q": "rain"}, server="docs"),
+    ir.ServerToolResult("s2", "ask", kind="mcp", parts=(ir.Text("yes"),), sources=(ir.Citation("https://x.example"),)),
+    ir.ServerToolResult("s3", "ask", kind="mcp", error="too slow"),
     ir.Opaque("openai", "future", {"type": "future"}),
 )
 USAGE = ir.Usage(10, 5, cached=3, cache_written=1, reasoning=2, image=1, total=15, metadata=METADATA)
@@ -48,6 +51,7 @@ REQUEST = ir.Request(
         ir.ToolDefinition("g"),
         ir.CustomTool("h", format={"type": "grammar"}),
         ir.ProviderTool("search", "google", {"googleSearch": {}}),
+        ir.ProviderTool("search", kind="web_search", max_uses=3, location=ir.Location("JP", city="Tokyo")),
     ),
     ir.ToolChoice("required", ("f", "g")),
     parallel_tool_calls=False,
@@ -104,6 +108,7 @@ def test_the_values_below_use_every_definition() -> None:
         "Cache",
         "Citation",
         "Finish",
+        "Location",
         "ReasoningSettings",
         "Signature",
         "StructuredOutput",

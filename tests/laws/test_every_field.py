@@ -33,7 +33,7 @@ PARTS = (
 )  # fmt: skip
 OF_REQUESTS = (
     ir.Cache, ir.ToolResult, ir.ToolDefinition, ir.CustomTool, ir.ProviderTool, ir.ToolChoice, ir.ReasoningSettings,
-    ir.StructuredOutput, ir.Request, ir.Document,
+    ir.StructuredOutput, ir.Request, ir.Document, ir.Location,
 )  # fmt: skip
 OF_ANSWERS = (ir.Usage, ir.Finish, ir.Completion)
 
@@ -47,7 +47,7 @@ NOT_SAID = {
     ("ServerToolCall", "name"): "our own note; the block has it",
     ("ServerToolResult", "tool_call_id"): "our own note; the block has it",
     ("ServerToolResult", "name"): "our own note; the block has it",
-    ("ProviderTool", "name"): "our own note; the definition has it",
+    ("ProviderTool", "name"): "our own note; the definition has it, or the kind does",
     ("Finish", "raw"): "the wire's own word for `reason`, which every format has its own words for",
     ("StructuredOutput", "strict"): "formats without the switch always follow the schema",
 }
@@ -97,6 +97,9 @@ def in_request(value: Value) -> Place:  # noqa: PLR0911 - one place for each kin
             return Place(structs.replace(plain, messages=(value, hello)), "$.messages[0]")
         case ir.ToolDefinition() | ir.CustomTool() | ir.ProviderTool():
             return Place(structs.replace(plain, tools=(value,)), "$.tools[0]")
+        case ir.Location():
+            search = ir.ProviderTool(name="web_search", kind="web_search", location=value)
+            return Place(structs.replace(plain, tools=(search,)), "$.tools[0].location")
         case ir.ToolChoice():
             return Place(structs.replace(plain, tools=tools, tool_choice=value), "$.tool_choice")
         case ir.ReasoningSettings():
@@ -169,7 +172,12 @@ def _as_part(value: Any) -> tuple[ir.AnyPart, str, tuple[ir.AnyPart, ...]]:
             return ir.Text("some text", citations=(value,)), ".citations[0]", ()
         case ir.ServerToolResult():
             call = ir.ServerToolCall(
-                id=value.tool_call_id, name=value.name, origin=value.origin, block={"type": "call", "id": "ws_1"}
+                id=value.tool_call_id,
+                name=value.name,
+                origin=value.origin,
+                block={"type": "call", "id": "ws_1"},
+                kind=value.kind,
+                input={"query": "rain"},
             )
             return value, "", (call,)
         case _:

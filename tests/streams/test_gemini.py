@@ -1138,7 +1138,7 @@ def test_what_has_no_place_is_a_loss() -> None:
     block = ir.ServerToolCall("s", "web_search", "anthropic", {"type": "server_tool_use"})
     told = [START, *flowing(block), *flowing(ir.Refusal(""), 1, None, "No."), ir.Finished(ir.Finish("refusal"))]
     assert {(loss.what.split()[0], loss.severity) for loss in losses_of(told)} == {
-        ("anthropic", "dropped"),
+        ("call", "dropped"),
         ("refusal", "degraded"),
         ("finish", "degraded"),
     }

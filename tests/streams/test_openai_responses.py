@@ -489,8 +489,8 @@ def test_signatures_come_back_on_their_own_part(events: list[AnyEvent]) -> None:
 
 
 def test_items_of_our_own_pass_and_those_of_others_are_told() -> None:
-    call = ServerToolCall("mcp_1", "t", FORMAT, {"type": "mcp_call", "id": "mcp_1", "name": "t"})
-    result = ServerToolResult("mcp_1", "t", FORMAT, {"output": "x"})
+    call = ServerToolCall("mcp_1", "t", FORMAT, {"type": "mcp_call", "id": "mcp_1", "name": "t"}, kind="mcp")
+    result = ServerToolResult("mcp_1", "t", FORMAT, {"output": "x"}, kind="mcp", parts=(Text("x"),))
     other = Opaque("anthropic", "new", {"type": "new"})
     parts: tuple[AnyPart, ...] = (call, result, other)
     stream: list[AnyEvent] = [StreamStart("r", "m", 1)]

@@ -62,6 +62,8 @@ _SCHEMA = {
 }
 _MARKED_SCHEMA = {**_SCHEMA, "properties": {"city": {"type": "string", "description": MARK}}}
 
+_SERVER: Changes = {"kind": "mcp", "server_url": "https://example.org"}
+
 EXAMPLES: dict[type[Value], Example] = {
     ir.Signature: Example(
         ir.Signature(family=FOREIGN, data=DATA),
@@ -129,16 +131,29 @@ EXAMPLES: dict[type[Value], Example] = {
         },
     ),
     ir.ServerToolCall: Example(
-        ir.ServerToolCall(id="ws_1", name="web_search", origin=FOREIGN, block=_BLOCK),
+        ir.ServerToolCall(
+            id="ws_1", name="web_search", origin=FOREIGN, block=_BLOCK, kind="web_search", input={"query": "rain"}
+        ),
         {
+            **_set(input={"query": MARK}, kind="code_execution"),
+            "server": {"kind": "mcp", "server": MARK},
             **_set(id=f"ws_{MARK}", name=f"search_{MARK}", origin=OWN, block=_MARKED_BLOCK),
             **_set(signature=_SIGNATURE, cache=_CACHE),
             **_METADATA,
         },
     ),
     ir.ServerToolResult: Example(
-        ir.ServerToolResult(tool_call_id="ws_1", name="web_search", origin=FOREIGN, block=_BLOCK),
+        ir.ServerToolResult(
+            tool_call_id="ws_1",
+            name="web_search",
+            origin=FOREIGN,
+            block=_BLOCK,
+            kind="web_search",
+            sources=(ir.Citation(url="https://example.com"),),
+        ),
         {
+            **_set(kind="code_execution", parts=(ir.Text(MARK),), error=MARK),
+            **_set(sources=(ir.Citation(url=f"https://example.com/{MARK}"),)),
             **_set(tool_call_id=f"ws_{MARK}", name=f"search_{MARK}", origin=OWN, block=_MARKED_BLOCK),
             **_set(signature=_SIGNATURE, cache=_CACHE),
             **_METADATA,
@@ -167,9 +182,30 @@ EXAMPLES: dict[type[Value], Example] = {
             **_METADATA,
         },
     ),
+    ir.Location: Example(
+        ir.Location(country="JP", region="Kanto"),
+        _set(country=MARK, region=MARK, city=MARK, timezone=MARK),
+    ),
     ir.ProviderTool: Example(
-        ir.ProviderTool(name="web_search", origin=FOREIGN, definition={"type": "web_search"}),
-        _set(name=f"search_{MARK}", origin=OWN, definition={"type": "web_search", "say": MARK}, cache=_CACHE),
+        ir.ProviderTool(name="web_search", kind="web_search"),
+        {
+            **_set(name=f"search_{MARK}", cache=_CACHE, kind="code_execution"),
+            "origin": {"origin": OWN, "definition": {"type": "web_search"}},
+            "definition": {"origin": OWN, "definition": {"type": "web_search", "say": MARK}},
+            "functions": {"kind": None, "functions": (ir.ToolDefinition(name=f"look_{MARK}"),)},
+            **_set(max_uses=NUMBER, allowed_domains=(f"{MARK}.org",), blocked_domains=(f"{MARK}.org",)),
+            **_set(location=ir.Location(city=MARK), context_size="low"),
+            "stores": {"kind": "file_search", "stores": (MARK,)},
+            "max_results": {"kind": "file_search", "stores": ("s",), "max_results": NUMBER},
+            "container": {"kind": "code_execution", "container": MARK},
+            "file_ids": {"kind": "code_execution", "file_ids": (MARK,)},
+            "server_url": {**_SERVER, "server_url": f"https://{MARK}.org"},
+            "authorization": {**_SERVER, "authorization": MARK},
+            "headers": {**_SERVER, "headers": {"x": MARK}},
+            "allowed_tools": {**_SERVER, "allowed_tools": (MARK,)},
+            "approval": {**_SERVER, "approval": "always"},
+            **_METADATA,
+        },
     ),
     ir.ToolChoice: Example(ir.ToolChoice(mode="auto"), {**_set(mode="required", names=("look",)), **_METADATA}),
     ir.ReasoningSettings: Example(

@@ -40,9 +40,7 @@ def test_our_own_codecs_keep_the_laws(name: str) -> None:
 
 
 # What the checker finds in servers that speak Chat their own way, and in stored histories. Rows only leave this table.
-KNOWN: dict[str, tuple[str, ...]] = {
-    "agent-sdk": ("response server-tools",),  # kept verbatim, and read as an unmodelled part
-}
+KNOWN: dict[str, tuple[str, ...]] = {}
 
 
 @pytest.mark.parametrize("name", [*dragoman.formats("compatible"), *dragoman.formats("record")])

@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol
 from msgspec import Struct
 
 from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.shared_tools import SharedTools, cross_hosted
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -59,6 +60,7 @@ class BlockEncoder(Struct, eq=False, gc=False):
 
     family: ClassVar[str]
     signatures: ClassVar[Carriers]
+    hosted: ClassVar[SharedTools]
 
     _log: LossLog
     _request: Request | None = None
@@ -88,6 +90,17 @@ class BlockEncoder(Struct, eq=False, gc=False):
         if part.origin == self.family:
             return [opaque_block_held(part)]
         return self._lose(part, "it belongs to the provider that made it")
+
+    def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
+        """The blocks of one part."""
+        raise NotImplementedError
+
+    def encode_hosted(self, part: ServerToolCall | ServerToolResult) -> list[WireValue]:
+        """What another provider ran: for a client a block of this format, for the API text."""
+        wire = cross_hosted(part, self._log, self.hosted if self._to_client else None)
+        if type(wire) is Text:
+            return self.encode_part(wire, "assistant")
+        return [] if wire is None else [wire]
 
     def refuse(self, part: AnyPart, role: str) -> list[WireValue]:
         return self._lose(part, f"a {role} message of this API cannot hold it")

@@ -75,7 +75,7 @@ class DecodedTools:
         self.names = frozenset([tool.name for tool in tools])
         self.is_private = False
         for tool in tools:
-            if type(tool) is not ProviderTool and tool.metadata is not None and has_private(tool.metadata):  # type: ignore[union-attr]
+            if type(tool) is ProviderTool or (tool.metadata is not None and has_private(tool.metadata)):
                 self.is_private = True
 
 

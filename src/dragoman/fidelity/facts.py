@@ -7,12 +7,14 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Raw
 
+from dragoman.codecs.shared_tools import hosted_text
 from dragoman.fidelity.cases import Heard
 from dragoman.ir import (
     AnyPart,
     Completion,
     Media,
     Message,
+    ProviderTool,
     Reasoning,
     Refusal,
     Request,
@@ -91,7 +93,21 @@ def custom_calls(said: Said) -> object:
 
 
 def server_calls(said: Said) -> object:
-    return [(type(part).__name__, part.block) for part in _server_parts(said)]
+    """What was run, and what came of it: the first page, or the first text."""
+    return [_of_server_part(part) for part in _server_parts(said)]
+
+
+def _of_server_part(part: ServerToolCall | ServerToolResult) -> object:
+    if isinstance(part, ServerToolCall):
+        return part.kind, (part.input or {}).get("query") or (part.input or {}).get("code")
+    return part.kind, [source.url for source in part.sources], _texts(part.parts)
+
+
+def hosted_words(said: Said) -> object:
+    """Whether a model can read what was run and what came of it."""
+    hosted = [hosted_text(part) or "" for part in _server_parts(said)]
+    told = "\n".join([message.text for message in said.messages] + hosted)
+    return [word in told for word in ("rain", "https://example.org", "print(6*7)", "42")]
 
 
 def _server_parts(said: Said) -> Iterator[ServerToolCall | ServerToolResult]:
@@ -263,6 +279,18 @@ def _resolved(schema: Any, root: Any) -> Any:
 
 def tools(request: Request) -> object:
     return [(type(tool).__name__, tool.name) for tool in request.tools]
+
+
+def declared_names(request: Request) -> object:
+    return [tool.name for tool in request.tools]
+
+
+def hosted_tools(request: Request) -> object:
+    return [
+        (tool.kind, tool.blocked_domains, tool.stores, tool.server_url)
+        for tool in request.tools
+        if isinstance(tool, ProviderTool)
+    ]
 
 
 def choice(request: Request) -> object:

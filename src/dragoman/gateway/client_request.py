@@ -15,6 +15,7 @@ from msgspec import Raw, Struct, structs
 import dragoman
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import codec
+from dragoman.codecs.shared_tools import FORGED
 from dragoman.codecs.signature_tags import TAG
 from dragoman.drivers.providers import Target
 from dragoman.drivers.remote import Call, Channel
@@ -164,10 +165,12 @@ def _is_same(client_request: ClientRequest, channel: Channel) -> bool:
 
 # What another family has signed travels through this one under such a tag, as it is or in base64.
 _TAG, _PACKED_TAG = TAG.encode(), b64encode(TAG.encode())[:14]
+# In the ids of items that show what another family ran.
+_FORGED = f"_{FORGED}".encode()
 
 
 def _carries(body: bytes) -> bool:
-    return _TAG in body or _PACKED_TAG in body
+    return _TAG in body or _PACKED_TAG in body or _FORGED in body
 
 
 def _without_foreign(request: Request, family: str) -> Request:

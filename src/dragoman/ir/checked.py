@@ -25,6 +25,7 @@ NAMES: Final = (
     "Failure",
     "Finish",
     "Image",
+    "Location",
     "Message",
     "Opaque",
     "ProviderTool",

@@ -12,6 +12,7 @@ from dragoman.errors import InvalidType, UnparsedArguments
 from dragoman.ir.values import (
     Json,
     JsonObject,
+    MaybeJsonObject,
     Metadata,
     Nodes,
     SignedMetadata,
@@ -286,30 +287,61 @@ def _result_of(kind: ResultKind, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return construct_checked(ToolResult, call_id, name, kind, given["value"])
 
 
-@holds_json("block")
+HostedKind: TypeAlias = Literal[
+    "web_search",
+    "web_fetch",
+    "code_execution",
+    "file_search",
+    "mcp",
+    "shell",
+    "computer",
+    "image_generation",
+    "tool_search",
+]
+"""Tools of providers that at least two vendors have, by what they do."""
+
+
+@holds_json("block", "input")
 class ServerToolCall(Part, tag="server_tool_call", frozen=True):
-    """A call that the provider runs itself. Never executed, never answered; `block` is the wire's own, verbatim."""
+    """A call that the provider runs itself. Never executed, never answered.
+
+    `block` is the wire's own, verbatim, and what its family (`origin`) gets back. The other fields say the same in
+    terms that all vendors share; they are None where a vendor's call has no counterpart or does not tell.
+    """
 
     id: str
     name: str
-    origin: str
-    block: JsonObject
+    origin: str | None = None
+    block: MaybeJsonObject = None  # type: ignore[assignment]
     signature: Signature | None = None
     cache: Cache | None = None
     metadata: Metadata | None = None
+    kind: HostedKind | None = None
+    input: MaybeJsonObject = None  # type: ignore[assignment]
+    """web_search: `query` or `queries`; web_fetch: `url`; code_execution: `code` or `command`; file_search: `queries`;
+    others: the arguments as the vendor has them."""
+    server: str | None = None
+    """The MCP server whose tool it is."""
 
 
 @holds_json("block")
 class ServerToolResult(Part, tag="server_tool_result", frozen=True):
-    """The provider's own result of a `ServerToolCall`, verbatim."""
+    """The provider's own result of a `ServerToolCall`. `block` is the wire's own, as in the call."""
 
     tool_call_id: str
     name: str
-    origin: str
-    block: JsonObject
+    origin: str | None = None
+    block: MaybeJsonObject = None  # type: ignore[assignment]
     signature: Signature | None = None
     cache: Cache | None = None
     metadata: Metadata | None = None
+    kind: HostedKind | None = None
+    parts: Nodes[ContentBlock] = ()  # type: ignore[assignment]
+    """What the tool gave back, as far as the vendor shows it."""
+    sources: Nodes[Citation] = ()  # type: ignore[assignment]
+    """Pages and files that a search found; `cited_text` is an excerpt."""
+    error: str | None = None
+    """Why it failed: the vendor's own word."""
 
 
 @holds_json("block")
@@ -341,5 +373,6 @@ AnyPart: TypeAlias = (
 
 value_held = getter(ToolResult, "value")
 call_block_held = getter(ServerToolCall, "block")
+call_input_held = getter(ServerToolCall, "input")
 result_block_held = getter(ServerToolResult, "block")
 opaque_block_held = getter(Opaque, "block")

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dragoman.ir.messages import Message
-from dragoman.ir.parts import Cache
+from dragoman.ir.parts import Cache, HostedKind
 from dragoman.ir.values import (
     Items,
     Json,
-    JsonObject,
     MaybeJsonObject,
     Metadata,
     Nodes,
@@ -46,14 +45,54 @@ class CustomTool(Tool, tag="custom", frozen=True):
     metadata: Metadata | None = None
 
 
-@holds_json("definition")
+class Location(Value, frozen=True):
+    """Roughly where the user is, for searches. `country` is a code of two letters, `timezone` an IANA name."""
+
+    country: str | None = None
+    region: str | None = None
+    city: str | None = None
+    timezone: str | None = None
+
+
+@holds_json("definition", "headers")
 class ProviderTool(Tool, tag="provider", frozen=True):
-    """A tool that the provider defines or runs itself: its own entry, verbatim."""
+    """A tool that a provider defines or runs itself.
+
+    >>> ProviderTool("web_search", kind="web_search", max_uses=3)
+    ProviderTool(name='web_search', kind='web_search', max_uses=3)
+
+    `definition` is the wire's own entry, verbatim, and all that its family (`origin`) gets. The other fields say the
+    same in terms that all vendors share: a family that has the `kind` gets them; what a definition says beyond them is
+    in `metadata`, and is lost elsewhere. `functions` are what a tool that the client runs is elsewhere.
+    """
 
     name: str
-    origin: str
-    definition: JsonObject
+    origin: str | None = None
+    definition: MaybeJsonObject = None  # type: ignore[assignment]
     cache: Cache | None = None
+    kind: HostedKind | None = None
+    functions: Nodes[ToolDefinition] = ()  # type: ignore[assignment]
+    max_uses: int | None = None
+    allowed_domains: Items[str] = ()  # type: ignore[assignment]
+    blocked_domains: Items[str] = ()  # type: ignore[assignment]
+    location: Location | None = None
+    context_size: str | None = None
+    """How much a search may put before the model: low, medium or high."""
+    stores: Items[str] = ()  # type: ignore[assignment]
+    """What a file search looks through. The names mean something to their own vendor only."""
+    max_results: int | None = None
+    container: str | None = None
+    """The sandbox in which code runs. The id means something to its own vendor only."""
+    file_ids: Items[str] = ()  # type: ignore[assignment]
+    server_url: str | None = None
+    """The address of an MCP server; `name` is what the conversation calls it."""
+    authorization: str | None = None
+    headers: MaybeJsonObject = None  # type: ignore[assignment]
+    allowed_tools: Items[str] = ()  # type: ignore[assignment]
+    """Of an MCP server; empty means all."""
+    approval: Literal["always", "never"] | None = None
+    """Whether the client must approve each call of an MCP server."""
+    metadata: Metadata | None = None
 
 
 AnyTool: TypeAlias = ToolDefinition | CustomTool | ProviderTool
@@ -61,6 +100,7 @@ AnyTool: TypeAlias = ToolDefinition | CustomTool | ProviderTool
 parameters_held = getter(ToolDefinition, "parameters")
 format_held = getter(CustomTool, "format")
 definition_held = getter(ProviderTool, "definition")
+headers_held = getter(ProviderTool, "headers")
 
 
 class ToolChoice(Value, frozen=True):

@@ -290,6 +290,15 @@ def _confirm_named(kind: type[Struct]) -> Callable[[Given], None]:
     return lambda given: _refuse_empty(given, kind.__name__, "name")
 
 
+def _confirm_provider_tool(given: Given) -> None:
+    _refuse_empty(given, "ProviderTool", "name")
+    if given.get("definition") is not None:
+        if given.get("origin") is None:
+            refuse("ProviderTool.origin", "the family of the definition", None)
+    elif given.get("kind") is None and not given.get("functions"):
+        refuse("ProviderTool", "a `definition` with its `origin`, or a `kind` of tool that vendors share", NOTHING)
+
+
 _check_tool = check_values(get_args(AnyTool))
 
 
@@ -375,7 +384,8 @@ CONFIRM: Final[dict[type[Struct], Callable[[Given], None]]] = {
     StructuredOutput: _confirm_output,
     Message: _confirm_message,
     **{kind: _confirm_media(kind) for kind in _MEDIA},
-    **{kind: _confirm_named(kind) for kind in (CustomTool, ProviderTool)},
+    CustomTool: _confirm_named(CustomTool),
+    ProviderTool: _confirm_provider_tool,
 }
 
 

@@ -24,7 +24,8 @@ MISPLACED_PART = 1 << 0
 """A call outside an assistant message, a result outside a tool message, or anything else inside one."""
 NO_MESSAGES = 1 << 1
 PRIVATE_SETTING = 1 << 2
-"""Metadata of the request, a tool, the tool choice, reasoning or output holds an unmodelled wire key."""
+"""Metadata of the request, a tool, the tool choice, reasoning or output holds an unmodelled wire key; or a tool is
+one that a provider runs or defines."""
 PRIVATE_CONTENT = 1 << 3
 """The same for metadata of a message, a part, a citation or a piece of a result."""
 UNPAIRED = 1 << 4

@@ -41,6 +41,7 @@ from dragoman.passes.misplaced import check_places
 from dragoman.passes.names import alias_names
 from dragoman.passes.pairing import pair_results
 from dragoman.passes.private import report_private_content, report_private_settings
+from dragoman.passes.provider_tools import cross_provider_tools
 from dragoman.passes.survey import survey
 from dragoman.passes.turns import (
     declare_called_tools,
@@ -87,6 +88,7 @@ STEPS: tuple[Step, ...] = (
     Step(check_places, _always(MISPLACED_PART | NO_MESSAGES)),
     Step(report_private_settings, _always(PRIVATE_SETTING)),
     Step(report_private_content, _always(PRIVATE_CONTENT)),
+    Step(cross_provider_tools, _always(PRIVATE_SETTING)),
     Step(distinct_tools, _always(SAME_TOOL_NAMES)),
     Step(pair_results, _always(UNPAIRED | ODD_ID), moves=True),
     Step(alias_names, _always(ODD_NAME)),

@@ -51,8 +51,8 @@ def report_private_settings(request: Request, profile: Profile, log: LossLog) ->
     if request.metadata is not None:
         _report_node(request, request.metadata, "", family, log)
     for tool in request.tools:
-        if type(tool) is not ProviderTool and tool.metadata is not None:  # type: ignore[union-attr]
-            _report_node(tool, tool.metadata, "", family, log)  # type: ignore[union-attr]
+        if type(tool) is not ProviderTool and tool.metadata is not None:
+            _report_node(tool, tool.metadata, "", family, log)
     for name in ("tool_choice", "reasoning", "output"):
         settings = getattr(request, name)
         if settings is not None and settings.metadata is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.ir import AnyPart, Message, Request, ToolCall, ToolResult
+from dragoman.ir import AnyPart, Message, ProviderTool, Request, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.traits import (
     BLANK_TEXT,
@@ -24,8 +24,7 @@ def survey(request: Request) -> Traits:
 
 def _has_private_tool(request: Request) -> bool:
     for tool in request.tools:
-        metadata = getattr(tool, "metadata", None)
-        if metadata is not None and has_private(metadata):
+        if type(tool) is ProviderTool or (tool.metadata is not None and has_private(tool.metadata)):
             return True
     return False
 

@@ -141,10 +141,15 @@ _OF_AN_ANSWER = {
 
 def response_paths(completion: Completion) -> PathLookup:
     """Where in the wire body the nodes of a completion came from."""
+    carried: list[int] = []
 
     def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
         held = None if message_index is None else content_held(completion.messages[message_index])
-        path = "$" if part_index is None or isinstance(held, str) else f"$.content[{part_index}]"
+        path = "$"
+        if part_index is not None and type(held) is tuple:
+            if len(carried) != len(held):
+                carried[:] = accumulate(_travels_behind_signature(part) for part in held)
+            path = f"$.content[{part_index + carried[part_index]}]"
         return f"{path}.{_OF_AN_ANSWER.get(field, field)}" if field else path
 
     return json_path

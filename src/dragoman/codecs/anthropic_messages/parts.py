@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.anthropic_messages import foreign_signatures
 from dragoman.codecs.anthropic_messages.caching import FAMILY, CacheMarks, Marked, decode_mark, encode_mark
+from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED, NOT_ENCRYPTED
 from dragoman.codecs.anthropic_messages.wire import (
     Base64Source,
     Block,
@@ -34,6 +35,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
+from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -90,6 +92,8 @@ def decode_citation(held: Raw) -> Citation:
     except msgspec.ValidationError:
         return Citation(metadata=metadata)
     title = head.title if head.document_title is None else head.document_title
+    if head.encrypted_index == NOT_ENCRYPTED:
+        return Citation(head.url, title, head.cited_text or None)
     return Citation(head.url, title, head.cited_text, metadata=metadata)
 
 
@@ -184,10 +188,12 @@ def _decode_unmodelled(wire: Unmodelled) -> Opaque | ServerToolCall | ServerTool
         return Opaque(FAMILY, "", wire.raw)
     kind = head.type or ""
     if kind in {"server_tool_use", "mcp_tool_use"} and head.id is not None and head.name is not None:
-        return ServerToolCall(head.id, head.name, FAMILY, wire.raw, cache=_whole_mark(head.cache_control))
+        fields = HOSTED.read_call(parse_json(wire.raw))
+        return ServerToolCall(head.id, head.name, FAMILY, wire.raw, cache=_whole_mark(head.cache_control), **fields)
     if kind.endswith("_tool_result") and head.tool_use_id is not None:
-        name = kind.removesuffix("_tool_result")
-        return ServerToolResult(head.tool_use_id, name, FAMILY, wire.raw, cache=_whole_mark(head.cache_control))
+        name, call_id, mark = kind.removesuffix("_tool_result"), head.tool_use_id, _whole_mark(head.cache_control)
+        fields = HOSTED.read_result(parse_json(wire.raw))
+        return ServerToolResult(call_id, name, FAMILY, wire.raw, cache=mark, **fields)
     return Opaque(FAMILY, kind, wire.raw)
 
 
@@ -248,6 +254,7 @@ _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml
 class PartEncoder(BlockEncoder, eq=False, gc=False):
     family: ClassVar = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
+    hosted: ClassVar[SharedTools] = HOSTED
 
     needs_old_version: bool = False
     """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
@@ -280,15 +287,24 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
     def _encode_citations(self, part: Text, notes: Extra) -> WireValue:
         cited = []
         for citation in part.citations:
-            held = own(citation.metadata).get("~citation")
+            held = self.encode_citation(part, citation)
             if held is not None:
                 cited.append(held)
-            else:
-                # A web citation needs an encrypted index, a document citation the document's number.
-                self._log.drop(part, "citations", "citation", "a citation of another provider cannot be replayed here")
         if cited:
             return cited
         return parse_json(notes["~citations"]) if "~citations" in notes and not part.citations else UNSET
+
+    def encode_citation(self, part: Text, citation: Citation) -> WireValue:
+        """None for a citation that cannot be sent. To the API no other provider's can: it wants its own index back."""
+        held = own(citation.metadata).get("~citation")
+        if held is not None:
+            return held
+        shown = HOSTED.write_citation(citation) if self._to_client else None
+        if shown is None:
+            self._log.drop(part, "citations", "citation", "a citation of another provider cannot be replayed here")
+        elif citation.start is not None:
+            self._log.degrade(part, "citations", "place of a citation in the text", "this API cites whole blocks")
+        return shown
 
     def _encode_image(self, part: Image, role: str) -> list[WireValue]:
         if role == "assistant" and not self._native:
@@ -417,9 +433,9 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
         return self._lose(part, "this API refuses reasoning that it did not sign")
 
     def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
-        if part.origin != FAMILY:
-            return self._lose(part, f"it was run by {part.origin}, and its ids cannot be made up")
         held = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
+        if not goes_back(part, FAMILY, to_client=self._to_client):
+            return self.encode_hosted(part)
         if part.cache is not None and not self._native:
             return [remarked(held, self.mark(part))]
         return [held]

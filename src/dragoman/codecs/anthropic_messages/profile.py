@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dragoman.codecs.claude_models import ALL_EFFORTS, NO_FORCED_CHOICE, NO_PREFILL, ModelLimits, limits_of
-from dragoman.profile import Profile
+from dragoman.profile import HostedRule, Profile
 
 __all__ = ["ALL_EFFORTS", "PROFILE", "ModelLimits", "limits_of"]
 
@@ -28,4 +28,14 @@ PROFILE = Profile(
     blank_stop=False,
     cache_marks=4,
     no_forced_choice_models=NO_FORCED_CHOICE,
+    hosted={
+        "web_search": HostedRule(
+            name="web_search", options=frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"})
+        ),
+        "web_fetch": HostedRule(
+            name="web_fetch", options=frozenset({"max_uses", "allowed_domains", "blocked_domains"})
+        ),
+        "code_execution": HostedRule(name="code_execution"),
+        "tool_search": HostedRule(),
+    },
 )

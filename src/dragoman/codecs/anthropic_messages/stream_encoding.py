@@ -147,11 +147,8 @@ class EventEncoder(SequentialEncoder):
         return part.head + encode_json(text) + _FRAGMENT_TAIL
 
     def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]:
-        held = own(citation.metadata).get("~citation")
+        held = self._part_encoder().encode_citation(part.part, citation)
         if held is None or not isinstance(part.part, Text):
-            # A web citation needs an encrypted index, a document citation the document's number.
-            why = "a citation of another provider cannot be replayed here"
-            self._log.drop(part.part, "citations", "citation", why)
             return []
         out = [] if part.block >= 0 else self._start_flow(part)
         delta = {"type": "citations_delta", "citation": held}

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, Marked, decode_mark, encode_mark
+from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED
 from dragoman.codecs.anthropic_messages.parts import own, remarked
 from dragoman.codecs.anthropic_messages.profile import PROFILE
 from dragoman.codecs.anthropic_messages.wire import FormatWire, ProviderToolWire, ToolChoiceWire, ToolWire
@@ -65,7 +66,8 @@ def _decode_provider_tool(wire: ProviderToolWire) -> ProviderTool:
     mark = wire.cache_control
     if mark is not UNSET and mark is not None and mark.extra is not UNSET:
         wire = structs.replace(wire, cache_control=spliced(mark, mark.extra))
-    return ProviderTool(name, FAMILY, spliced(wire, extra), decode_mark(mark, {}))
+    definition = spliced(wire, extra)
+    return ProviderTool(name, FAMILY, definition, decode_mark(mark, {}), **HOSTED.read_tool(parse_json(definition)))
 
 
 decode_tools = ToolReader(ProviderToolWire, "anthropic-messages request", _decode_tool).read
@@ -109,8 +111,6 @@ def _write_alone(tool: Tool, tools: tuple[Tool, ...], log: LossLog) -> WireValue
 def _write_native(tool: Tool, tools: tuple[Tool, ...], log: LossLog) -> WireValue:
     if type(tool) is ToolDefinition:
         return _encode_function(tool, parameters_held(tool), encode_mark, strict=tool.strict)
-    if type(tool) is ProviderTool and tool.origin == FAMILY:
-        return definition_held(tool)
     return _encode_tool(tool, tools, log, encode_mark, strict=None)
 
 
@@ -125,11 +125,17 @@ def _encode_tool(
     if type(tool) is CustomTool:
         log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
         return ToolWire(tool.name, UNSET if tool.description is None else tool.description, FREE_TEXT)
-    if tool.origin == FAMILY:  # type: ignore[union-attr]
-        held = definition_held(tool)
-        return held if tool.cache is None else remarked(held, mark(tool))  # type: ignore[union-attr, arg-type]
-    log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")  # type: ignore[union-attr]
-    return None
+    return _encode_provider_tool(tool, log, mark)  # type: ignore[arg-type]
+
+
+def _encode_provider_tool(tool: ProviderTool, log: LossLog, mark: Callable[[Marked], WireValue]) -> WireValue:
+    held = definition_held(tool) if tool.origin == FAMILY else None
+    if held is None:
+        held = HOSTED.write_tool(tool)
+    if held is None:
+        log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+        return None
+    return held if tool.cache is None else remarked(held, mark(tool))
 
 
 def _encode_function(

@@ -237,6 +237,7 @@ class CitationHead(Struct):
     url: str | None = None
     title: str | None = None
     document_title: str | None = None
+    encrypted_index: str | None = None
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw, field
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
 from dragoman.codecs.bedrock_converse import foreign_signatures
 from dragoman.codecs.bedrock_converse.caching import marked
+from dragoman.codecs.bedrock_converse.hosted_tools import HOSTED
 from dragoman.codecs.bedrock_converse.parts import (
     PartEncoder,
     decode_part,
@@ -266,7 +267,7 @@ def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[s
     if kind == "tool_use" and call is not UNSET and role == "assistant":
         if call.type == SERVER_CALL:
             server_names[call.tool_use_id] = call.name
-            return ServerToolCall(call.tool_use_id, call.name, FAMILY, exact(block))
+            return _decode_hosted(ServerToolCall, call.tool_use_id, call.name, exact(block))
         notes.call(call.tool_use_id, call.name)
         return decode_call(call, block.extra or {})
     if kind == "tool_result" and result is not UNSET and role != "system":
@@ -274,9 +275,15 @@ def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[s
         if role == "user":
             return decode_result(result, name, block.extra or {})
         # What the provider ran itself is answered within the assistant's turn.
-        return ServerToolResult(result.tool_use_id, name, FAMILY, exact(block))
+        return _decode_hosted(ServerToolResult, result.tool_use_id, name, exact(block))
     # A call or result where the API takes none; kept whole, for the API itself to refuse.
     return whole(block)
+
+
+def _decode_hosted(kind: type[ServerToolCall | ServerToolResult], call_id: str, name: str, block: Raw) -> AnyPart:
+    shown = parse_json(block)
+    fields: dict[str, Any] = HOSTED.read_call(shown) if kind is ServerToolCall else HOSTED.read_result(shown)
+    return kind(call_id, name, FAMILY, block, **fields)
 
 
 def decode_call(wire: ToolUse, beside: Extra) -> ToolCall:

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.bedrock_converse import foreign_signatures
 from dragoman.codecs.bedrock_converse.caching import CachePoints, Marked, encode_point
+from dragoman.codecs.bedrock_converse.hosted_tools import HOSTED
 from dragoman.codecs.bedrock_converse.media import MediaEncoder, decode_media
 from dragoman.codecs.bedrock_converse.profile import FAMILY, ModelLimits, limits_of
 from dragoman.codecs.bedrock_converse.signing import (
@@ -32,6 +33,7 @@ from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.claude_models import FAMILY as CLAUDE
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -194,6 +196,7 @@ _DECODE: dict[str, Callable[[Block], AnyPart]] = {
 class PartEncoder(BlockEncoder, eq=False, gc=False):
     family: ClassVar = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
+    hosted: ClassVar[SharedTools] = HOSTED
 
     _points: CachePoints | None = None
     _media_met: MediaEncoder | None = None
@@ -311,9 +314,8 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
         return self._limits.is_claude or (self._limits.signs and is_at_home(signature))
 
     def _encode_server_block(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
-        if part.origin != FAMILY:
-            return self._lose(part, f"it was run by {part.origin}, and its ids cannot be made up")
-        return [call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)]
+        held = call_block_held(part) if isinstance(part, ServerToolCall) else result_block_held(part)
+        return [held] if goes_back(part, FAMILY, to_client=self._to_client) else self.encode_hosted(part)
 
     _ENCODERS: ClassVar[dict[type[AnyPart], Callable[[Any, Any, str], list[WireValue]]]] = PartHandlers[
         Callable[[Any, Any, str], list[WireValue]]

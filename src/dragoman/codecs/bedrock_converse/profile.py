@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.codecs.claude_models import NO_FORCED_CHOICE, NO_PREFILL
-from dragoman.profile import Profile
+from dragoman.profile import HostedRule, Profile
 
 FAMILY = "bedrock"
 
@@ -32,6 +32,8 @@ PROFILE = Profile(
     stop_limit=2500,
     blank_stop=False,
     cache_marks=4,
+    hosted={"web_search": HostedRule(), "code_execution": HostedRule()},
+    hosted_models=re.compile(r"nova-(?:[2-9]|premier-v[2-9])", re.IGNORECASE),
 )
 
 Thinking = Literal["claude", "nova", "reasoning_effort", "none"]

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.bedrock_converse.caching import marked
+from dragoman.codecs.bedrock_converse.hosted_tools import HOSTED
 from dragoman.codecs.bedrock_converse.parts import PartEncoder, own
 from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of
 from dragoman.codecs.bedrock_converse.wire import (
@@ -98,7 +99,7 @@ def _decode_provider_tool(wire: ToolWire) -> ProviderTool:
     kind = next(iter(entries), "")
     inner = entries.get(kind)
     name = inner.get("name") if isinstance(inner, dict) else None
-    return ProviderTool(name if isinstance(name, str) else kind, FAMILY, held)
+    return ProviderTool(name if isinstance(name, str) else kind, FAMILY, held, **HOSTED.read_tool(entries))
 
 
 def encode_tools(request: Request, encoder: PartEncoder, log: LossLog) -> WireValue:
@@ -141,8 +142,9 @@ def _encode_tool(
     if type(tool) is CustomTool:
         log.degrade(tool, "", f"custom tool {tool.name!r}", "sent as a function with one text: `input`")
         return ToolWire(ToolSpec(tool.name, tool.description or UNSET, InputSchema(FREE_TEXT)))
-    if tool.origin == FAMILY:  # type: ignore[union-attr]
-        return definition_held(tool)
+    wire = definition_held(tool) if tool.origin == FAMILY else HOSTED.write_tool(tool)  # type: ignore[union-attr, arg-type]
+    if wire is not None:
+        return wire
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")  # type: ignore[union-attr]
     return None
 

@@ -13,6 +13,7 @@ from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_o
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.alphabets import read_base64, write_base64
 from dragoman.codecs.gemini.foreign_signatures import HIDDEN, NATIVE_THOUGHT, Bundle
+from dragoman.codecs.gemini.hosted_tools import HOSTED
 from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.wire import (
     Blob,
@@ -35,6 +36,7 @@ from dragoman.codecs.gemini.wire import (
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -250,8 +252,10 @@ class PartDecoder(Struct, eq=False, gc=False):
         self._server_calls += is_call
         call_id = given if isinstance(given, str) else invent_id(f"{self.seed} server", self._server_calls)
         metadata = {FAMILY: notes} if notes else None
+        shown: Any = {member: said if isinstance(said, dict) else {}}
+        fields = HOSTED.read_call(shown) if is_call else HOSTED.read_result(shown)
         kind = ServerToolCall if is_call else ServerToolResult
-        return kind(call_id, name, FAMILY, Raw(encode_json({member: block})), signature, None, metadata)
+        return kind(call_id, name, FAMILY, Raw(encode_json({member: block})), signature, None, metadata, **fields)
 
     def _decode_served(self, wire: Part, answer: FunctionResponse) -> ServerToolResult:
         """A response within the model's own content: an MCP server answered, not the client."""
@@ -263,7 +267,10 @@ class PartDecoder(Struct, eq=False, gc=False):
             self.parts[self.parts.index(call)] = server_call(call)
         call_id = call.id if call is not None else "" if answer.id is UNSET else answer.id
         block = Raw(encode_json({"functionResponse": restored(answer)}))
-        return ServerToolResult(call_id, name, FAMILY, block, signature, None, {FAMILY: notes} if notes else None)
+        fields = HOSTED.read_result(parse_json(block))
+        return ServerToolResult(
+            call_id, name, FAMILY, block, signature, None, {FAMILY: notes} if notes else None, **fields
+        )
 
 
 def _served_call(parts: Sequence[AnyPart], call_id: str | UnsetType, name: str) -> ToolCall | None:
@@ -278,7 +285,8 @@ def server_call(call: ToolCall) -> ServerToolCall:
     notes = notes_of(call)
     sends_id = not call.invented_id or notes.get("~id") == TRUE
     block = Raw(encode_json({"functionCall": call_body(call, notes, sends_id=sends_id)}))
-    return ServerToolCall(call.id, call.name, FAMILY, block, call.signature, None, call.metadata)
+    fields = HOSTED.read_call(parse_json(block))
+    return ServerToolCall(call.id, call.name, FAMILY, block, call.signature, None, call.metadata, **fields)
 
 
 def _server_member(extra: Extra) -> str | None:
@@ -506,9 +514,9 @@ class PartEncoder(Struct, eq=False, gc=False):
         return self._server_block(part, result_block_held(part))
 
     def _server_block(self, part: ServerToolCall | ServerToolResult, held: Any) -> WireValue:
-        if part.origin != FAMILY:
-            self._log.drop(part, "", f"{part.origin} block {part.name!r}", "it belongs to the provider that made it")
-            return None
+        if not goes_back(part, FAMILY, to_client=self._carries):
+            wire = cross_hosted(part, self._log, HOSTED if self._carries else None)
+            return TextOut(wire.text) if type(wire) is Text else wire
         signature = self._signature(part)
         fields = dict((part.metadata or {}).get(FAMILY, {}))
         block = held if isinstance(held, Raw) else Raw(encode_json(held))

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from dragoman.profile import NEVER, Profile
+from dragoman.profile import NEVER, HostedRule, Profile
 
 FAMILY = "google"
 
@@ -86,6 +86,14 @@ PROFILE = GeminiProfile(
     single_answer_models=_SINCE_3,
     server_calls_flag=True,
     unreachable_files=re.compile(r"gs://"),
+    # A choice names functions only.
+    hosted={
+        "web_search": HostedRule(),
+        "web_fetch": HostedRule(),
+        "code_execution": HostedRule(),
+        "file_search": HostedRule(options=frozenset({"stores", "max_results"})),
+        "mcp": HostedRule(options=frozenset({"server_url", "authorization", "headers"})),
+    },
 )
 
 VERTEX_PROFILE = structs.replace(
@@ -97,6 +105,11 @@ VERTEX_PROFILE = structs.replace(
     other_publishers="publishers/{publisher}/models/{model}",
     server_calls_flag=False,
     unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/"),
+    hosted={
+        "web_search": HostedRule(options=frozenset({"blocked_domains"})),
+        "web_fetch": HostedRule(),
+        "code_execution": HostedRule(),
+    },
 )
 
 

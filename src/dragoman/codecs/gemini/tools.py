@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.gemini.hosted_tools import HOSTED
 from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.schemas import TYPED, json_schema_of, read_typed, typed_again
 from dragoman.codecs.gemini.wire import (
@@ -98,7 +99,7 @@ def _decode_groups(wires: list[ToolObject]) -> _DeclaredTools:
         extra = tool_keys(wire)
         if extra is not None:
             built_in = [key for key, held in extra.items() if not key.startswith("~") and bytes(held) != b"null"]
-            tools.extend([ProviderTool(key, FAMILY, Raw(encode_json({key: extra[key]}))) for key in built_in])
+            tools.extend([_decode_built_in(key, extra[key]) for key in built_in])
             spelling = {key: held for key, held in extra.items() if key not in built_in}
             if built_in:
                 group["built_in"] = len(built_in)
@@ -107,6 +108,11 @@ def _decode_groups(wires: list[ToolObject]) -> _DeclaredTools:
         groups.append(group)
     is_unusual = not wires or groups != _usual_groups(tools)
     return _DeclaredTools(tuple(tools), {GROUPS: Raw(encode_json(groups))} if is_unusual else None)
+
+
+def _decode_built_in(key: str, held: Raw) -> ProviderTool:
+    fields: dict[str, Any] = {"name": key} | HOSTED.read_tool({key: parse_json(held)})
+    return ProviderTool(origin=FAMILY, definition=Raw(encode_json({key: held})), **fields)
 
 
 def _usual_groups(tools: Sequence[Tool]) -> list[dict[str, int]]:
@@ -158,8 +164,8 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
     for tool in tools:
         if is_chosen and tool.name not in choice.names and not isinstance(tool, ProviderTool):  # type: ignore[union-attr]
             log.degrade(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
-        elif isinstance(tool, ProviderTool) and tool.origin == FAMILY:
-            built_in.append(tool)
+        elif _is_built_in(tool):
+            built_in.append(tool)  # type: ignore[arg-type]
         elif (wire := _writer.write_tool(tool, tools, log)) is not None:
             functions.append(wire)
     if built_in and functions and not native and profile.older_models.search(request.model or ""):
@@ -177,7 +183,7 @@ _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 def _grouped(
     functions: list[WireValue], built_in: list[ProviderTool], groups: list[dict[str, Any]] | None
 ) -> list[WireValue]:
-    definitions = [to_raw(definition_held(tool)) for tool in built_in]
+    definitions = [to_raw(definition_held(tool) or HOSTED.write_tool(tool)) for tool in built_in]
     if groups is None or not _fits(groups, len(functions), len(definitions)):
         first: list[WireValue] = [{DECLARATIONS: functions}] if functions else []
         return [*first, *definitions]
@@ -230,8 +236,12 @@ def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog) -> WireValu
     return spliced(FunctionDeclaration(tool.name, description, UNSET, typed), notes)
 
 
+def _is_built_in(tool: Tool) -> bool:
+    return isinstance(tool, ProviderTool) and (tool.origin == FAMILY or HOSTED.write_tool(tool) is not None)
+
+
 def _has_built_in(tools: tuple[Tool, ...]) -> bool:
-    return any(isinstance(tool, ProviderTool) and tool.origin == FAMILY for tool in tools)
+    return any(map(_is_built_in, tools))
 
 
 _writer = ToolWriter(_encode_tool, _has_built_in)

@@ -501,7 +501,8 @@ class MessageEncoder(Struct, eq=False, gc=False):
             if order < rank:
                 self._log.degrade(part, "", "place among the other parts", "a message keeps text and calls apart")
             rank = max(rank, order)
-        held = gather(others, self._log, media=self._native or not self._to_client)
+        is_media = self._native or not self._to_client
+        held = gather(others, self._log, media=is_media, to_client=self._to_client)
         thinking: Any = "".join(thoughts) or ("" if "~thinking" in notes else UNSET)
         body = AssistantMessage(
             _spelled_content("".join(held.texts), notes), thinking, calls or UNSET, held.images or UNSET

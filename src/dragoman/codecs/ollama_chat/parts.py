@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dragoman.codecs.media import sniffed_type
+from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
+from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -58,7 +60,14 @@ class Held:
         self.images: list[str] = []
 
 
-def gather(parts: Iterable[AnyPart], log: LossLog, *, text_first: bool = False, media: bool = True) -> Held:
+def gather(
+    parts: Iterable[AnyPart],
+    log: LossLog,
+    *,
+    text_first: bool = False,
+    media: bool = True,
+    to_client: bool = False,
+) -> Held:
     """Text and media of these parts; what the message cannot hold is told, and so is another order than the usual."""
     held = Held()
     for part in parts:
@@ -86,11 +95,17 @@ def gather(parts: Iterable[AnyPart], log: LossLog, *, text_first: bool = False, 
                 if held.texts and not text_first:
                     log.degrade(part, "", "place among the texts", _APART)
                 held.images.append(data)
-        elif isinstance(part, Opaque | ServerToolCall | ServerToolResult):
-            log.drop(part, "", f"{part.origin} block", "it belongs to the provider that made it")
+        elif isinstance(part, ServerToolCall | ServerToolResult):
+            held.texts += _hosted_text(part, log, to_client=to_client)
         else:
-            log.drop(part, "", type(part).__name__.lower(), "this message cannot hold it")
+            of = f"{part.origin} block" if isinstance(part, Opaque) else type(part).__name__.lower()
+            log.drop(part, "", of, "this message cannot hold it")
     return held
+
+
+def _hosted_text(part: ServerToolCall | ServerToolResult, log: LossLog, *, to_client: bool) -> list[str]:
+    shown = cross_hosted(part, log, HOSTED if to_client else None)
+    return [f"\n{shown.text}\n"] if type(shown) is Text else []
 
 
 def report_text(part: Text, log: LossLog) -> None:

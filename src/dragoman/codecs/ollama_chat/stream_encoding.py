@@ -119,7 +119,7 @@ class EventEncoder:
 
     def _whole(self, part: AnyPart) -> list[bytes]:
         """Documents that are text; whatever else an answer cannot hold is told."""
-        held = gather([part], self._log, media=False)
+        held = gather([part], self._log, media=False, to_client=True)
         return [self._line(b'"content":' + encode_json(text)) for text in held.texts]
 
     def _delta(self, event: PartDelta) -> bytes:

@@ -7,6 +7,7 @@ from itertools import accumulate
 from msgspec import UNSET
 
 from dragoman.codecs.openai_chat.foreign_signatures import TAGGED
+from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY
 from dragoman.ir import (
     AnyPart,
@@ -121,8 +122,11 @@ def _setting_path(request: Request, field: str) -> str:
 
 
 def _tool_path(request: Request, index: int, field: str) -> str:
+    tool = request.tools[index]
+    if HOSTED.is_setting(tool):
+        return f"$.{next(iter(tool.definition))}"  # type: ignore[union-attr, arg-type]
     path = f"$.tools[{index}]"
-    inner, fields = _OF_A_TOOL.get(type(request.tools[index]), ("", frozenset()))
+    inner, fields = _OF_A_TOOL.get(type(tool), ("", frozenset()))
     if field.partition(".")[0] in fields:
         return f"{path}.{inner}.{field}"
     return f"{path}.{field}" if field else path

@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_chat import audio, foreign_signatures
+from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
 from dragoman.codecs.openai_chat.profile import (
     AUDIO_MODELS,
@@ -44,6 +45,7 @@ from dragoman.codecs.reading import Wire, WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -656,7 +658,10 @@ class MessageEncoder(Struct, eq=False, gc=False):
             self._log.drop(part, "cache", "cache mark", "an assistant message takes no cache breakpoint")
 
     def _refuse_in_assistant(self, part: AnyPart) -> None:
-        if isinstance(part, Opaque | ServerToolCall | ServerToolResult):
+        if isinstance(part, ServerToolCall | ServerToolResult):
+            if self._to_client:
+                cross_hosted(part, self._log, HOSTED)
+        elif isinstance(part, Opaque):
             self._log.drop(part, "", f"{part.origin} block", "it belongs to the provider that made it")
         else:
             self._log.drop(part, "", type(part).__name__.lower(), "an assistant message holds text and calls only")
@@ -694,7 +699,14 @@ class MessageEncoder(Struct, eq=False, gc=False):
         return audio.is_spoken(part) or (self._to_client and type(part) is Audio and part.data is not None)
 
     def _sayable(self, part: AnyPart) -> AnyPart:
-        """To a provider, a sound that it did not make crosses as its transcript."""
+        """To a provider, a sound that it did not make crosses as its transcript, and what others ran as text."""
+        if type(part) is ServerToolCall or type(part) is ServerToolResult:
+            shown = None if self._to_client else cross_hosted(part, self._log, None)
+            if type(shown) is not Text:
+                return part
+            text = Text(f"\n{shown.text}\n")
+            self._log.replaced(text, part)
+            return text
         if type(part) is not Audio or not part.transcript or self._speaks(part):
             return part
         self._log.degrade(part, "", "audio", "its transcript is sent: an assistant message holds text and calls only")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal
 
 from msgspec import structs
 
-from dragoman.profile import Profile
+from dragoman.profile import ALWAYS, HostedRule, Profile
 
 PATH = "/chat/completions"
 
@@ -41,6 +42,8 @@ class ChatProfile(Profile, frozen=True, kw_only=True):
     """Whose signatures it takes back; None: the name of the model tells."""
     refuses: tuple[str, ...] = ()
     """Settings it refuses, or takes and ignores."""
+    hosted_entries: tuple[str, Mapping[str, str]] | None = None
+    """What the types of its own hosted tools begin with, and how they go on for each kind; None: as OpenAI."""
     known_keys: frozenset[str] | None = None
     """Where further keys of a request, and of its messages, are refused: those of a request that are known."""
 
@@ -51,6 +54,9 @@ PROFILE = ChatProfile(
     # Longer ids were refused in some fields ("maximum length 40"), so ours never are.
     call_id=re.compile(r"[^\s]{1,40}"),
     stop_limit=4,
+    # A choice names functions only. «Web search options not supported with this model.», says any other model.
+    hosted={"web_search": HostedRule(options=frozenset({"location", "context_size"}))},
+    hosted_models=re.compile(r"-search-(?:preview|api)"),
 )
 
 REASONING_MODELS = re.compile(r"^(o[1-9]|gpt-5(?!.*chat)|gpt-[6-9])")
@@ -93,12 +99,26 @@ PLAIN_MODELS = re.compile(r"^(gpt-3|gpt-4|chatgpt-4)")
 # ── servers that speak this format ────────────────────────────────────────────────────────────────────────────
 
 _COMPATIBLE = structs.replace(
-    PROFILE, legalises_own_family=True, developer=False, custom_tools=False, strict_schemas=False
+    PROFILE,
+    legalises_own_family=True,
+    developer=False,
+    custom_tools=False,
+    strict_schemas=False,
+    hosted={},
+    hosted_models=ALWAYS,
+    hosted_entries=("", {}),
 )
 
 COMPATIBLE = structs.replace(_COMPATIBLE, name="openai-compatible")
 """One of whom nothing more is known."""
-GROQ = structs.replace(_COMPATIBLE, name="groq", reasoning_key="reasoning")
+GROQ = structs.replace(
+    _COMPATIBLE,
+    name="groq",
+    reasoning_key="reasoning",
+    hosted={"web_search": HostedRule(), "code_execution": HostedRule()},
+    hosted_models=re.compile("gpt-oss"),
+    hosted_entries=("", {"web_search": "browser_search", "code_execution": "code_interpreter"}),
+)
 MISTRAL = structs.replace(
     _COMPATIBLE,
     name="mistral",
@@ -144,7 +164,18 @@ DEEPSEEK = structs.replace(
     text_only=True,
 )
 XAI = structs.replace(_COMPATIBLE, name="xai")
-OPENROUTER = structs.replace(_COMPATIBLE, name="openrouter", developer=True, reasoning_key="reasoning")
+_SITES = frozenset({"max_uses", "allowed_domains", "blocked_domains"})
+OPENROUTER = structs.replace(
+    _COMPATIBLE,
+    name="openrouter",
+    developer=True,
+    reasoning_key="reasoning",
+    hosted={
+        "web_search": HostedRule(options=_SITES | {"location", "context_size"}),
+        "web_fetch": HostedRule(options=_SITES),
+    },
+    hosted_entries=("openrouter:", {"web_search": "web_search", "web_fetch": "web_fetch"}),
+)
 GEMINI_OPENAI = structs.replace(
     _COMPATIBLE,
     name="gemini-openai",

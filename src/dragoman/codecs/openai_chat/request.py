@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.memo import NO_TOOLS
+from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.openai_chat.compatible import fit
+from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY, OLD_MAXIMUM, ONLY_OLD_MAXIMUM, MessageDecoder, MessageEncoder
 from dragoman.codecs.openai_chat.profile import PATH, PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.thinking import decode_reasoning, encode_reasoning, without_sampling
@@ -71,6 +72,10 @@ def decode_request(body: bytes) -> Request:
     decoder = MessageDecoder()
     messages = decoder.decode(wire.messages)
     tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
+    if extra is not None and ("web_search_options" in extra or "plugins" in extra or "search_parameters" in extra):
+        search = HOSTED.read_settings(extra)
+        if search is not None:
+            tools, extra = DecodedTools((*tools.tools, search)), extra or None
     maximum, seed = wire.max_completion_tokens, wire.seed
     output = None if wire.response_format is UNSET else decode_output(wire.response_format)
     metadata: Metadata | None = None
@@ -151,8 +156,10 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
     maximum, stop, seed = request.max_output_tokens, request.stop, request.seed
     tools: WireValue = UNSET
     if request.tools:
-        strict = profile.strict_schemas
-        tools = encode_tools(request.tools, log, native=request.origin == FAMILY, loose=not strict) or UNSET
+        held, settings = encode_tools(request.tools, log, native=request.origin == FAMILY, profile=profile)
+        tools = UNSET if held is None else held
+        if settings:
+            extra = {**(extra or {}), **settings}
     # The API refuses both switches when no tool is left.
     is_choosable = tools is not UNSET or native
     choice = request.tool_choice if is_choosable else None

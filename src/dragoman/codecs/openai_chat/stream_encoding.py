@@ -13,9 +13,11 @@ from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.failures import tell_of_kind
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
+from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.response import encode_finish, encode_usage
 from dragoman.codecs.openai_chat.wire import ReasoningDetail
+from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -29,6 +31,8 @@ from dragoman.ir import (
     PartStart,
     Reasoning,
     Refusal,
+    ServerToolCall,
+    ServerToolResult,
     Signature,
     StreamFailed,
     StreamStart,
@@ -133,7 +137,10 @@ class EventEncoder:
             return self._open_call(index, part)
         if isinstance(part, Audio):
             return self._open_sound(index, part)
-        self._log.drop(part, "", type(part).__name__, "a chat stream carries text and calls only")
+        if isinstance(part, ServerToolCall | ServerToolResult):
+            cross_hosted(part, self._log, HOSTED)
+        else:
+            self._log.drop(part, "", type(part).__name__, "a chat stream carries text and calls only")
         self._parts[index] = _Outgoing(b"", b"")
         return []
 

@@ -11,7 +11,8 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import rooted_schema
-from dragoman.codecs.openai_chat.profile import PROFILE
+from dragoman.codecs.openai_chat.hosted_tools import HOSTED
+from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.wire import (
     AllowedTool,
     AllowedTools,
@@ -30,7 +31,7 @@ from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
-from dragoman.ir.notes import inner_extra
+from dragoman.ir.notes import Extra, inner_extra
 from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
 from dragoman.ir.values import parse_json
 from dragoman.losses import LossLog
@@ -68,7 +69,8 @@ def _decode_tool(wire: AnyTool) -> Tool:
     definition = parse_json(wire.raw)
     if "type" not in definition and isinstance(definition.get("function"), dict):
         return _decode_untyped(_untyped.read(bytes(wire.raw)))
-    return ProviderTool(str(definition.get("name") or definition.get("type") or ""), FAMILY, wire.raw)
+    name = str(definition.get("name") or definition.get("type") or "")
+    return ProviderTool(name, FAMILY, wire.raw, **HOSTED.read_tool(definition))
 
 
 def _decode_untyped(wire: UntypedTool) -> Tool:
@@ -80,9 +82,26 @@ def _decode_untyped(wire: UntypedTool) -> Tool:
 decode_tools = ToolReader(AnyTool, "openai-chat request", _decode_tool).read
 
 
-def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, loose: bool = False) -> WireValue:
-    """The list on the wire, or None when no tool is left. `loose`: for a server to which `strict` is a wish."""
-    return _WRITERS[native, loose or native].write(tools, log)
+def encode_tools(
+    tools: tuple[Tool, ...], log: LossLog, *, native: bool = False, profile: ChatProfile = PROFILE
+) -> tuple[WireValue, Extra | None]:
+    """The list on the wire, or None when no tool is left in it; and settings that stand for a tool."""
+    writer = _WRITERS[native, native or not profile.strict_schemas]
+    if writer.can_write(tools):
+        return writer.write(tools, log), None
+    entries = []
+    for tool in tools:
+        if isinstance(tool, ProviderTool) and tool.definition is None:
+            held = HOSTED.entry_for(tool, profile)
+            tool = structs.replace(tool, origin=FAMILY, definition=held)  # noqa: PLW2901
+        wire = None if HOSTED.is_setting(tool) else writer.write_tool(tool, tools, log)
+        if wire is not None:
+            entries.append(wire)
+    return entries or None, HOSTED.write_settings(tools, profile, log)
+
+
+def _has_hosted(tools: tuple[Tool, ...]) -> bool:
+    return any(isinstance(tool, ProviderTool) for tool in tools)
 
 
 def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool, loose: bool) -> WireValue:
@@ -110,14 +129,15 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         extra = (tool.metadata or {}).get(FAMILY, {})
         inner = inner_extra(extra, "custom")
         return spliced(CustomToolWire(custom if inner is None else cast("Any", spliced(custom, inner))), extra)
-    if tool.origin == FAMILY:
-        return definition_held(tool)
+    held = definition_held(tool) if tool.origin == FAMILY else None
+    if held is not None:
+        return held
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
     return None
 
 
 _WRITERS = {
-    (native, loose): ToolWriter(partial(_encode_tool, native=native, loose=loose))
+    (native, loose): ToolWriter(partial(_encode_tool, native=native, loose=loose), _has_hosted)
     for native, loose in product((True, False), repeat=2)
 }
 

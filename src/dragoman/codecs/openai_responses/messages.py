@@ -54,6 +54,7 @@ from dragoman.codecs.openai_responses.server_items import (
 )
 from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, OutputText
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.shared_tools import SharedTools, cross_hosted, goes_back
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -71,7 +72,7 @@ from dragoman.ir import (
 )
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, Spelling
-from dragoman.ir.parts import opaque_block_held
+from dragoman.ir.parts import opaque_block_held, result_block_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import parse_json
 
@@ -476,6 +477,11 @@ def begins_item(part: AnyPart, previous: AnyPart | None) -> bool:
     return not is_outcome_of(part, previous)
 
 
+def _is_foreign(part: AnyPart) -> bool:
+    """Whether this API did not run it."""
+    return isinstance(part, ServerToolCall | ServerToolResult) and not goes_back(part, FAMILY, to_client=False)
+
+
 def _is_said(part: AnyPart | None) -> bool:
     return isinstance(part, Text | Refusal) or (isinstance(part, Opaque) and part.kind.startswith(CONTENT))
 
@@ -554,7 +560,7 @@ class MessageEncoder(ItemEncoder, eq=False, gc=False):
         run: list[AnyPart] = []
         for index, part in enumerate(parts):
             previous = parts[index - 1] if index else None
-            if not begins_item(part, previous):
+            if not begins_item(part, previous) and (self._to_client or not _is_foreign(part)):
                 if _is_said(part):
                     run.append(part)
                 continue
@@ -575,18 +581,23 @@ class MessageEncoder(ItemEncoder, eq=False, gc=False):
             return self.with_carrier(part, self.call(part))
         if isinstance(part, Reasoning):
             return self.reasoning(part, following)
-        if isinstance(part, ServerToolCall) and part.origin == FAMILY:
-            return [encode_pair(part, following)]
-        if isinstance(part, ServerToolResult) and part.origin == FAMILY and "type" in part.block:
-            return [part.block]
+        if isinstance(part, ServerToolCall | ServerToolResult):
+            return self._encode_hosted(part, following)
         if isinstance(part, Opaque) and part.origin == FAMILY:
             return [opaque_block_held(part)]
-        if isinstance(part, ServerToolCall | ServerToolResult):
-            what = "call" if isinstance(part, ServerToolCall) else "result of a call"
-            self._log.drop(part, "", f"{what} run by the provider", f"it was run by {part.origin}")
-            return []
         wire = self._encode_content(part)
         return [] if wire is None else [self.message([wire], {})]
+
+    def _encode_hosted(self, part: ServerToolCall | ServerToolResult, following: AnyPart | None) -> list[WireValue]:
+        is_own = goes_back(part, FAMILY, to_client=self._to_client)
+        if is_own and isinstance(part, ServerToolResult):
+            return [result_block_held(part)]
+        if isinstance(part, ServerToolCall) and (self._to_client or is_own):
+            wire = encode_pair(part, following, self._log)
+            return [] if wire is None else [wire]
+        # A result without its call is nothing that a client could show.
+        text: Any = cross_hosted(part, self._log, SharedTools() if self._to_client else None)
+        return [] if text is None else [self.usual_text(text.text)]
 
     def _encode_run(self, run: list[AnyPart]) -> list[WireValue]:
         """A message item with these content parts."""

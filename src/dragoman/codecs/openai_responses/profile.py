@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from dragoman.ir import FinishReason
-from dragoman.profile import Profile
+from dragoman.profile import HostedRule, Profile
 
 FAMILY = "openai-responses"
 
@@ -19,6 +19,21 @@ PROFILE = Profile(
     family=FAMILY,
     # The server's words: string too long, expected a string with maximum length 64.
     call_id=re.compile(r"[^\s]{1,64}"),
+    hosted={
+        "web_search": HostedRule(
+            name="web_search",
+            options=frozenset({"allowed_domains", "blocked_domains", "location", "context_size"}),
+        ),
+        "code_execution": HostedRule(name="code_interpreter", options=frozenset({"file_ids"})),
+        "file_search": HostedRule(name="file_search", options=frozenset({"stores", "max_results"}), most_results=50),
+        "mcp": HostedRule(
+            name="",
+            options=frozenset({"server_url", "authorization", "headers", "allowed_tools", "approval"}),
+        ),
+        "image_generation": HostedRule(name="image_generation"),
+        "shell": HostedRule(name="shell"),
+        "tool_search": HostedRule(),
+    },
 )
 
 REASONING_MODELS = re.compile(r"^(?:openai/)?(o[1-9]|gpt-5(?!.*chat)|gpt-[6-9]|codex)")

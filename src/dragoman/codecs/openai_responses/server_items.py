@@ -12,12 +12,15 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
+from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import ItemHead
 from dragoman.codecs.reading import WireValue
+from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.ir import AnyPart, Opaque, Role, ServerToolCall, ServerToolResult
 from dragoman.ir.parts import call_block_held, result_block_held
-from dragoman.ir.values import encode_json, to_raw
+from dragoman.ir.values import encode_json, parse_json, to_raw
+from dragoman.losses import LossLog
 
 OUTCOME: dict[str, tuple[str, ...]] = {
     "file_search_call": ("results",),
@@ -72,7 +75,9 @@ def decode_other(raw: Raw, head: ItemHead, server_calls: dict[str, str]) -> list
         # A search for tools that the provider runs has no call id: its output follows it.
         call_id = server_calls.get(head.call_id or "")
         served = call_id is not None and head.execution != "client"
-        return [ServerToolResult(call_id or "", name, FAMILY, raw)] if served else [Opaque(FAMILY, kind, raw)]
+        if not served:
+            return [Opaque(FAMILY, kind, raw)]
+        return [ServerToolResult(call_id or "", name, FAMILY, raw, **HOSTED.read_result(parse_json(raw)))]
     if is_for_client(kind, head) or not (kind.endswith("_call") or kind in {"mcp_list_tools", "program"}):
         return [Opaque(FAMILY, kind or "item_reference", raw)]
     call_id = (head.call_id if kind in _BY_CALL_ID else head.id) or head.id or ""
@@ -83,15 +88,20 @@ def decode_other(raw: Raw, head: ItemHead, server_calls: dict[str, str]) -> list
 
 
 def _taken_apart(raw: Raw, kind: str, call_id: str, name: str) -> list[AnyPart]:
+    block = parse_json(raw)
+    called, found = HOSTED.read_call(block), HOSTED.read_result(block)
     fields = OUTCOME.get(kind, ())
     entries = _entries(raw) if fields else {}
     outcome = {key: entries[key] for key in fields if key in entries}
     if all(bytes(held) == b"null" for held in outcome.values()):
-        return [ServerToolCall(call_id, name, FAMILY, raw)]
-    call = {key: held for key, held in entries.items() if key not in outcome}
+        call = ServerToolCall(call_id, name, FAMILY, raw, **called)
+        # What a search found stands within its action, or is not shown: the result adds nothing to the item.
+        is_over = block.get("status") != "in_progress" and "kind" in found
+        return [call, ServerToolResult(call_id, name, FAMILY, {}, **found)] if is_over else [call]
+    rest = {key: held for key, held in entries.items() if key not in outcome}
     return [
-        ServerToolCall(call_id, name, FAMILY, Raw(encode_json(call))),
-        ServerToolResult(call_id, name, FAMILY, Raw(encode_json(outcome))),
+        ServerToolCall(call_id, name, FAMILY, Raw(encode_json(rest)), **called),
+        ServerToolResult(call_id, name, FAMILY, Raw(encode_json(outcome)), **found),
     ]
 
 
@@ -100,16 +110,25 @@ def is_outcome_of(result: AnyPart, call: AnyPart | None) -> bool:
     return (
         isinstance(result, ServerToolResult)
         and isinstance(call, ServerToolCall)
-        and result.origin == call.origin == FAMILY
         and result.tool_call_id == call.id
-        and "type" not in result.block
+        and result.origin == call.origin
+        and (result.origin != FAMILY or "type" not in (result.block or {}))
     )
 
 
-def encode_pair(call: ServerToolCall, following: AnyPart | None) -> WireValue:
-    """The item of a call, with its result where they share one."""
+def encode_pair(call: ServerToolCall, following: AnyPart | None, log: LossLog) -> WireValue:
+    """The item of a call, with its result where they share one. What another provider ran is for clients only."""
+    is_pair = following is not None and is_outcome_of(following, call)
+    outcome: Any
+    if not goes_back(call, FAMILY, to_client=True):
+        item: Any = cross_hosted(call, log, HOSTED)
+        outcome = cross_hosted(following, log, HOSTED) if is_pair else None  # type: ignore[arg-type]
+        if item is None or outcome is None:
+            return item
+        action = item.get("action", {}) | outcome.get("action", {})
+        return item | outcome | ({"action": action} if action else {})
     held = to_raw(call_block_held(call))
-    if following is None or not is_outcome_of(following, call):
+    if not is_pair:
         return held
-    outcome: Any = _entries(to_raw(result_block_held(following)))
+    outcome = _entries(to_raw(result_block_held(following)))
     return Raw(encode_json(_entries(held) | outcome))

@@ -21,6 +21,7 @@ from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
 from dragoman.codecs.openai_responses.errors import decode_failure, encode_failure
+from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.items import ID
 from dragoman.codecs.openai_responses.messages import MessageEncoder
 from dragoman.codecs.openai_responses.parts import own, write_annotation
@@ -34,6 +35,7 @@ from dragoman.codecs.openai_responses.response import (
 )
 from dragoman.codecs.openai_responses.server_items import encode_pair, is_outcome_of
 from dragoman.codecs.reading import WireValue
+from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -396,10 +398,15 @@ class EventEncoder:
         part = outgoing.part
         if self._pair is not None:
             call, item = self._pair
-            item.body = parse_json(Raw(encode_json(encode_pair(call, part))))
+            item.body = parse_json(Raw(encode_json(encode_pair(call, part, LossLog()))))
+            if not goes_back(part, FAMILY, to_client=True):
+                cross_hosted(part, self._log, HOSTED)
             return self._end_pair()
-        if isinstance(part, ServerToolCall) and part.origin == FAMILY:
-            item, added = self._add(part.block)
+        if isinstance(part, ServerToolCall):
+            body: Any = part.block if goes_back(part, FAMILY, to_client=True) else encode_pair(part, None, self._log)
+            if body is None:
+                return []
+            item, added = self._add(body)
             self._pair = (part, item)
             return [added]
         if isinstance(part, Opaque | ServerToolResult) and part.origin == FAMILY:

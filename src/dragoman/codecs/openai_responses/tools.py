@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import rooted_schema
+from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.parts import NULL, own
 from dragoman.codecs.openai_responses.profile import FAMILY, PROFILE
 from dragoman.codecs.openai_responses.wire import ChoiceObject, FormatWire, ProviderToolWire, ToolWire
@@ -45,7 +46,8 @@ def _decode_tool(wire: ToolWire) -> Tool:
     kind, name, description = wire.type, wire.name, wire.description
     if name is None or kind not in {"function", "custom"}:
         raw = spliced(wire, {} if wire.extra is UNSET else wire.extra)
-        return ProviderTool(_provider_name(parse_json(raw)), FAMILY, raw)
+        definition = parse_json(raw)
+        return ProviderTool(_provider_name(definition), FAMILY, raw, **HOSTED.read_tool(definition))
     extra = (_function_keys if kind == "function" else _custom_keys)[type(wire)](wire)
     if description is None:
         extra = {**(extra or {}), "description": NULL}
@@ -115,8 +117,9 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
         )
         extra = own(tool.metadata)
         return spliced(custom, extra) if extra else custom
-    if tool.origin == FAMILY:
-        return definition_held(tool)
+    hosted = definition_held(tool) if tool.origin == FAMILY else HOSTED.write_tool(tool)
+    if hosted is not None:
+        return hosted
     log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
     return None
 
@@ -197,11 +200,27 @@ def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> WireValue
         return notes["~choice"]
     if not choice.names:
         return choice.mode
-    custom = {tool.name for tool in tools if isinstance(tool, CustomTool)}
-    entries = [ChoiceObject("custom" if name in custom else "function", name) for name in choice.names]
-    if len(entries) == 1 and choice.mode == "required":
+    entries = [_chosen_entry(name, tools) for name in choice.names]
+    # A search can be one of several allowed tools, but not the type of a choice.
+    if len(entries) == 1 and choice.mode == "required" and entries[0].type != "web_search":
         return entries[0]
     return ChoiceObject("allowed_tools", mode=choice.mode, tools=entries)
+
+
+def _chosen_entry(name: str, tools: tuple[Tool, ...]) -> ChoiceObject:
+    tool = next((tool for tool in tools if tool.name == name), None)
+    if isinstance(tool, ProviderTool) and tool.kind is not None:
+        return ChoiceObject("mcp", server_label=name) if tool.kind == "mcp" else ChoiceObject(_CHOSEN[tool.kind])
+    return ChoiceObject("custom" if isinstance(tool, CustomTool) else "function", name)
+
+
+_CHOSEN = {
+    "web_search": "web_search",
+    "code_execution": "code_interpreter",
+    "file_search": "file_search",
+    "image_generation": "image_generation",
+    "shell": "shell",
+}
 
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────

@@ -11,6 +11,7 @@ from dragoman.codecs.media import data_url, split_data_url
 from dragoman.codecs.reading import Unmodelled, Wire, keep, spliced
 from dragoman.codecs.records.reading import as_json
 from dragoman.codecs.records.signatures import bag_of, put_signature, take_signature
+from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -318,16 +319,22 @@ def _encode_opaque(part: Opaque, style: PartStyle, log: LossLog) -> dict[str, An
     return _other(part.origin, part.kind, opaque_block_held(part))
 
 
-def _encode_server_call(part: ServerToolCall, style: PartStyle, log: LossLog) -> dict[str, Any] | None:  # noqa: ARG001
+def _encode_server_call(part: ServerToolCall, style: PartStyle, log: LossLog) -> dict[str, Any] | None:
+    if part.origin is None or part.block is None:
+        return _encode_as_text(part, style, log)
     return _other(part.origin, "server_tool_call", call_block_held(part))
 
 
-def _encode_server_result(
-    part: ServerToolResult,
-    style: PartStyle,  # noqa: ARG001
-    log: LossLog,  # noqa: ARG001
-) -> dict[str, Any] | None:
+def _encode_server_result(part: ServerToolResult, style: PartStyle, log: LossLog) -> dict[str, Any] | None:
+    if part.origin is None or part.block is None:
+        return _encode_as_text(part, style, log)
     return _other(part.origin, "server_tool_result", result_block_held(part))
+
+
+def _encode_as_text(part: ServerToolCall | ServerToolResult, style: PartStyle, log: LossLog) -> dict[str, Any] | None:
+    """Of a call or result that no provider's block is behind, a record keeps what a model would read."""
+    text = cross_hosted(part, log, None)
+    return _encode_text(text, style, log) if type(text) is Text else None
 
 
 def _other(provider: str, kind: str, payload: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.fidelity.cases import Case, Feature, Kind
 from dragoman.fidelity.catalogue.answers import ANSWERS, PLAIN_ANSWER
+from dragoman.fidelity.catalogue.hosted import HOSTED
 from dragoman.fidelity.catalogue.requests import PLAIN_REQUESTS, REQUESTS
 from dragoman.fidelity.catalogue.streams import PLAIN_STREAM, STREAMS
 
@@ -22,7 +23,21 @@ FEATURES: tuple[Feature, ...] = tuple(
             "text-before-calls": "text before a call",
             "text-between-calls": "text between two calls, in its place",
             "custom-calls": "calls with free text",
-            "server-tools": "tools that the provider runs",
+        },
+        "hosted tools": {
+            "web-search": "the provider searches the web",
+            "web-search-sites": "sites that a search must leave out",
+            "web-fetch": "the provider reads pages",
+            "code-execution": "the provider runs code",
+            "file-search": "the provider searches files that it stores",
+            "mcp-servers": "the provider calls an MCP server",
+            "image-generation": "the provider draws",
+            "hosted-shell": "the provider runs a shell",
+            "tool-search": "the model looks tools up",
+            "client-tools": "tools that a vendor defines and the client runs",
+            "search-calls": "searches that the provider ran, with what they found",
+            "code-calls": "code that the provider ran, with its output",
+            "hosted-history": "what another provider ran, readable in the history",
         },
         "results": {
             "text-results": "results that are text",
@@ -106,8 +121,14 @@ FEATURES: tuple[Feature, ...] = tuple(
 
 _ORDER = {feature.name: place for place, feature in enumerate(FEATURES)}
 
+
+def _by_kind() -> tuple[tuple[Case, ...], ...]:
+    written: dict[Kind, tuple[Case, ...]] = {"request": REQUESTS, "response": ANSWERS, "stream": STREAMS}
+    return tuple((*cases, *(case for case in HOSTED if case.kind == kind)) for kind, cases in written.items())
+
+
 CASES: tuple[Case, ...] = tuple(
-    case for cases in (REQUESTS, ANSWERS, STREAMS) for case in sorted(cases, key=lambda case: _ORDER[case.feature])
+    case for cases in _by_kind() for case in sorted(cases, key=lambda case: _ORDER[case.feature])
 )
 
 PLAIN: dict[Kind, tuple[Case, ...]] = {

@@ -26,8 +26,6 @@ from dragoman.ir import (
     Finish,
     Reasoning,
     Refusal,
-    ServerToolCall,
-    ServerToolResult,
     Signature,
     Text,
     ToolCall,
@@ -48,18 +46,6 @@ def _owed(feature: str, example: dict[str, Example], fact: Fact, said_in: Slots)
 _EXACT = '{"days": 1.0, "city": "Zürich" }'
 _NUMBERS = '{"id":9007199254740993,"ratio":1.0}'
 _HELLO = Text("Hello.")
-_SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "rain"}}
-_FOUND = {
-    "type": "web_search_tool_result",
-    "tool_use_id": "srvtoolu_1",
-    "content": [{"type": "web_search_result", "url": "https://example.org", "title": "E", "encrypted_content": "ZW5j"}],
-}
-_LOOKED_UP = {
-    "type": "web_search_call",
-    "id": "ws_1",
-    "status": "completed",
-    "action": {"type": "search", "query": "r"},
-}
 _TWO = structs.replace(
     answer(_HELLO), messages=(said(Text("Hello.")), said(Text("Good day."))), finishes=(END, Finish("length"))
 )
@@ -94,21 +80,6 @@ ANSWERS: tuple[Case, ...] = (
           slots(responses="", messages="", gemini="", converse="")),
     _case("custom-calls", answer(ToolCall("call_1", "run_sql", {"input": "SELECT 1"}, "SELECT 1", custom=True)),
           facts.custom_calls, slots(chat="type=custom", responses="type=custom_tool_call"), request=ask(tools=(SQL,))),
-    _case(
-        "server-tools",
-        {
-            "anthropic": answer(
-                ServerToolCall("srvtoolu_1", "web_search", "anthropic", _SEARCH),
-                ServerToolResult("srvtoolu_1", "web_search", "anthropic", _FOUND),
-                Text("It rains."),
-            ),
-            "openai-responses": answer(
-                ServerToolCall("ws_1", "web_search", "openai-responses", _LOOKED_UP), Text("It rains.")
-            ),
-        },
-        facts.server_calls,
-        private=True,
-    ),
     _case("citations", {family: answer(cited) for family, cited in CITED.items()}, facts.cited,
           slots(chat="url_citation", responses="type=url_citation", messages="citations", gemini="groundingMetadata",
                 converse="citationsContent")),

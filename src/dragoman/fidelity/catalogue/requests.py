@@ -44,7 +44,6 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
-    ProviderTool,
     Reasoning,
     ReasoningSettings,
     Request,
@@ -154,25 +153,6 @@ _TOOLS: tuple[Case, ...] = (
     _case("bare-tools", ask(tools=(ToolDefinition("ping"),)), facts.tools),
     _case("custom-tools", ask(tools=(SQL,)), facts.tools,
           slots(chat="type=custom", responses="type=custom")),
-    _case(
-        "server-tools",
-        {
-            "openai-responses": ask(
-                tools=(ProviderTool("web_search", "openai-responses", {"type": "web_search"}),)
-            ),
-            "anthropic": ask(
-                tools=(
-                    ProviderTool("web_search", "anthropic", {"type": "web_search_20250305", "name": "web_search"}),
-                )
-            ),
-            "google": ask(tools=(ProviderTool("googleSearch", "google", {"googleSearch": {}}),)),
-            "bedrock": ask(
-                tools=(ProviderTool("nova_grounding", "bedrock", {"systemTool": {"name": "nova_grounding"}}),)
-            ),
-        },
-        facts.tools,
-        private=True,
-    ),
     _case("forced-tool", ask(tools=TOOLS, tool_choice=ToolChoice("required", ("get_time",))), facts.choice,
           slots(chat="tool_choice", responses="tool_choice", messages="type=tool", gemini="allowedFunctionNames",
                 converse="tool")),

@@ -40,6 +40,7 @@ class Traits:
 # The first pattern that matches wins; a name that matches none (a deployment, another vendor) meets no model rule.
 MODELS: tuple[tuple[str, Traits], ...] = (
     (r"text-embedding-|gpt-3\.5-turbo-instruct", Traits(chats=False)),
+    (r"gpt-.*search", Traits(searches=True)),
     (r"gpt-5-chat", Traits(refuses_tools=True)),
     (r"gpt-5\.\d+-chat", Traits()),
     (r"o1-mini", Traits(reasons=True, refuses_stop=True, refuses_system=True)),
@@ -49,7 +50,6 @@ MODELS: tuple[tuple[str, Traits], ...] = (
     (r"gpt-5\.\d", Traits(reasons=True, reasons_unless_asked_not_to=True, refuses_stop=True)),
     (r"gpt-5", Traits(reasons=True, refuses_stop=True)),
     (r"gpt-.*audio", Traits(hears=True)),
-    (r"gpt-.*search", Traits(searches=True)),
     (r"gpt-[34]|chatgpt-", Traits()),
 )
 

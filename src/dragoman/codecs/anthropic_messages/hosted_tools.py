@@ -1,0 +1,276 @@
+"""Tools that Anthropic runs, or defines for clients to run, in terms that all vendors share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dragoman.codecs.anthropic_messages.caching import FAMILY
+from dragoman.codecs.claude_tools import functions_of
+from dragoman.codecs.reading import WireValue
+from dragoman.codecs.shared_tools import (
+    Fields,
+    SharedTools,
+    beyond,
+    code_of,
+    count_of,
+    forged_id,
+    given,
+    query_of,
+    read_location,
+    text_of,
+    text_within,
+    texts,
+    write_location,
+    written_out,
+)
+from dragoman.codecs.signature_tags import TAG
+from dragoman.ir import Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult, Text
+from dragoman.ir.parts import call_input_held
+
+NOT_ENCRYPTED = TAG
+"""In place of what this API encrypts for itself, in blocks for clients that another provider's answer is behind."""
+
+_KINDS: tuple[tuple[str, HostedKind], ...] = (
+    ("web_search_", "web_search"),
+    ("web_fetch_", "web_fetch"),
+    ("code_execution_", "code_execution"),
+    ("tool_search_tool_", "tool_search"),
+)
+"""How the dated type of a tool begins. What its date changes is this family's own business."""
+
+_KIND_OF_CALL: dict[str, HostedKind] = {
+    "web_search": "web_search",
+    "web_fetch": "web_fetch",
+    "code_execution": "code_execution",
+    "bash_code_execution": "code_execution",
+    "text_editor_code_execution": "code_execution",
+    "tool_search_tool_regex": "tool_search",
+    "tool_search_tool_bm25": "tool_search",
+}
+
+
+class HostedTools(SharedTools):
+    def read_tool(self, definition: Mapping[str, Any]) -> Fields:
+        kind = definition.get("type")
+        if not isinstance(kind, str):
+            return {}
+        if kind == "mcp_toolset":
+            return _read_toolset(definition)
+        for start, meaning in _KINDS:
+            if kind.startswith(start):
+                return {"kind": meaning} | _read_options(definition)
+        functions = functions_of(definition)
+        return {"functions": functions} if functions else {}
+
+    def write_tool(self, tool: ProviderTool) -> WireValue:
+        if tool.kind not in _DATED:
+            return None
+        kind, name = _DATED[tool.kind]
+        # Both lists together are refused; the list of what is allowed is the narrower one.
+        blocked = () if tool.allowed_domains else tool.blocked_domains
+        return {"type": kind, "name": name} | given(
+            max_uses=tool.max_uses,
+            allowed_domains=tool.allowed_domains,
+            blocked_domains=blocked,
+            user_location=write_location(tool.location),
+        )
+
+    def read_call(self, block: Mapping[str, Any]) -> Fields:
+        held = block.get("input")
+        fields: Fields = {"input": held} if isinstance(held, dict) else {}
+        if block.get("type") == "mcp_tool_use":
+            return {"kind": "mcp", "server": text_of(block.get("server_name"))} | fields
+        kind = _KIND_OF_CALL.get(str(block.get("name")))
+        return fields if kind is None else {"kind": kind} | fields
+
+    def read_result(self, block: Mapping[str, Any]) -> Fields:
+        content = block.get("content")
+        kind, read = _RESULTS.get(str(block.get("type")), (None, _read_any))
+        fields = {} if kind is None else {"kind": kind}
+        if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
+            message = text_of(content.get("error_message"))
+            error = str(content.get("error_code"))
+            return fields | {"error": error if message is None else f"{error}: {message}"}
+        if block.get("is_error") is True:
+            return fields | {"error": "the tool failed"} | read(content)
+        return fields | read(content)
+
+    def write_call(self, call: ServerToolCall) -> WireValue:
+        held = call_input_held(call)
+        if call.kind == "mcp":
+            return {
+                "type": "mcp_tool_use",
+                "id": forged_id("mcptoolu_", call.id),
+                "name": call.name,
+                "server_name": call.server or "",
+                "input": held or {},
+            }
+        if call.kind not in _RESULT_OF:
+            return None
+        name = call.kind
+        if call.kind == "web_search":
+            held = {"query": query_of(call)}
+        elif call.kind == "code_execution":
+            held = {"code": code_of(call)}
+        return {"type": "server_tool_use", "id": forged_id("srvtoolu_", call.id), "name": name, "input": held or {}}
+
+    def write_result(self, result: ServerToolResult) -> WireValue:
+        if result.kind == "mcp":
+            return {
+                "type": "mcp_tool_result",
+                "tool_use_id": forged_id("mcptoolu_", result.tool_call_id),
+                "is_error": result.error is not None,
+                "content": [{"type": "text", "text": text_within(result) or result.error or ""}],
+            }
+        if result.kind not in _RESULT_OF:
+            return None
+        kind, write = _RESULT_OF[result.kind]
+        content: Any = {"type": f"{kind}_tool_result_error", "error_code": _error_code(result.error)}
+        return {
+            "type": f"{kind}_tool_result",
+            "tool_use_id": forged_id("srvtoolu_", result.tool_call_id),
+            "content": write(result) if result.error is None else content,
+        }
+
+    def write_citation(self, citation: Citation) -> WireValue:
+        """A page that another provider cited, for a client: without the index that this API would want back."""
+        if citation.url is None:
+            return None
+        return {
+            "type": "web_search_result_location",
+            "url": citation.url,
+            "title": citation.title,
+            "encrypted_index": NOT_ENCRYPTED,
+            "cited_text": citation.cited_text or "",
+        }
+
+
+HOSTED = HostedTools()
+
+# ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+_DATED: dict[HostedKind, tuple[str, str]] = {
+    # The oldest ones are on every platform, and the only ones that do not bring other tools with them.
+    "web_search": ("web_search_20250305", "web_search"),
+    "web_fetch": ("web_fetch_20250910", "web_fetch"),
+    "code_execution": ("code_execution_20250825", "code_execution"),
+    "tool_search": ("tool_search_tool_bm25_20251119", "tool_search_tool_bm25"),
+}
+_OPTIONS = ("type", "name", "max_uses", "allowed_domains", "blocked_domains", "user_location", "cache_control")
+
+
+def _read_options(definition: Mapping[str, Any]) -> Fields:
+    return {
+        "max_uses": count_of(definition.get("max_uses")),
+        "allowed_domains": texts(definition.get("allowed_domains")),
+        "blocked_domains": texts(definition.get("blocked_domains")),
+        "location": read_location(definition.get("user_location")),
+        **beyond(FAMILY, definition, *_OPTIONS),
+    }
+
+
+def _read_toolset(definition: Mapping[str, Any]) -> Fields:
+    """Which tools of a server are switched on. Where the server is stands elsewhere in the request."""
+    default, configs = definition.get("default_config"), definition.get("configs")
+    is_on = not (isinstance(default, dict) and default.get("enabled") is False)
+    names = [
+        name
+        for name, config in (configs.items() if isinstance(configs, dict) else ())
+        if isinstance(config, dict) and config.get("enabled") is not False
+    ]
+    switched_off = isinstance(configs, dict) and len(names) < len(configs)
+    fields: Fields = {"kind": "mcp", "approval": "never", "allowed_tools": () if is_on else tuple(names)}
+    known = ("type", "mcp_server_name", "cache_control", "default_config", "configs")
+    # Tools that are switched off one by one have no other form: the toolset does not cross without them.
+    return fields | beyond(FAMILY, definition, *(known[:3] if is_on and switched_off else known))
+
+
+# ── results ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_found(content: object) -> Fields:
+    found = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    return {"sources": tuple(Citation(text_of(one.get("url")), text_of(one.get("title"))) for one in found)}
+
+
+def _read_page(content: object) -> Fields:
+    page: Any = content if isinstance(content, dict) else {}
+    document: Any = page.get("content") if isinstance(page.get("content"), dict) else {}
+    source: Any = document.get("source") if isinstance(document.get("source"), dict) else {}
+    fields = {"sources": (Citation(text_of(page.get("url")), text_of(document.get("title"))),)}
+    return fields | (written_out(source.get("data")) if source.get("type") == "text" else {})
+
+
+def _read_run(content: object) -> Fields:
+    run: Any = content if isinstance(content, dict) else {}
+    shown = written_out(run.get("stdout"), run.get("stderr"), run.get("content"))
+    code = run.get("return_code")
+    return shown if code in (None, 0) else shown | {"error": f"exit code {code}"}
+
+
+def _read_names(content: object) -> Fields:
+    held: Any = content.get("tool_references") if isinstance(content, dict) else None
+    names = [str(one.get("tool_name")) for one in held or () if isinstance(one, dict)]
+    return written_out(", ".join(names))
+
+
+def _read_any(content: object) -> Fields:
+    if isinstance(content, str):
+        return written_out(content)
+    blocks = content if isinstance(content, list) else [content]
+    said = [block.get("text") for block in blocks if isinstance(block, dict)]
+    return written_out(*said)
+
+
+_RESULTS: dict[str, tuple[HostedKind, Callable[[object], Fields]]] = {
+    "web_search_tool_result": ("web_search", _read_found),
+    "web_fetch_tool_result": ("web_fetch", _read_page),
+    "code_execution_tool_result": ("code_execution", _read_run),
+    "bash_code_execution_tool_result": ("code_execution", _read_run),
+    "text_editor_code_execution_tool_result": ("code_execution", _read_run),
+    "tool_search_tool_result": ("tool_search", _read_names),
+    "mcp_tool_result": ("mcp", _read_any),
+}
+
+
+def _write_found(result: ServerToolResult) -> list[Fields]:
+    return [
+        {
+            "type": "web_search_result",
+            "url": source.url or "",
+            "title": source.title or source.url or "",
+            "encrypted_content": NOT_ENCRYPTED,
+            "page_age": None,
+        }
+        for source in result.sources
+    ]
+
+
+def _write_page(result: ServerToolResult) -> Fields:
+    source = result.sources[0] if result.sources else Citation()
+    said = text_within(result)
+    document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": said}}
+    return {
+        "type": "web_fetch_result",
+        "url": source.url or "",
+        "content": document | {"title": source.title, "citations": None},
+        "retrieved_at": None,
+    }
+
+
+def _write_run(result: ServerToolResult) -> Fields:
+    said = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+    return {"type": "code_execution_result", "stdout": said, "stderr": "", "return_code": 0, "content": []}
+
+
+_RESULT_OF: dict[HostedKind, tuple[str, Callable[[ServerToolResult], Any]]] = {
+    "web_search": ("web_search", _write_found),
+    "web_fetch": ("web_fetch", _write_page),
+    "code_execution": ("code_execution", _write_run),
+}
+_ERRORS = frozenset({"invalid_tool_input", "unavailable", "max_uses_exceeded", "too_many_requests", "query_too_long"})
+
+
+def _error_code(error: str | None) -> str:
+    return error if error in _ERRORS else "unavailable"

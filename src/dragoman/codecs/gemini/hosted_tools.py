@@ -1,0 +1,200 @@
+"""Tools that Google runs, in terms that all vendors share.
+
+A built-in tool is one key of a Tool object. Searches are seen as `toolCall` and `toolResponse` only where the client
+asked for it; what they found is in the grounding of the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.codecs.gemini.profile import FAMILY
+from dragoman.codecs.reading import WireValue
+from dragoman.codecs.shared_tools import (
+    Fields,
+    SharedTools,
+    beyond,
+    code_of,
+    count_of,
+    forged_id,
+    given,
+    json_input,
+    text_of,
+    text_within,
+    texts,
+    written_out,
+)
+from dragoman.ir import HostedKind, ProviderTool, ServerToolCall, ServerToolResult, ToolDefinition
+from dragoman.ir.requests import headers_held
+from dragoman.ir.values import compact_text
+
+_KINDS: dict[str, HostedKind] = {
+    "googlesearch": "web_search",
+    "googlesearchretrieval": "web_search",
+    "enterprisewebsearch": "web_search",
+    "urlcontext": "web_fetch",
+    "codeexecution": "code_execution",
+    "filesearch": "file_search",
+    "mcpservers": "mcp",
+}
+"""By the key without its capitals and underscores: both spellings are read here."""
+
+_KIND_OF_CALL: dict[str, HostedKind] = {
+    "GOOGLE_SEARCH_WEB": "web_search",
+    "GOOGLE_SEARCH_IMAGE": "web_search",
+    "URL_CONTEXT": "web_fetch",
+    "FILE_SEARCH": "file_search",
+}
+_FAILED = ("OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED")
+
+
+def _camel(held: Mapping[str, Any], key: str) -> Any:
+    """A member in either spelling."""
+    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+    return held.get(key, held.get(snake))
+
+
+def _single(block: Mapping[str, Any]) -> tuple[str, Any]:
+    return next(iter(block.items()))
+
+
+class HostedTools(SharedTools):
+    def read_tool(self, definition: Mapping[str, Any]) -> Fields:
+        key, held = next(iter(definition.items()), ("", None))
+        flat = key.replace("_", "").lower()
+        if flat == "computeruse":
+            return {"functions": _screen_functions(held if isinstance(held, dict) else {})}
+        kind = _KINDS.get(flat)
+        if kind is None:
+            return {}
+        if kind == "mcp":
+            return _read_servers(held)
+        options: Mapping[str, Any] = held if isinstance(held, dict) else {}
+        known = [name for name in options if name.replace("_", "").lower() in _READ]
+        return {
+            "kind": kind,
+            "blocked_domains": texts(_camel(options, "excludeDomains")),
+            "stores": texts(_camel(options, "fileSearchStoreNames")),
+            "max_results": count_of(_camel(options, "topK")),
+            **beyond(FAMILY, options, *known),
+        }
+
+    def write_tool(self, tool: ProviderTool) -> WireValue:
+        match tool.kind:
+            case "web_search":
+                return {"googleSearch": given(excludeDomains=tool.blocked_domains)}
+            case "web_fetch":
+                return {"urlContext": {}}
+            case "code_execution":
+                return {"codeExecution": {}}
+            case "file_search":
+                return {"fileSearch": given(fileSearchStoreNames=tool.stores, topK=tool.max_results)}
+            case "mcp":
+                return {"mcpServers": [{"name": tool.name, "streamableHttpTransport": _transport(tool)}]}
+        return None
+
+    def read_call(self, block: Mapping[str, Any]) -> Fields:
+        member, held = _single(block)
+        if member in {"executableCode", "executable_code"}:
+            return {"kind": "code_execution"} | json_input({"code": str(held.get("code", ""))})
+        if member == "functionCall":
+            return {"kind": "mcp"} | json_input(held.get("args"))
+        kind = _KIND_OF_CALL.get(str(_camel(held, "toolType")))
+        return ({} if kind is None else {"kind": kind}) | json_input(held.get("args"))
+
+    def read_result(self, block: Mapping[str, Any]) -> Fields:
+        member, held = _single(block)
+        if member in {"codeExecutionResult", "code_execution_result"}:
+            failed = {"error": held["outcome"]} if held.get("outcome") in _FAILED else {}
+            return {"kind": "code_execution"} | written_out(held.get("output")) | failed
+        response = held.get("response")
+        if member == "functionResponse":
+            said = text_of(response.get("result")) if isinstance(response, dict) else None
+            return {"kind": "mcp"} | written_out(said or compact_text(response))
+        kind = _KIND_OF_CALL.get(str(_camel(held, "toolType")))
+        return {} if kind is None else {"kind": kind}
+
+    def write_call(self, call: ServerToolCall) -> WireValue:
+        if call.kind != "code_execution":
+            return None
+        return {"executableCode": {"language": "PYTHON", "code": code_of(call), "id": forged_id("code_", call.id)}}
+
+    def write_result(self, result: ServerToolResult) -> WireValue:
+        if result.kind != "code_execution":
+            return None
+        return {
+            "codeExecutionResult": {
+                "outcome": "OUTCOME_OK" if result.error is None else "OUTCOME_FAILED",
+                "output": text_within(result) or result.error or "",
+                "id": forged_id("code_", result.tool_call_id),
+            }
+        }
+
+
+HOSTED = HostedTools()
+
+_READ = frozenset({"excludedomains", "filesearchstorenames", "topk"})
+
+
+def _read_servers(held: object) -> Fields:
+    """One server is the rule; a list of several crosses to nobody."""
+    server = held[0] if isinstance(held, list) and len(held) == 1 else None
+    transport = _camel(server, "streamableHttpTransport") if isinstance(server, dict) else None
+    if not isinstance(server, dict) or not isinstance(transport, dict):
+        return {"kind": "mcp"}
+    headers = transport.get("headers")
+    return {
+        "kind": "mcp",
+        "name": text_of(server.get("name")) or "mcp",
+        "server_url": text_of(transport.get("url")),
+        "headers": headers if isinstance(headers, dict) and headers else None,
+        "approval": "never",
+        **beyond(FAMILY, transport, "url", "headers"),
+    }
+
+
+def _transport(tool: ProviderTool) -> Fields:
+    headers: Any = dict(tool.headers or {}) if headers_held(tool) is not None else {}
+    if tool.authorization is not None:
+        headers["Authorization"] = f"Bearer {tool.authorization}"
+    return {"url": tool.server_url} | given(headers=headers or None)
+
+
+# ── computer use ──────────────────────────────────────────────────────────────────────────────────────────────
+
+_PLACE = {"type": "integer", "minimum": 0, "maximum": 999}
+_AT = {"x": _PLACE, "y": _PLACE}
+_TEXT = {"type": "string"}
+_DIRECTION = {"type": "string", "enum": ["up", "down", "left", "right"]}
+_SCREEN: dict[str, dict[str, Any]] = {
+    "open_web_browser": {},
+    "wait_5_seconds": {},
+    "go_back": {},
+    "go_forward": {},
+    "search": {},
+    "navigate": {"url": _TEXT},
+    "click_at": _AT,
+    "hover_at": _AT,
+    "type_text_at": _AT
+    | {"text": _TEXT, "press_enter": {"type": "boolean"}, "clear_before_typing": {"type": "boolean"}},
+    "key_combination": {"keys": _TEXT},
+    "scroll_document": {"direction": _DIRECTION},
+    "scroll_at": _AT | {"direction": _DIRECTION, "magnitude": _PLACE},
+    "drag_and_drop": _AT | {"destination_x": _PLACE, "destination_y": _PLACE},
+}
+_OPTIONAL = frozenset({"press_enter", "clear_before_typing", "magnitude"})
+
+
+def _screen_functions(options: Mapping[str, Any]) -> tuple[ToolDefinition, ...]:
+    """The predefined functions, which the client runs: its calls are ordinary ones."""
+    excluded = texts(_camel(options, "excludedPredefinedFunctions"))
+    return tuple(
+        ToolDefinition(
+            name,
+            f"{name.replace('_', ' ')} in the browser. Coordinates run from 0 to 999 over the screen.",
+            {"type": "object", "properties": fields, "required": [key for key in fields if key not in _OPTIONAL]},
+        )
+        for name, fields in _SCREEN.items()
+        if name not in excluded
+    )

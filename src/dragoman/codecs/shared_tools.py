@@ -1,0 +1,194 @@
+"""Tools that vendors run themselves, in terms that all of them share: what each format's `hosted_tools.py` fills in.
+
+A call or result that another vendor's server ran cannot be sent to an API: ids and encrypted contents cannot be made
+up. It reaches the model as text in the assistant's turn (`hosted_text`). A client, which only shows or skips such
+items, gets the item of its own format under an id that says whose it is (`forged_id`): when the client sends it back,
+it is text for that provider too (`goes_back`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.codecs.reading import WireValue
+from dragoman.ir import Citation, ContentBlock, Location, ProviderTool, ServerToolCall, ServerToolResult, Text
+from dragoman.ir.parts import call_input_held
+from dragoman.ir.values import compact_text, encode_json, parse_json
+from dragoman.losses import LossLog
+
+FORGED = "dragoman1_"
+"""In the id of an item that no provider minted."""
+
+Fields = dict[str, Any]
+
+
+def forged_id(prefix: str, call_id: str) -> str:
+    """An id for a client's eyes: the same for the same call, and never one of a provider."""
+    _, is_ours, digest = call_id.partition(FORGED)
+    if not is_ours:
+        digest = hashlib.blake2s(call_id.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
+    return f"{prefix}{FORGED}{digest}"
+
+
+def goes_back(part: ServerToolCall | ServerToolResult, family: str, *, to_client: bool) -> bool:
+    """Whether the block of a part is for this family. One of ours is for its clients only, never for its API."""
+    if part.origin != family or part.block is None:
+        return False
+    return to_client or FORGED not in (part.id if isinstance(part, ServerToolCall) else part.tool_call_id)
+
+
+class SharedTools:
+    """How one format writes the tools, calls and results that vendors share. These defaults have none.
+
+    Reading gives the fields of the value in the intermediate format, by name. Writing gives None, or no block, for what
+    the format has no form for.
+    """
+
+    def read_tool(self, definition: Mapping[str, Any]) -> Fields:  # noqa: ARG002
+        return {}
+
+    def write_tool(self, tool: ProviderTool) -> WireValue:  # noqa: ARG002
+        return None
+
+    def read_call(self, block: Mapping[str, Any]) -> Fields:  # noqa: ARG002
+        return {}
+
+    def read_result(self, block: Mapping[str, Any]) -> Fields:  # noqa: ARG002
+        return {}
+
+    def write_call(self, call: ServerToolCall) -> WireValue:  # noqa: ARG002
+        return None
+
+    def write_result(self, result: ServerToolResult) -> WireValue:  # noqa: ARG002
+        return None
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """The strings of a list, or none."""
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+
+
+def text_of(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def count_of(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
+def beyond(family: str, definition: Mapping[str, Any], *known: str) -> Fields:
+    """`metadata` with what a definition says beyond these keys; null says nothing."""
+    rest = {key: Raw(encode_json(held)) for key, held in definition.items() if key not in known and held is not None}
+    return {"metadata": {family: rest}} if rest else {}
+
+
+def written_out(*pieces: object) -> Fields:
+    """`parts` with one text of what a program wrote."""
+    said = "\n".join(piece.rstrip("\n") for piece in pieces if isinstance(piece, str) and piece.strip())
+    return {"parts": (Text(said),)} if said else {}
+
+
+def json_input(value: object) -> Fields:
+    """`input`, from a mapping or from the JSON text of one."""
+    if isinstance(value, str):
+        try:
+            value = parse_json(value)
+        except msgspec.DecodeError:
+            return {"input": {"text": value}}
+    return {"input": value} if isinstance(value, dict) else {}
+
+
+def read_location(held: object) -> Location | None:
+    if not isinstance(held, dict):
+        return None
+    location = Location(*(text_of(held.get(key)) for key in ("country", "region", "city", "timezone")))
+    return None if location == Location() else location
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def given(**fields: Any) -> Fields:
+    """The fields that say something."""
+    return {
+        key: list(held) if isinstance(held, tuple) else held for key, held in fields.items() if held not in (None, ())
+    }
+
+
+def write_location(location: Location | None) -> Fields | None:
+    if location is None:
+        return None
+    return {"type": "approximate"} | given(
+        city=location.city, region=location.region, country=location.country, timezone=location.timezone
+    )
+
+
+def query_of(call: ServerToolCall) -> str:
+    """What was searched for."""
+    said: Any = call.input or {}
+    queries = texts(said.get("queries"))
+    return text_of(said.get("query")) or "; ".join(queries)
+
+
+def code_of(call: ServerToolCall) -> str:
+    """What was run, as one text."""
+    said: Any = call.input or {}
+    return text_of(said.get("code")) or text_of(said.get("command")) or "\n".join(texts(said.get("commands")))
+
+
+def text_within(result: ServerToolResult) -> str:
+    return "\n".join(part.text for part in result.parts if isinstance(part, Text))
+
+
+def hosted_text(part: ServerToolCall | ServerToolResult) -> str | None:
+    """What a model of another vendor reads in place of the part; None where the part shows nothing.
+
+    A call is `[web_search called with {"query":"…"}]`. A result is `[web_search returned]` and, in the lines behind it,
+    the text and the sources; or `[web_search failed: …]`.
+    """
+    name = f"{part.server}.{part.name}" if isinstance(part, ServerToolCall) and part.server else part.name
+    if isinstance(part, ServerToolCall):
+        return None if part.input is None else f"[{name} called with {compact_text(call_input_held(part))}]"
+    lines = [*map(_line_of_part, part.parts), *map(_line_of_source, part.sources)]
+    if part.error is not None:
+        return "\n".join([f"[{name} failed: {part.error}]", *lines])
+    return "\n".join([f"[{name} returned]", *lines]) if lines else None
+
+
+def _line_of_part(part: ContentBlock) -> str:
+    return part.text if isinstance(part, Text) else f"[{type(part).__name__.lower()}]"
+
+
+def _line_of_source(source: Citation) -> str:
+    place = " ".join(piece for piece in (source.title, source.url and f"<{source.url}>") if piece)
+    return f"- {place}: {source.cited_text}" if source.cited_text else f"- {place}"
+
+
+def cross_hosted(part: ServerToolCall | ServerToolResult, log: LossLog, tools: SharedTools | None) -> WireValue:
+    """What stands for a part that another provider ran; None where there is nothing to show. All of it is logged.
+
+    A `Text` for an API; for a client, whose `tools` are given, an item of its own format.
+    """
+    is_call = isinstance(part, ServerToolCall)
+    what = ("call" if is_call else "result of a call") + " run by the provider"
+    if tools is None:
+        text = hosted_text(part)
+        if text is not None:
+            log.degrade(part, "", what, "sent as text: only its own provider takes back what it ran")
+            return Text(text)
+        log.drop(part, "", what, "it shows nothing that another model could read")
+        return None
+    wire = tools.write_call(part) if isinstance(part, ServerToolCall) else tools.write_result(part)
+    if wire is None:
+        log.drop(part, "", what, "clients of this API know no such item")
+    else:
+        log.degrade(part, "", what, "shown to the client as one of this API, under an id of our own")
+    return wire

@@ -1,0 +1,147 @@
+"""Tools that a provider runs or defines, for another provider: as its own tool of that kind, as functions, or not.
+
+A tool never crosses with fewer restrictions than it had: where the target cannot say which sites, tools or approvals
+were asked for, the tool stays behind. A choice that names a tool which did not cross goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.ir import AnyTool, ProviderTool, Request, ToolChoice, ToolDefinition
+from dragoman.losses import LossLog
+from dragoman.profile import HostedRule, Profile
+
+OPTIONS = (
+    "max_uses",
+    "allowed_domains",
+    "blocked_domains",
+    "location",
+    "context_size",
+    "stores",
+    "max_results",
+    "container",
+    "file_ids",
+    "server_url",
+    "authorization",
+    "headers",
+    "allowed_tools",
+    "approval",
+)
+"""Fields of a tool that say how it is to run."""
+
+RESTRICTING = frozenset({"allowed_domains", "blocked_domains", "allowed_tools", "approval"})
+"""Left out, these would let the model reach more than was asked for."""
+
+SCOPED = frozenset({"stores", "container", "file_ids"})
+"""Ids that their own vendor alone knows."""
+
+
+_ABSENT = {one.name: one.default for one in structs.fields(ProviderTool)}
+
+
+def cross_provider_tools(request: Request, profile: Profile, log: LossLog) -> Request:
+    """The request with every tool of another provider as the target takes it, or without it."""
+    crossed: dict[str, tuple[str, ...]] = {}
+    tools: list[AnyTool] = []
+    for tool in request.tools:
+        if not isinstance(tool, ProviderTool) or (tool.origin == profile.family and tool.definition is not None):
+            tools.append(tool)
+            continue
+        there = tuple(_crossed(tool, request.model, profile, log))
+        tools += there
+        crossed[tool.name] = tuple(_chosen_names(there, profile))
+    if not crossed:
+        return request
+    choice, parallel = _choice(request, crossed, log), request.parallel_tool_calls
+    if not tools:
+        if choice is not None and choice.mode == "required":
+            log.drop(request, "tool_choice", "tool choice", "there are no tools to choose from")
+        choice = parallel = None
+    return structs.replace(request, tools=tuple(tools), tool_choice=choice, parallel_tool_calls=parallel)
+
+
+def _crossed(tool: ProviderTool, model: str | None, profile: Profile, log: LossLog) -> Iterator[AnyTool]:
+    if tool.functions:
+        yield from _as_functions(tool, log)
+        return
+    rule = None if tool.kind is None else profile.hosted.get(tool.kind)
+    why = "this API has no such tool" if tool.kind else f"it is run or defined by {tool.origin or 'its provider'}"
+    if rule is not None and profile.hosted_models.search(model or "") is None:
+        rule, why = None, "this model has no such tool"
+    if rule is not None:
+        why = _obstacle(tool, rule)
+    if rule is None or why:
+        log.drop(tool, "", f"tool {tool.name!r}", why)
+        return
+    left_out = _report_options(tool, rule, profile, log)
+    most = tool.max_results
+    if most is not None and rule.most_results is not None and most > rule.most_results:
+        log.degrade(tool, "", f"{most} results of tool {tool.name!r}", f"this API takes {rule.most_results} at most")
+        left_out["max_results"] = rule.most_results
+    there = structs.replace(tool, name=rule.name or tool.name, origin=None, definition=None, metadata=None, **left_out)
+    log.replaced(there, tool)
+    yield there
+
+
+def _as_functions(tool: ProviderTool, log: LossLog) -> Iterator[ToolDefinition]:
+    log.degrade(tool, "", f"tool {tool.name!r}", "sent as an ordinary function with its documented parameters")
+    for function in tool.functions:
+        log.replaced(function, tool)
+        yield function
+
+
+def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
+    """Why the tool must not cross although the target has its kind; empty where it may."""
+    for option in RESTRICTING - rule.options:
+        held = getattr(tool, option)
+        if held and held != "never":
+            return f"this API cannot be held to its {option}"
+    if tool.origin is not None and tool.kind == "file_search":
+        return f"what it searches is stored with {tool.origin}"
+    return "" if tool.kind != "mcp" or tool.server_url is not None else "the address of its server is not given"
+
+
+def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log: LossLog) -> dict[str, Any]:
+    """The fields without what the target cannot say."""
+    left_out: dict[str, Any] = {}
+    foreign = SCOPED if tool.origin is not None else frozenset()
+    for option in OPTIONS:
+        held: Any = getattr(tool, option)
+        if held in (None, ()) or (option == "approval" and held == "never"):
+            continue
+        if option not in foreign and option in rule.options:
+            continue
+        why = f"it means something to {tool.origin} only" if option in foreign else "this API has no such option"
+        log.degrade(tool, "", f"{option} of tool {tool.name!r}", why)
+        left_out[option] = _ABSENT.get(option)
+    for entries in (tool.metadata or {}).values():
+        for key in entries:
+            log.degrade(tool, "", f"{key} of tool {tool.name!r}", f"only {tool.origin} understands it")
+    if tool.cache is not None and not profile.cache_marks:
+        log.degrade(tool, "", "cache mark on a tool", "this API takes none")
+        left_out["cache"] = None
+    return left_out
+
+
+def _chosen_names(tools: tuple[AnyTool, ...], profile: Profile) -> Iterator[str]:
+    """What a choice may call these tools; a tool that the target's choices cannot name has none."""
+    for tool in tools:
+        if not isinstance(tool, ProviderTool) or (tool.kind is not None and profile.hosted[tool.kind].name is not None):
+            yield tool.name
+
+
+def _choice(request: Request, crossed: dict[str, tuple[str, ...]], log: LossLog) -> ToolChoice | None:
+    choice = request.tool_choice
+    if choice is None or not choice.names:
+        return choice
+    names: list[str] = []
+    for name in choice.names:
+        there = crossed.get(name, (name,))
+        if not there:
+            log.drop(request, "tool_choice", f"choice of {name!r}", "the tool did not cross, or no choice can name it")
+        names += there
+    return structs.replace(choice, names=tuple(names)) if names else None
