@@ -24,10 +24,6 @@ def test_a_custom_tool_that_is_reported_as_a_function_is_one(target: str) -> Non
     assert sent.parameters["required"] == ["input"]
 
 
-# Known failures, to be removed when they are fixed: the text of a custom call is wrapped as arguments once too often.
-WRONG_WHOLE_CALLS = {("openai-chat", True)}
-
-
 @promise("law:5-streams-tell-the-same-story")
 @pytest.mark.parametrize("target", FORMATS)
 @pytest.mark.parametrize("custom", [False, True])
@@ -44,8 +40,7 @@ def test_a_call_that_starts_whole_arrives_whole(target: str, custom: bool) -> No
     encoder, decoder = StreamEncoder(target), StreamDecoder(target)
     read = decoder.feed(encoder.encode(events) + encoder.close())
     (arrived,) = accumulate([*read, *decoder.close()]).tool_calls
-    is_right = (arrived.name, arrived.arguments) == ("look", arguments)
-    assert is_right != ((target, custom) in WRONG_WHOLE_CALLS), arrived
+    assert (arrived.name, arrived.arguments) == ("look", arguments)
 
 
 @promise("law:1-identity")
@@ -79,3 +74,40 @@ def test_blank_text_stays_only_if_its_own_family_signed_it(target: str, owned: b
     assert [(what, severity) for _, _, what, severity, _ in log.entries] == [("blank text", "dropped")] * (
         1 if owned else 2
     )
+
+
+@promise("law:2-nothing-vanishes")
+def test_losses_of_an_answer_whose_calls_are_renamed_point_into_the_answer() -> None:
+    tools = (ir.ToolDefinition("look.up"),)
+    request = ir.Request("m", (ir.Message("user", "hi"),), tools=tools)
+    call = {"content": {"role": "model", "parts": [{"functionCall": {"name": "look_up", "args": {}}}]}}
+    body = {"candidates": [{**call, "index": 0}, {**call, "index": 1}]}
+    encoded = dragoman.translate_response(body, source="gemini", target="anthropic-messages", request=request)
+    assert [loss.path for loss in encoded.losses if "candidate" in loss.what] == ["$.candidates[1].content"]
+
+
+@promise("law:2-nothing-vanishes")
+def test_losses_of_an_answer_without_its_speaker_point_into_the_answer() -> None:
+    messages = tuple(ir.Message("assistant", (ir.Text("hi"),), name=name) for name in ("claude", "gemini"))
+    encoded = dragoman.encode_response(ir.Completion(messages, ir.Finish("stop")), "anthropic-messages")
+    assert [(loss.path, loss.what) for loss in encoded.losses if "messages" in loss.path] == [
+        ("$.messages[0].name", "name of the speaker"),
+        ("$.messages[1].name", "name of the speaker"),
+        ("$.messages[1]", "further candidate"),
+    ]
+
+
+@promise("law:7-no-guessing")
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_only_a_declared_custom_tool_is_called_as_one(target: str) -> None:
+    """Also if a function has one text argument of the same name."""
+    tools = (ir.ToolDefinition("ask"), ir.CustomTool("shell"))
+    request = ir.Request("m", (ir.Message("user", "hi"),), tools=tools)
+    block = {"type": "tool_use", "id": "toolu_1", "name": "ask", "input": {"input": "ls"}}
+    body = {"role": "assistant", "content": [block, {**block, "id": "toolu_2", "name": "shell"}]}
+    encoded = dragoman.translate_response(body, source="anthropic-messages", target=target, request=request)
+    calls = dragoman.decode_response(encoded.json(), target).messages[0].tool_calls
+    assert [(call.name, call.custom, call.arguments) for call in calls] == [
+        ("ask", False, {"input": "ls"}),
+        ("shell", True, {"input": "ls"}),
+    ]

@@ -165,7 +165,8 @@ class EventEncoder:
             opening |= foreign_signatures.write_call_signature(call)
         chunks = [self._chunk(b'"tool_calls":[' + encode_json(opening) + b"]")]
         if call.parsed or call.arguments_text:
-            chunks.append(self.fragment(index, arguments_as_text(call)))
+            said = (call.arguments_text or "") if call.custom else arguments_as_text(call)
+            chunks.append(self.fragment(index, said))
         return chunks
 
     def _open_sound(self, index: int, part: Audio) -> list[bytes]:
