@@ -169,11 +169,10 @@ def _intermediate_path(message_index: int | None, part_index: int | None, field:
     return f"{path}.{field}" if field else path
 
 
-class Tables:
+class Tables(Struct, eq=False, gc=False):
     """What a lookup has counted in one body. However many paths are asked for, each tuple of it is walked once."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, Callable[..., Any]], tuple[Any, Any]] = {}
+    _known: dict[tuple[int, Callable[..., Any]], tuple[Any, Any]] = {}
 
     def of(self, nodes: N, build: Callable[[N], T]) -> T:
         key = (id(nodes), build)

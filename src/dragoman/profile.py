@@ -23,7 +23,7 @@ class HostedRule(Struct, frozen=True, kw_only=True):
     """The largest `max_results` that it takes."""
 
 
-class Profile(Struct, frozen=True, kw_only=True):
+class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """One target. The defaults are the most permissive."""
 
     name: str

@@ -14,7 +14,7 @@ from dragoman import ir
 from dragoman.codecs.registry import codec
 from dragoman.errors import EncodeError
 from dragoman.ir import traits
-from dragoman.ir.traits import traits_of, with_traits
+from dragoman.ir.traits import traits_of
 from dragoman.losses import LossLog
 from dragoman.passes import legalise as module
 from dragoman.passes.legalise import legalise
@@ -146,7 +146,8 @@ def test_private_settings() -> None:
 
 def test_traits_are_no_part_of_the_request() -> None:
     request = ir.Request("m", (TEXT,))
-    noted = with_traits(structs.replace(request), (5, {}, frozenset()))
+    noted = traits.TraitNotes(bits=traits.BLANK_TEXT).noted_on(structs.replace(request), frozenset(), False)  # noqa: FBT003
+    assert traits_of(noted) is not None
     assert noted == request
     assert msgspec.json.encode(noted) == msgspec.json.encode(request)
     assert traits_of(structs.replace(noted, model="n")) is None

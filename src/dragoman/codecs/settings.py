@@ -222,11 +222,11 @@ class Settings:
         return keys
 
     def _write_value(self, row: Setting, absent: str) -> str:
-        default = _defaults(Request)[row.field]
-        unset = f"request.{row.field} is None" if default is None else f"request.{row.field} == {default!r}"
-        if row.write is None:
-            return f"request.{row.field}" if absent == "None" else f"{absent} if {unset} else request.{row.field}"
-        return f"{absent} if {unset} else write_{row.field}(request.{row.field}, request, log)"
+        if row.write is None and absent == "None":
+            return f"request.{row.field}"
+        value = f"request.{row.field}"
+        written = value if row.write is None else f"write_{row.field}({value}, request, log)"
+        return f"{written} if {_is_set(row.field)} else {absent}"
 
 
 class _Beside:
@@ -285,39 +285,28 @@ class _Beside:
 
 
 def _is_set(field: str) -> str:
-    default = _defaults(Request)[field]
-    return f"request.{field} {'is not None' if default is None else f'!= {default!r}'}"
+    return f"request.{field} is not None" if _defaults(Request)[field] is None else f"request.{field}"
 
 
 def _is_any_set(fields: Sequence[str]) -> str:
     """One condition for all of them: a request that sets none pays for one."""
-    absent = [field for field in fields if _defaults(Request)[field] is None]
-    chain = [f"not ({' is '.join(f'request.{field}' for field in absent)} is None)"] if absent else []
-    return " or ".join((*chain, *(_is_set(field) for field in fields if field not in absent)))
+    return " or ".join(map(_is_set, fields))
 
 
-def collect_keys(
-    wire: type[Wire], names: Sequence[str] | Mapping[str, str], *, usual: bool = False
-) -> Callable[[Any], Extra | None]:
+def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> Callable[[Any], Extra | None]:
     """A function from a wire struct to its extras and those of its members that are only passed on; None without any.
 
-    The dictionary is the caller's own. `names` may map members to the keys under which they are kept. `usual`: most
-    objects have some of them. Where they have none, one comparison of all costs less than a look at each.
+    The dictionary is the caller's own. `names` may map members to the keys under which they are kept.
     """
     defaults = _defaults(wire)
     keys = dict(zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True))
     if isinstance(names, Mapping):
         keys.update(names)
-    lines = ["def generated(wire):"]
-    if not usual:
-        members = ", ".join(f"wire.{name}" for name in ("extra", *names))
-        lines.append(f"    if ({members}) == NONE: return None")
-    lines.append("    extra = {} if wire.extra is UNSET else dict(wire.extra)")
-    lines += [
-        f"    if (held := wire.{name}) is not {_absent(defaults[name])}: extra[{keys[name]!r}] = held" for name in names
-    ]
-    none = tuple(UNSET if defaults[name] is UNSET else None for name in ("extra", *names))
-    return _compiled("\n".join([*lines, "    return extra or None\n"]), f"keys of {wire.__name__}", {"NONE": none})
+    lines = ["def generated(wire):", "    extra = {} if wire.extra is UNSET else dict(wire.extra)"]
+    for name in names:
+        absent = _absent(defaults[name])
+        lines += [f"    if (held := wire.{name}) is not {absent}:", f"        extra[{keys[name]!r}] = held"]
+    return _compiled("\n".join([*lines, "    return extra or None\n"]), f"keys of {wire.__name__}", {})
 
 
 def _compiled(source: str, name: str, names: dict[str, Any]) -> Callable[..., Any]:

@@ -62,17 +62,11 @@ def traits_of(request: Request) -> Traits | None:
         return None
 
 
-def with_traits(request: Request, traits: Traits) -> Request:
-    """The request itself, which now holds what its decoder found."""
-    force_setattr(request, "_traits", traits)
-    return request
-
-
 class TraitNotes(Struct, eq=False, gc=False):
     """Notes the traits of a conversation, message by message, in the order in which it is read.
 
     `turn` when a message begins that is no tool message, `call` and `result` for each of these; `text` and `metadata`
-    where a part has some. `finish` at the end.
+    where a part has some. `noted_on` at the end.
     """
 
     # A struct, as its subclasses are: every request makes one, and an object of a Python class costs thrice as much.
@@ -141,8 +135,8 @@ class TraitNotes(Struct, eq=False, gc=False):
                 if citation.metadata is not None:
                     self.metadata(citation.metadata)
 
-    def finish(self, request: Request, tool_names: AbstractSet[str], has_private_tool: bool) -> Traits:  # noqa: FBT001  given by position on the hot path
-        """The traits of the request that was read, whose tools were looked at apart."""
+    def noted_on(self, request: Request, tool_names: AbstractSet[str], has_private_tool: bool) -> Request:  # noqa: FBT001  given by position on the hot path
+        """The request that was read, which now holds its traits. Its tools were looked at apart."""
         if self._answered or self._waiting:
             self.end_results()
         bits, previous = self.bits, self._previous
@@ -157,7 +151,8 @@ class TraitNotes(Struct, eq=False, gc=False):
             or (settings != _NO_SETTINGS and _has_private_setting(*settings))
         ):
             bits |= PRIVATE_SETTING
-        return bits, self.call_names, tool_names
+        force_setattr(request, "_traits", (bits, self.call_names, tool_names))
+        return request
 
 
 _NO_SETTINGS = (None, None, None)

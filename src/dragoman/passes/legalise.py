@@ -106,9 +106,7 @@ def legalise(request: Request, profile: Profile, log: LossLog) -> Request:
     if request.origin == profile.family and not profile.legalises_own_family:
         return request
     bits, calls, names = getattr(request, "_traits", None) or survey(request)
-    target = _TARGETS.get(profile.name)
-    if target is None or target.profile is not profile:
-        target = _TARGETS[profile.name] = _Target(profile)
+    target = _TARGETS.get(profile) or _new_target(profile)
     if calls:
         bits |= target.call_traits(calls, has_tools=bool(request.tools))
     if request.tools:
@@ -191,4 +189,12 @@ def _take(texts: Iterable[str], pattern: re.Pattern[str] | None, memory: set[str
     return True
 
 
-_TARGETS: dict[str, _Target] = {}
+_TARGETS: dict[Profile, _Target] = {}
+_MOST_TARGETS = 256
+
+
+def _new_target(profile: Profile) -> _Target:
+    if len(_TARGETS) >= _MOST_TARGETS:
+        _TARGETS.clear()
+    target = _TARGETS[profile] = _Target(profile)
+    return target

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from dragoman.ir import AnyPart, Message, ProviderTool, Request, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.traits import (
@@ -19,7 +21,9 @@ def survey(request: Request) -> Traits:
     notes = TraitNotes()
     for message in request.messages:
         _note_message(message, notes)
-    return notes.finish(request, {tool.name for tool in request.tools}, _has_private_tool(request))
+    copy = structs.replace(request)  # the caller's own request stays as it is
+    names = {tool.name for tool in request.tools}
+    return notes.noted_on(copy, names, _has_private_tool(request))._traits  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001
 
 
 def _has_private_tool(request: Request) -> bool:

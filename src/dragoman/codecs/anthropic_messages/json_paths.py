@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.ir import AnyPart, Completion, Message, Request, Text, ToolCall
@@ -38,12 +38,11 @@ _FIELDS = {
 }
 
 
-class RequestPaths:
+class RequestPaths(Struct, eq=False, gc=False):
     """Where in the wire body the nodes of a request came from."""
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self._places: _Places | None = None
+    _request: Request
+    _places: _Places | None = None
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         tail = (_FIELDS.get(field) or _wire_field(self._request, field)) if field else ""

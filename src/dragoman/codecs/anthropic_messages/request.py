@@ -40,7 +40,6 @@ from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -123,7 +122,7 @@ def decode_request(body: bytes) -> Request:
         user,
         cache,
     )
-    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
+    return decoder.noted_on(request, tools.names, tools.is_private)
 
 
 def _decode_output(wire: MessagesRequest, extra: Extra) -> tuple[StructuredOutput | None, str | UnsetType]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
+from functools import lru_cache
+
+from msgspec import UNSET, Struct, field
 
 from dragoman.codecs.bedrock_converse.profile import FAMILY
 from dragoman.codecs.bedrock_converse.request import SETTINGS
@@ -74,12 +76,11 @@ _ANSWER_FIELDS = {
 }
 
 
-class RequestPaths:
+class RequestPaths(Struct, eq=False, gc=False):
     """Where in the wire body the nodes of a request came from. Places are counted once, when one is looked up."""
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self._tables = Tables()
+    _request: Request
+    _tables: Tables = field(default_factory=Tables)
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         request, tables = self._request, self._tables
@@ -99,16 +100,15 @@ class RequestPaths:
         return _joined(f"$.toolConfig.tools[{place}]", _TOOL_FIELDS[head] + dot + rest if head in _TOOL_FIELDS else "")
 
 
-class ResponsePaths:
+class ResponsePaths(Struct, eq=False, gc=False):
     """Where in the wire body the nodes of a completion came from."""
 
-    def __init__(self, completion: Completion) -> None:
-        self._completion = completion
-        self._tables = Tables()
+    _completion: Completion
+    _tables: Tables = field(default_factory=Tables)
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
-            return _joined("$", _wire_field(field, _ANSWER_FIELDS))
+            return _answer_path(field)
         if part_index is None:
             return _joined("$.output.message", field)
         parts = self._completion.messages[message_index].parts
@@ -168,11 +168,10 @@ def _setting_path(request: Request, field: str) -> str:
     return _WITHIN.get(field) or SETTINGS.path(head if head in {"output", "tool_choice"} else field)
 
 
-def _wire_field(field: str, names: dict[str, str]) -> str:
-    if field in names:
-        return names[field]
+@lru_cache(maxsize=512)
+def _answer_path(field: str) -> str:
     head, dot, rest = field.partition(".")
-    return names.get(head, head) + dot + rest
+    return _joined("$", _ANSWER_FIELDS.get(field) or _ANSWER_FIELDS.get(head, head) + dot + rest)
 
 
 def _message_path(

@@ -41,7 +41,6 @@ from dragoman.errors import EncodeError
 from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, SINGLE, WITHIN, Extra, inner_extra
-from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
@@ -124,7 +123,7 @@ def decode_request(body: bytes) -> Request:
         reasoning,
         output,
     )
-    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
+    return decoder.noted_on(request, tools.names, tools.is_private)
 
 
 def _decode_settings(

@@ -41,7 +41,6 @@ from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import Request, ToolChoice
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
-from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -111,7 +110,7 @@ def decode_request(body: bytes) -> Request:
     request: Request = SETTINGS.read(wire, messages, tools.tools, {FAMILY: notes} if notes else None, choice, *settings)
     if decoder.is_rearranged:
         return request
-    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
+    return decoder.noted_on(request, tools.names, tools.is_private)
 
 
 def _note_nulls(wire: GenerateContentRequest, notes: Extra) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from dragoman.codecs.ollama_chat.request import SETTINGS
 from dragoman.ir import Audio, Completion, Image, Message, Reasoning, Request, ToolCall, ToolResult
 from dragoman.losses import PathLookup
@@ -30,6 +32,7 @@ def request_paths(request: Request) -> PathLookup:
     return json_path
 
 
+@lru_cache(maxsize=512)
 def _setting_path(field: str) -> str:
     if field.startswith("output.schema."):
         return f"$.format.{field.removeprefix('output.schema.')}"
@@ -47,7 +50,7 @@ def _tool_path(index: int, field: str) -> str:
 
 def response_paths(completion: Completion) -> PathLookup:
     """Where in the wire body the nodes of a completion came from."""
-    places = [places_of_parts(message) for message in completion.messages]
+    places: dict[int, list[int]] = {}
 
     def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
@@ -55,11 +58,14 @@ def response_paths(completion: Completion) -> PathLookup:
         if part_index is None:
             return f"$.message.{field}" if field else "$.message"
         message = completion.messages[message_index]
+        if message_index not in places:
+            places[message_index] = places_of_parts(message)
         return f"$.message{part_path(message, part_index, field, places[message_index])}"
 
     return json_path
 
 
+@lru_cache(maxsize=512)
 def _answer_path(field: str) -> str:
     head, _, rest = field.partition(".")
     if head == "finish":

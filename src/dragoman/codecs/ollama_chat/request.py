@@ -32,7 +32,6 @@ from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Request
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
-from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -112,7 +111,7 @@ def decode_request(body: bytes) -> Request:
         output,
         True if wire.stream is None else wire.stream,
     )
-    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
+    return decoder.noted_on(request, tools.names, tools.is_private)
 
 
 def _whole(value: float | None, key: str, said: Extra) -> int | None:

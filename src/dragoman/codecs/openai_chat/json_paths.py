@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import accumulate
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from dragoman.codecs.openai_chat.foreign_signatures import TAGGED
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
@@ -47,13 +48,12 @@ _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
 }
 
 
-class RequestPaths:
+class RequestPaths(Struct, eq=False, gc=False):
     """Where in the wire body the nodes of a request came from."""
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self._turns: list[int] | None = None
-        self._calls: dict[int, list[int]] = {}
+    _request: Request
+    _turns: list[int] | None = None
+    _calls: dict[int, list[int]] = {}
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
@@ -177,12 +177,11 @@ _USAGE = {
 }
 
 
-class ResponsePaths:
+class ResponsePaths(Struct, eq=False, gc=False):
     """Where in the wire body the nodes of a completion came from."""
 
-    def __init__(self, completion: Completion) -> None:
-        self._completion = completion
-        self._calls: dict[int, list[int]] = {}
+    _completion: Completion
+    _calls: dict[int, list[int]] = {}
 
     def __call__(self, message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
@@ -202,6 +201,7 @@ class ResponsePaths:
 response_paths = ResponsePaths
 
 
+@lru_cache(maxsize=512)
 def _answer_path(field: str) -> str:
     head, _, rest = field.partition(".")
     if head == "finish":

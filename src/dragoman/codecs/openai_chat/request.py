@@ -25,7 +25,6 @@ from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Metadata, Request
 from dragoman.ir.notes import MODELLED, Extra
-from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -100,7 +99,7 @@ def decode_request(body: bytes) -> Request:
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, maximum, seed, output)
     if decoder.tagged:
         return request  # media returned to their results: what was noted of the wire's messages does not hold
-    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
+    return decoder.noted_on(request, tools.names, tools.is_private)
 
 
 SEED = "random_seed"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from msgspec import Struct
+
 from dragoman.codecs.openai_responses.items import EASY, ID, INSTRUCTIONS, TYPED, spelling_of
 from dragoman.codecs.openai_responses.messages import item_places
 from dragoman.codecs.openai_responses.parts import CONTENT, own
@@ -64,13 +68,12 @@ def request_paths(request: Request) -> PathLookup:
     return json_path
 
 
-class _Places:
+class _Places(Struct, eq=False, gc=False):
     """From which item on each message stands: one walk when the first one is looked up."""
 
-    def __init__(self, messages: tuple[Message, ...]) -> None:
-        self._messages = messages
-        self._starts: list[int] = []
-        self._within: dict[int, list[tuple[int, int]]] = {}
+    _messages: tuple[Message, ...]
+    _starts: list[int] = []
+    _within: dict[int, list[tuple[int, int]]] = {}
 
     def start(self, index: int) -> int:
         if not self._starts:
@@ -127,6 +130,7 @@ def part_path(path: str, part: AnyPart, place: int, field: str) -> str:
     return f"{path}.{inner}" if inner else path
 
 
+@lru_cache(maxsize=512)
 def _setting_path(field: str) -> str:
     head, _, rest = field.partition(".")
     if head == "reasoning" and rest in _OF_REASONING:

@@ -41,7 +41,6 @@ from dragoman.errors import EncodeError
 from dragoman.ir import Message, Metadata, Request, StructuredOutput, Text
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
-from dragoman.ir.traits import with_traits
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -122,7 +121,7 @@ def decode_request(body: bytes) -> Request:
     if extra is not None:
         metadata = {FAMILY: extra}
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, output)
-    return with_traits(request, decoder.finish(request, tools.names, tools.is_private))
+    return decoder.noted_on(request, tools.names, tools.is_private)
 
 
 def _decode_spelling(wire: RequestFields, extra: Extra) -> Extra:

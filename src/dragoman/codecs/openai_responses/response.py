@@ -190,7 +190,7 @@ _SAID = ("billing", "error", "moderation", "service_tier", "tool_usage")
 _RARE = tuple(name for name in ResponsesAnswer.__struct_fields__ if name not in ResponsesResponse.__struct_fields__)
 _KEPT = {name: MODELLED + name for name in _ECHO} | {name: name for name in _SAID}
 
-_keys = collect_keys(ResponsesResponse, _KEPT, usual=True)
+_keys = collect_keys(ResponsesResponse, _KEPT)
 _all_keys = collect_keys(
     ResponsesAnswer, _KEPT | {name: name for name in _RARE} | {"output_text": MODELLED + "output_text"}
 )
