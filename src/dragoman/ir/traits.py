@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 
 from dragoman.ir.notes import WITHIN, Spelling
 from dragoman.ir.parts import AnyPart, Text
-from dragoman.ir.requests import ReasoningSettings, Request, StructuredOutput, ToolChoice
+from dragoman.ir.requests import Request
 from dragoman.ir.values import Metadata
 
 MISPLACED_PART = 1 << 0
@@ -93,6 +93,14 @@ class TraitNotes(Struct, eq=False, gc=False):
             self._previous = role
             self.bits |= LATE_SYSTEM
 
+    def user_text(self, text: str) -> None:
+        """A turn of the user that is one text: what `turn` and `text` note."""
+        if self._answered or self._waiting:
+            self.end_results()
+        self._previous = "user"
+        if not text or text.isspace():
+            self.bits |= BLANK_TEXT
+
     def end_results(self) -> None:
         """No further result of the calls before can come."""
         if self._answered != len(self._waiting):
@@ -144,25 +152,17 @@ class TraitNotes(Struct, eq=False, gc=False):
             bits |= ONLY_SYSTEM if request.messages else NO_MESSAGES
         elif previous == "assistant":
             bits |= LAST_ASSISTANT
-        metadata, settings = request.metadata, (request.tool_choice, request.reasoning, request.output)
+        metadata, choice, reasoning, output = request.metadata, request.tool_choice, request.reasoning, request.output
         if (
             has_private_tool
             or (metadata is not None and type(metadata) is not Spelling and has_private(metadata))
-            or (settings != _NO_SETTINGS and _has_private_setting(*settings))
+            or (choice is not None and choice.metadata is not None and has_private(choice.metadata))
+            or (reasoning is not None and reasoning.metadata is not None and has_private(reasoning.metadata))
+            or (output is not None and output.metadata is not None and has_private(output.metadata))
         ):
             bits |= PRIVATE_SETTING
         force_setattr(request, "_traits", (bits, self.call_names, tool_names))
         return request
-
-
-_NO_SETTINGS = (None, None, None)
-
-
-def _has_private_setting(*settings: ToolChoice | ReasoningSettings | StructuredOutput | None) -> bool:
-    for setting in settings:
-        if setting is not None and setting.metadata is not None and has_private(setting.metadata):
-            return True
-    return False
 
 
 def has_private(metadata: Metadata) -> bool:

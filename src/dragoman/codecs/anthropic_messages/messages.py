@@ -75,7 +75,6 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
 
     def decode_system(self, system: str | list[TextBlock | Unmodelled]) -> None:
         """The `system` field, which comes before all messages."""
-        self.turn("system")
         if isinstance(system, str):
             self.text(system)
             self.messages.append(Message("system", system))
@@ -100,8 +99,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
                     messages.append(Message("assistant", tuple(self._decode_blocks(content, "assistant"))))  # type: ignore[arg-type]
             elif role == "user":
                 if type(content) is str and wire.extra is wire.output_config is UNSET and not after_results:
-                    self.turn("user")
-                    self.text(content)
+                    self.user_text(content)
                     messages.append(Message("user", content))
                 else:
                     after_results = self._decode_user(wire, apart=after_results)

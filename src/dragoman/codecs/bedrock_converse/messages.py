@@ -76,7 +76,6 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
 
     def decode_system(self, system: list[Block]) -> None:
         """The `system` field, which comes before all messages."""
-        self.turn("system")
         self.messages.append(Message("system", self.decode_content(system, "system")))
 
     def decode(self, wires: Iterable[MessageWire]) -> None:
@@ -101,8 +100,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
                     and is_plain_text(content[0])
                 ):
                     text: str = content[0].text  # type: ignore[assignment]
-                    self.turn("user")
-                    self.text(text)
+                    self.user_text(text)
                     messages.append(Message("user", text))
                 else:
                     after_results = self._decode_user(wire, apart=after_results)
@@ -511,7 +509,8 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
                 if part.metadata is None and part.signature is None and part.cache is None and type(held) is Raw:
                     blocks.append(Block(UNSET, ToolUse(part.id, part.name, held)))
                 else:
-                    blocks += self.with_point(part, self._encode_call(part))
+                    wires = self._encode_call(part)
+                    blocks += wires if part.cache is None else self.with_point(part, wires)
                 continue
             blocks += self.encode_part(part, role)
         if crossed and not self._native and not self._to_client:

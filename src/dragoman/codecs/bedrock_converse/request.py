@@ -309,16 +309,18 @@ def _encode_tool_config(request: Request, encoder: MessageEncoder, log: LossLog,
 
 
 def _encode_config(request: Request, settings: ModelSettings, log: LossLog, further: Extra | None) -> WireValue:
-    stop = list(request.stop)
+    stop = list(request.stop) if request.stop else []
     if stop and request.origin != FAMILY:
         stop = [text for text in stop if text.strip()]
         if len(stop) < len(request.stop):
             log.drop(request, "stop", "blank stop sequence", "models refuse stop sequences of white space only")
     kept: Any = stop or (stop if further is not None and "~stop" in further else UNSET)
-    config = InferenceConfig(settings.max_tokens, settings.temperature, settings.top_p, kept)
+    maximum, temperature, top_p = settings.max_tokens, settings.temperature, settings.top_p
     if further is not None:
-        return spliced(config, further)
-    return UNSET if config == _NO_CONFIG else config
+        return spliced(InferenceConfig(maximum, temperature, top_p, kept), further)
+    if maximum is temperature is top_p is None and kept is UNSET:
+        return UNSET
+    return InferenceConfig(maximum, temperature, top_p, kept)
 
 
 def _encode_output_config(output: WireValue, settings: ModelSettings, further: Extra | None) -> WireValue:

@@ -91,7 +91,7 @@ def decode_top_k(fields: Extra, notes: Extra) -> int | None:
 # ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class ModelSettings(Struct):
+class ModelSettings(Struct, gc=False):
     """What a request says about thinking and sampling, as it is sent."""
 
     max_tokens: int | None
@@ -152,11 +152,13 @@ def _as_claude(settings: ModelSettings, request: Request, limits: ModelLimits, l
 
 
 def _bound_sampling(settings: ModelSettings, request: Request, log: LossLog) -> None:
-    for name in ("temperature", "top_p"):
-        value = getattr(settings, name)
-        if value is not None and value > 1:
-            log.degrade(request, name, f"{name} {value}", "sent as 1: the most this API takes")
-            setattr(settings, name, 1)
+    temperature, top_p = settings.temperature, settings.top_p
+    if temperature is not None and temperature > 1:
+        log.degrade(request, "temperature", f"temperature {temperature}", "sent as 1: the most this API takes")
+        settings.temperature = 1
+    if top_p is not None and top_p > 1:
+        log.degrade(request, "top_p", f"top_p {top_p}", "sent as 1: the most this API takes")
+        settings.top_p = 1
 
 
 _EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}

@@ -18,7 +18,7 @@ from dragoman.codecs.gemini.thinking import WHOLE_CONFIG
 from dragoman.codecs.gemini.tools import DECLARATIONS, GROUPS
 from dragoman.codecs.gemini.wire import snake_case
 from dragoman.ir import AnyPart, Completion, Message, Metadata, ProviderTool, Reasoning, Request, ToolCall, ToolResult
-from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, inner_extra
+from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, inner_extra
 from dragoman.ir.parts import Media
 from dragoman.ir.values import note, parse_json
 from dragoman.losses import Tables, paths_by_tables, running_totals
@@ -58,6 +58,9 @@ _OF_A_RESULT = {
 # ── spelling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_RENAMED_WITHIN = RENAMED.encode()
+
+
 def _spelled(key: str, notes: Mapping[str, Any]) -> str:
     """The key as the client wrote it."""
     renamed = notes.get(RENAMED + key) if notes else None
@@ -66,9 +69,12 @@ def _spelled(key: str, notes: Mapping[str, Any]) -> str:
 
 def _respelled(path: str, notes: Mapping[str, Any]) -> str:
     """A path below a node, as the client wrote its keys; `notes` are what the family noted on that node."""
+    if not notes:
+        return path
     head, dot, rest = path.partition(".")
-    if rest:
-        rest = _respelled(rest, (inner_extra(notes, head) if notes else None) or {})
+    held = notes.get(WITHIN + head) if rest else None
+    if held is not None and _RENAMED_WITHIN in bytes(held):
+        rest = _respelled(rest, inner_extra(notes, head) or {})
     return _spelled(head, notes) + dot + rest
 
 
@@ -103,7 +109,8 @@ def _as_written(path: str, request: Request) -> str:
     if path.startswith(_THINKING) and request.reasoning is not None:
         held = note(request.reasoning.metadata, FAMILY, WHOLE_CONFIG)
         path = _THINKING + _found(path.removeprefix(_THINKING), None if held is UNSET else held)
-    return "$." + _respelled(path.removeprefix("$."), notes_of(request))
+    notes = notes_of(request)
+    return "$." + _respelled(path[2:], notes) if notes else path
 
 
 def _locate_output(request: Request, field: str) -> str:
@@ -239,7 +246,9 @@ def _locate_answer(completion: Completion, field: str) -> str:
     if head == "usage" and rest and completion.usage is not None:
         held = note(completion.usage.metadata, FAMILY, USAGE)
         path = f"{_ANSWER[head]}.{_found(path.removeprefix(_ANSWER[head] + '.'), None if held is UNSET else held)}"
-    return "$." + _respelled(path.removeprefix("$."), notes) if field else "$"
+    if not field or not notes:
+        return path if field else "$"
+    return "$." + _respelled(path[2:], notes)
 
 
 def _grounding_key(message: Message) -> str:

@@ -147,10 +147,8 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
                 if role == "user":
                     wire = wires[0]
                     if len(wires) == 1 and wire.thought is UNSET and is_plain_text(wire):
-                        self.turn(role)
                         text: str = wire.text  # type: ignore[assignment]
-                        if not text or text.isspace():
-                            self.bits |= BLANK_TEXT
+                        self.user_text(text)
                         messages.append(Message("user", text))
                         continue
                     if wire.function_response is not UNSET:
@@ -171,7 +169,6 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
         return tuple(messages)
 
     def _decode_system(self, content: Content) -> Message:
-        self.turn("system")
         notes: Extra = {} if content.extra is UNSET else dict(content.extra)
         role = content.role
         if role is not UNSET and (notes or role not in _SYSTEM_ROLES):

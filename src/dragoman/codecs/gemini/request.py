@@ -139,21 +139,21 @@ def _decode_config(config: GenerationConfig, notes: Extra) -> tuple[Any, ...]:
     """The settings inside, in the order of the table."""
     said: Extra = (_config_keys if type(config) is GenerationConfigBody else _usual_config_keys)(config) or {}
     settings = (
-        _whole(config.max_output_tokens, "maxOutputTokens", said),
-        _real(config.temperature, "temperature", said),
-        _real(config.top_p, "topP", said),
-        _whole(config.top_k, "topK", said),
+        None if config.max_output_tokens is None else _whole(config.max_output_tokens, "maxOutputTokens", said),
+        None if config.temperature is None else _real(config.temperature, "temperature", said),
+        None if config.top_p is None else _real(config.top_p, "topP", said),
+        None if config.top_k is None else _whole(config.top_k, "topK", said),
         () if config.stop_sequences is UNSET else _decode_stop(config.stop_sequences, said),
-        _whole(config.seed, "seed", said),
-        _real(config.presence_penalty, "presencePenalty", said),
-        _real(config.frequency_penalty, "frequencyPenalty", said),
-        _whole(config.candidate_count, "candidateCount", said),
+        None if config.seed is None else _whole(config.seed, "seed", said),
+        None if config.presence_penalty is None else _real(config.presence_penalty, "presencePenalty", said),
+        None if config.frequency_penalty is None else _real(config.frequency_penalty, "frequencyPenalty", said),
+        None if config.candidate_count is None else _whole(config.candidate_count, "candidateCount", said),
         None if config.thinking_config is UNSET else decode_reasoning(config.thinking_config, said),
         decode_output(config, said),
     )
     if said:
         notes[WITHIN + _CONFIG] = Raw(encode_json(said))
-    elif config in (_NOTHING_SET, _NO_CONFIG):
+    elif settings == _NO_SETTINGS and config in (_NOTHING_SET, _NO_CONFIG):
         keep_whole(notes, _CONFIG, EMPTY_OBJECT, MODELLED)
     return settings
 
@@ -164,12 +164,12 @@ def _decode_stop(stop: list[str], said: Extra) -> tuple[str, ...]:
     return tuple(stop)
 
 
-def _whole(value: Number | None, key: str, said: Extra) -> int | None:
-    if value is None or type(value) is int:
+def _whole(value: Number, key: str, said: Extra) -> int:
+    if type(value) is int:
         return value
     number = _real(value, key, said)
     said[_NUMBER + key] = Raw(encode_json(value))
-    if number is None or not float(number).is_integer():
+    if not float(number).is_integer():
         raise DecodeError(path=f"$.{_CONFIG}.{key}", expected="whole number", got=_said(value), source=SOURCE)
     return int(number)
 
@@ -178,8 +178,8 @@ def _said(value: Number) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
-def _real(value: Number | None, key: str, said: Extra) -> float | None:
-    if value is None or type(value) is not str:
+def _real(value: Number, key: str, said: Extra) -> float:
+    if type(value) is not str:
         return value  # type: ignore[return-value]
     said[_NUMBER + key] = Raw(encode_json(value))
     try:
@@ -226,7 +226,7 @@ def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said:
     mime, schema, typed, form = (UNSET,) * 4 if request.output is None else encode_output(request, profile, log)
     thinking = UNSET if request.reasoning is None else encode_reasoning(request, profile, log)
     if said is None:
-        config = GenerationConfig(
+        config: Any = GenerationConfig(
             request.max_output_tokens,
             request.temperature,
             request.top_p,

@@ -110,10 +110,10 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
             kind = type(wire)
             if kind is UserMessage or kind is SystemMessage:
                 role: Role = "user" if kind is UserMessage else "system"
-                if role == "user" and not self._waiting:
-                    self._previous = role
-                else:
+                if self._waiting or (self._previous and role == "system"):
                     self.turn(role)
+                elif role == "user":
+                    self._previous = role
                 content = wire.content  # type: ignore[union-attr]
                 if type(content) is not str:
                     content = self._decode_parts(content, is_user=kind is UserMessage)

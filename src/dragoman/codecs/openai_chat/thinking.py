@@ -43,7 +43,7 @@ def _reasons(model: str) -> bool:
 
 def without_sampling(request: Request, effort: WireValue, log: LossLog) -> Request:
     """While it reasons, a model refuses sampling settings, and stop sequences altogether."""
-    if request.model is None or not _reasons(request.model) or not (request.stop or _samples(request)):
+    if not (request.stop or _samples(request)) or request.model is None or not _reasons(request.model):
         return request
     changes: dict[str, Any] = {}
     why = "this model refuses it while it reasons"

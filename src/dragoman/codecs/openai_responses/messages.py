@@ -151,8 +151,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
 
     def add_text(self, text: str) -> None:
         """The input where it is a string."""
-        self.turn("user")
-        self.text(text)
+        self.user_text(text)
         self._messages.append(Message("user", text))
 
     def add_items(self, items: Iterable[Item | Raw]) -> None:

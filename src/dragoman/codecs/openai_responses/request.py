@@ -13,9 +13,9 @@ from dragoman.codecs.openai_responses.parts import TRUE, own
 from dragoman.codecs.openai_responses.profile import (
     FAMILY,
     LEAST_OUTPUT_TOKENS,
-    REASONING_MODELS,
     SAMPLING,
     efforts_of,
+    reasons,
 )
 from dragoman.codecs.openai_responses.thinking import decode_reasoning, encode_reasoning, is_off
 from dragoman.codecs.openai_responses.tools import (
@@ -211,7 +211,7 @@ def _explicit(request: Request, extra: Extra) -> Extra:
 
 def _state(request: Request) -> tuple[Any, Any]:
     """`store` and `include`: by default this API stores what it is sent and keeps its reasoning; no other does."""
-    return NOT_STORED, UNSET if REASONING_MODELS.match(request.model or "") is None else ENCRYPTED
+    return NOT_STORED, ENCRYPTED if reasons(request.model) else UNSET
 
 
 def _as_the_api_takes_it(request: Request, log: LossLog) -> Request:
@@ -235,7 +235,7 @@ def _announcing_json(request: Request, log: LossLog) -> Request:
 
 def _sampling(request: Request, log: LossLog) -> tuple[float | None, float | None]:
     """Temperature and top_p, for a model that takes them."""
-    if REASONING_MODELS.match(request.model or "") is None or _is_switched_off(request):
+    if not reasons(request.model) or _is_switched_off(request):
         return request.temperature, request.top_p
     for name in SAMPLING:
         if getattr(request, name) is not None:
