@@ -107,7 +107,7 @@ class LossLog(Struct, gc=False):
                 path = lookup(None, None, field)
             else:
                 if positions is None:
-                    positions = _walk(root)
+                    positions = self._positions(root)
                 position = positions.get(id(node)) or self._origin(node, positions, kind)
                 if position is None:
                     path = "$"  # an invented node: nothing in the source stands for it
@@ -116,6 +116,13 @@ class LossLog(Struct, gc=False):
                     path = lookup(message_index, part_index, "" if is_inner else field)
             losses.append(Loss(path, what, severity, why))
         return tuple(losses)
+
+    def _positions(self, root: Value) -> dict[int, Position]:
+        """Where the nodes stand that lost something, or that stand for such a node."""
+        wanted = {id(entry[0]) for entry in self.entries}
+        if self.origins is not None:
+            wanted.update([id(old) for old, _ in self.origins.values()])
+        return _walk(root, wanted)
 
     def _origin(self, node: Value, positions: dict[int, Position], kind: type[Value]) -> Position | None:
         """The position of what a node stands for that a pass made."""
@@ -136,20 +143,25 @@ Position: TypeAlias = tuple[int | None, int | None, bool]
 _ROOT: Position = (None, None, False)
 
 
-def _walk(root: Value) -> dict[int, Position]:
+def _walk(root: Value, wanted: set[int]) -> dict[int, Position]:
+    """The positions of the nodes with these ids."""
     positions: dict[int, Position] = {}
     messages: tuple[Message, ...] = getattr(root, "messages", ())
     for message_index, message in enumerate(messages):
-        positions[id(message)] = (message_index, None, False)
+        if id(message) in wanted:
+            positions[id(message)] = (message_index, None, False)
         content = content_held(message)
         if type(content) is tuple:
             for part_index, part in enumerate(content):
-                positions[id(part)] = (message_index, part_index, False)
+                if id(part) in wanted:
+                    positions[id(part)] = (message_index, part_index, False)
                 if type(part) is ToolResult:
                     for inner in part.parts:
-                        positions[id(inner)] = (message_index, part_index, True)
+                        if id(inner) in wanted:
+                            positions[id(inner)] = (message_index, part_index, True)
     for index, tool in enumerate(getattr(root, "tools", ())):
-        positions[id(tool)] = (None, index, False)
+        if id(tool) in wanted:
+            positions[id(tool)] = (None, index, False)
     return positions
 
 

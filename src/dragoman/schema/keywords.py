@@ -14,6 +14,7 @@ from dragoman.schema.source import Json, Node, json_type, step_into, type_names
 from dragoman.schema.steps import TYPE_OF_KEYWORD, is_object, main_type
 
 if TYPE_CHECKING:
+    from dragoman.schema.dialects import SchemaDialect
     from dragoman.schema.walk import Walk
 
 Handler: TypeAlias = Callable[["Walk", Node, str, Json], Json]
@@ -36,6 +37,8 @@ _LARGEST_INT64 = 2**63 - 1
 
 
 def _type(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
+    if isinstance(value, str) and value in _TYPES:
+        return value
     names = type_names(value)
     if not names or any(name.lower() not in _TYPES for name in names):
         return walk.drop(node, keyword, "not a type of JSON")
@@ -149,7 +152,10 @@ def _visit_map(walk: Walk, node: Node, keyword: str, value: Json) -> Json:
     walk.properties += is_level * len(value)
     walk.object_depth += is_level
     walk.deepest_object = max(walk.deepest_object, walk.object_depth)
-    adapted = {name: walk.adapt(schema, node, step_into(keyword, name)) for name, schema in value.items()}
+    adapted = {}
+    for name, schema in value.items():
+        # Where it stands is told of what is no object: an error, or a note.
+        adapted[name] = walk.adapt(schema, node, "" if isinstance(schema, dict) else step_into(keyword, name))
     walk.object_depth -= is_level
     return adapted
 
@@ -224,4 +230,13 @@ def _named(walk: Walk, node: Node, members: Node) -> None:
         del members["format"]
 
 
-RULES: tuple[Rule, ...] = (_named, _closed, _complete, _itemised, _typed)
+def rules_of(dialect: SchemaDialect) -> tuple[Rule, ...]:
+    """Those that say anything in the dialect, in their order."""
+    wanted = {
+        _named: dialect.single_type,
+        _closed: dialect.closed_objects,
+        _complete: dialect.all_required,
+        _itemised: dialect.array_items != "optional",
+        _typed: dialect.typed_nodes,
+    }
+    return () if dialect.root_only else tuple(rule for rule, applies in wanted.items() if applies)

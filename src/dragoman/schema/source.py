@@ -35,6 +35,9 @@ _TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 
 
+_CONTAINERS = (dict, list)
+
+
 class SchemaError(DragomanError, ValueError):
     """A schema that the target cannot be given in any form."""
 
@@ -74,14 +77,15 @@ class SchemaSource:
         self._survey()
 
     def _survey(self) -> None:
-        pending: list[tuple[Json, int]] = [(self.root, 0)]
+        root, places = self.root, self._places
+        pending: list[tuple[Json, int]] = [(root, 0)]
         while pending:
             container, depth = pending.pop()
             if depth > MAX_JSON_DEPTH:
                 raise SchemaError(path=self._path, expected=f"at most {MAX_JSON_DEPTH} levels", got="deeper nesting")
             for key, value in _entries(container):
-                if isinstance(value, dict | list) and id(value) not in self._places and value is not self.root:
-                    self._places[id(value)] = (container, key)
+                if isinstance(value, _CONTAINERS) and id(value) not in places and value is not root:
+                    places[id(value)] = (container, key)
                     pending.append((value, depth + 1))
 
     def path_of(self, node: Json, keyword: str = "") -> str:

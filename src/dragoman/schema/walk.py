@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from dragoman.schema.dialects import ROOT_COMBINATORS, SchemaDialect
-from dragoman.schema.keywords import CHECKS, INERT, NEUTRAL, RULES, VISITS
+from dragoman.schema.keywords import CHECKS, INERT, NEUTRAL, VISITS, rules_of
 from dragoman.schema.root import object_root, without_alternatives
 from dragoman.schema.source import Json, Node, SchemaError, SchemaSource, json_type
 from dragoman.schema.steps import STEPS, is_normal, is_object
@@ -61,6 +61,8 @@ class Walk:
         self.open: dict[int, None] = {}
         self.root_united = False
         self.properties = self.enum_values = self.object_depth = self.deepest_object = 0
+        self._checks = {} if dialect.root_only else CHECKS
+        self._rules = rules_of(dialect)
         self._references: dict[int, str] = {}
         self._followed: set[int] = set()
 
@@ -131,18 +133,19 @@ class Walk:
     @_opening
     def _members(self, node: Node) -> Node:
         members: Node = {}
+        refused, keywords, checks = self.dialect.refused, self.dialect.keywords, self._checks
         for keyword, given in node.items():
-            if not self.dialect.accepts(keyword):
+            if keyword in refused or (keywords is not None and keyword not in keywords):
                 self.drop(node, keyword)
                 continue
-            check = None if self.dialect.root_only else CHECKS.get(keyword)
+            check = checks.get(keyword)
             value = given if check is None else check(self, node, keyword, given)
             visit = VISITS.get(keyword)
             if visit is not None and value is not UNSET:
                 value = visit(self, node, keyword, value)
             if value is not UNSET:
                 members[keyword] = value
-        for rule in () if self.dialect.root_only else RULES:
+        for rule in self._rules:
             rule(self, node, members)
         return members
 

@@ -5,7 +5,6 @@ The API has no tool choice: the model decides. Choosing no tool, or some of them
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import Any, cast
 
@@ -112,9 +111,9 @@ _SPOKEN = SchemaDialect(
 )
 """What the server would drop and can be said in words that it reads."""
 
-_SUBSCHEMAS = ("items", "additionalProperties", "not", "contains", "propertyNames")
-_LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
+_SUBSCHEMAS = frozenset({"items", "additionalProperties", "not", "contains", "propertyNames"})
+_LISTS_OF_SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_MAPS_OF_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 
 
 def _readable(tool: ToolDefinition, log: LossLog) -> WireValue:
@@ -133,7 +132,7 @@ def _adapted(held: bytes) -> tuple[Raw, str]:
         adapted = adapt_schema(schema, _SPOKEN).schema
     except SchemaError:
         adapted = schema  # it refers to itself: no finite schema says that, and the server ignores what it cannot read
-    unread = sorted(set(_keywords(adapted)) - READ_KEYWORDS - DECORATION)
+    unread = sorted(_keywords(adapted) - READ_KEYWORDS - DECORATION)
     typed = _typed_root(_objects(adapted))
     return Raw(held) if typed == schema else to_raw(typed), ", ".join(unread)
 
@@ -150,29 +149,30 @@ def _objects(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return {} if isinstance(schema, bool) else schema
     changed = dict(schema)
-    for key in _MAPS_OF_SCHEMAS:
-        if isinstance(schema.get(key), dict):
-            changed[key] = {name: _objects(inner) for name, inner in schema[key].items()}
-    for key in _LISTS_OF_SCHEMAS:
-        if isinstance(schema.get(key), list):
-            changed[key] = [_objects(inner) for inner in schema[key]]
+    for key, held in schema.items():
+        if key in _MAPS_OF_SCHEMAS and isinstance(held, dict):
+            changed[key] = {name: _objects(inner) for name, inner in held.items()}
+        elif key in _LISTS_OF_SCHEMAS and isinstance(held, list):
+            changed[key] = [_objects(inner) for inner in held]
     return changed
 
 
-def _keywords(schema: Any) -> Iterable[str]:
-    if not isinstance(schema, dict):
-        return
-    yield from schema
-    for key in _SUBSCHEMAS:
-        yield from _keywords(schema.get(key))
-    for key in _LISTS_OF_SCHEMAS:
-        inner = schema.get(key)
-        for item in inner if isinstance(inner, list) else ():
-            yield from _keywords(item)
-    for key in _MAPS_OF_SCHEMAS:
-        inner = schema.get(key)
-        for item in inner.values() if isinstance(inner, dict) else ():
-            yield from _keywords(item)
+def _keywords(schema: Any) -> set[str]:
+    found: set[str] = set()
+    pending = [schema]
+    while pending:
+        node = pending.pop()
+        if not isinstance(node, dict):
+            continue
+        found.update(node)
+        for key, held in node.items():
+            if key in _SUBSCHEMAS:
+                pending.append(held)
+            elif key in _LISTS_OF_SCHEMAS and isinstance(held, list):
+                pending += held
+            elif key in _MAPS_OF_SCHEMAS and isinstance(held, dict):
+                pending += held.values()
+    return found
 
 
 # ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,6 @@ Responses alone; Chat has no field for it. One family for both would hand each t
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from dragoman.ir import FinishReason
 from dragoman.profile import HostedRule, Profile
@@ -39,11 +38,6 @@ PROFILE = Profile(
 
 REASONING_MODELS = re.compile(r"^(?:openai/)?(o[1-9]|gpt-5(?!.*chat)|gpt-[6-9]|codex)")
 """They refuse sampling settings while they reason, and only they can be asked for encrypted reasoning."""
-
-
-@lru_cache(maxsize=256)
-def reasons(model: str | None) -> bool:
-    return REASONING_MODELS.match(model or "") is not None
 
 
 SAMPLING = ("temperature", "top_p")

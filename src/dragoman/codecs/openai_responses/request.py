@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -13,9 +14,9 @@ from dragoman.codecs.openai_responses.parts import TRUE, own
 from dragoman.codecs.openai_responses.profile import (
     FAMILY,
     LEAST_OUTPUT_TOKENS,
+    REASONING_MODELS,
     SAMPLING,
     efforts_of,
-    reasons,
 )
 from dragoman.codecs.openai_responses.thinking import decode_reasoning, encode_reasoning, is_off
 from dragoman.codecs.openai_responses.tools import (
@@ -209,9 +210,14 @@ def _explicit(request: Request, extra: Extra) -> Extra:
     return {**said, **{key: held for key, held in extra.items() if key.removeprefix(MODELLED) not in said}}
 
 
+@lru_cache(maxsize=256)
+def _reasons(model: str | None) -> bool:
+    return REASONING_MODELS.match(model or "") is not None
+
+
 def _state(request: Request) -> tuple[Any, Any]:
     """`store` and `include`: by default this API stores what it is sent and keeps its reasoning; no other does."""
-    return NOT_STORED, ENCRYPTED if reasons(request.model) else UNSET
+    return NOT_STORED, ENCRYPTED if _reasons(request.model) else UNSET
 
 
 def _as_the_api_takes_it(request: Request, log: LossLog) -> Request:
@@ -235,7 +241,7 @@ def _announcing_json(request: Request, log: LossLog) -> Request:
 
 def _sampling(request: Request, log: LossLog) -> tuple[float | None, float | None]:
     """Temperature and top_p, for a model that takes them."""
-    if not reasons(request.model) or _is_switched_off(request):
+    if not _reasons(request.model) or _is_switched_off(request):
         return request.temperature, request.top_p
     for name in SAMPLING:
         if getattr(request, name) is not None:
