@@ -75,7 +75,7 @@ class Assembler(Struct):
 class Lane(Struct):
     """The parts of one candidate: one running text at a time, any number of open calls (and sounds)."""
 
-    _book: Assembler
+    book: Assembler
     _candidate: int
     flow_index: int = -1
     flow_kind: type[AnyPart] | None = None
@@ -87,11 +87,11 @@ class Lane(Struct):
             self.end_flow()
             self.flow_index = self._start(prototype)
             self.flow_kind = type(prototype)
-        self._book.events.append(PartDelta(self.flow_index, text))
+        self.book.events.append(PartDelta(self.flow_index, text))
 
     def end_flow(self, signature: Signature | None = None, *, incomplete: bool = False) -> None:
         if self.flow_kind is not None:
-            self._book.events.append(PartEnd(self.flow_index, signature, incomplete))
+            self.book.events.append(PartEnd(self.flow_index, signature, incomplete))
             self.flow_kind = None
 
     def cite(self, citation: Citation) -> None:
@@ -100,13 +100,13 @@ class Lane(Struct):
             self.end_flow()
             self.flow_index = self._start(TEXT)
             self.flow_kind = Text
-        self._book.events.append(PartDelta(self.flow_index, "", citation))
+        self.book.events.append(PartDelta(self.flow_index, "", citation))
 
     def whole(self, part: AnyPart) -> None:
         """A part that arrives complete."""
         self.end_flow()
         index = self._start(part)
-        self._book.events.append(PartEnd(index))
+        self.book.events.append(PartEnd(index))
 
     def start_call(self, call: ToolCall) -> int:
         self.end_flow()
@@ -122,7 +122,7 @@ class Lane(Struct):
         return index
 
     def delta(self, index: int, text: str) -> None:
-        self._book.events.append(PartDelta(index, text))
+        self.book.events.append(PartDelta(index, text))
 
     def end_call(
         self,
@@ -134,7 +134,7 @@ class Lane(Struct):
     ) -> None:
         if index in self._open:
             del self._open[index]
-            self._book.events.append(PartEnd(index, signature, incomplete, metadata))
+            self.book.events.append(PartEnd(index, signature, incomplete, metadata))
 
     def end_all(self, *, incomplete: bool = False) -> None:
         self.end_flow(incomplete=incomplete)
@@ -142,11 +142,16 @@ class Lane(Struct):
             self.end_call(index, incomplete=incomplete)
 
     def _start(self, part: AnyPart) -> int:
-        book = self._book
+        book = self.book
         index = book.next_index
         book.next_index = index + 1
         book.events.append(PartStart(index, part, self._candidate))
         return index
+
+
+def first_lane() -> Lane:
+    """The lane of the first candidate, with an assembler of its own."""
+    return Assembler().lane()
 
 
 class GrowingPart(Struct):

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from dragoman.errors import DecodeError, LimitExceeded
 from dragoman.ir.values import encode_json
@@ -40,23 +40,19 @@ class Framing(Protocol):
     def close(self) -> list[bytes]: ...
 
 
-class _Bounded:
+class _Bounded(Struct, eq=False):
     """Counts what comes in, keeps the unfinished rest in pieces, and tells a fault only after what came before it.
 
     So the payloads, and the fault behind them, are the same for every cut of the bytes.
     """
 
-    clean = True
-    _total = 0
-    _held = 0
+    _limits: Limits
+    _source: str
+    clean: bool = True
+    _total: int = 0
+    _pieces: list[bytes] = field(default_factory=list)
+    _held: int = 0
     _fault: DecodeError | None = None
-
-    def __init__(self, limits: Limits, source: str) -> None:
-        self._limits = limits
-        self._source = source
-        self._small = min(limits.event_bytes, limits.stream_bytes)
-        """As long as the whole stream is no bigger than this, no limit can be in the way."""
-        self._pieces: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The payloads that end in this chunk.
@@ -143,19 +139,16 @@ class ServerSentEvents(_Bounded):
     error, even after events: such an object is a payload too, up to the next blank line.
     """
 
-    _data_bytes = 0
-    _bare = False  # in a JSON object that stands outside of any field
-    _after_return = False
-    _first = True
-
-    def __init__(self, limits: Limits, source: str) -> None:
-        super().__init__(limits, source)
-        self._data: list[bytes] = []
+    _data: list[bytes] = field(default_factory=list)
+    _data_bytes: int = 0
+    _bare: bool = False  # in a JSON object that stands outside of any field
+    _after_return: bool = False
+    _first: bool = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One event of one `data:` line, perhaps with its name before it, and its blank line; or several of them."""
-        total = self._total + len(chunk)
-        if not self.clean or total > self._small:
+        limits, total = self._limits, self._total + len(chunk)
+        if not self.clean or total > limits.event_bytes or total > limits.stream_bytes:
             return super().feed(chunk)
         name, _, rest = chunk.partition(b"data: ")
         payload = rest.removesuffix(b"\n\n")
@@ -240,16 +233,17 @@ class ServerSentEvents(_Bounded):
 class Lines(_Bounded):
     """One JSON document per line (NDJSON)."""
 
-    def __init__(self, limits: Limits, source: str) -> None:
-        super().__init__(limits, source)
-        self._first = True
+    _first: bool = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One line, or several, each of them whole."""
-        total = self._total + len(chunk)
+        limits, total = self._limits, self._total + len(chunk)
         lines = chunk.split(b"\n")
-        if not self.clean or total > self._small or lines.pop() or any(line[:1] != b"{" for line in lines):
+        if lines.pop() or not lines or not self.clean or total > limits.event_bytes or total > limits.stream_bytes:
             return super().feed(chunk)
+        for line in lines:
+            if line[:1] != b"{":
+                return super().feed(chunk)
         self._total = total
         self._first = False
         return lines
@@ -291,14 +285,12 @@ class JsonArray(_Bounded):
     An element is told as soon as its last bracket is there. Objects that stand outside of any array are elements too.
     """
 
-    def __init__(self, limits: Limits, source: str) -> None:
-        super().__init__(limits, source)
-        self.clean = False  # a comma or a bracket belongs to what came before
-        self._level = 0  # of the elements: 1 inside the array, 0 outside of one
-        self._depth = 0
-        self._in_string = False
-        self._escaped = False
-        self._first = True
+    clean: bool = False  # a comma or a bracket belongs to what came before
+    _level: int = 0  # of the elements: 1 inside the array, 0 outside of one
+    _depth: int = 0
+    _in_string: bool = False
+    _escaped: bool = False
+    _first: bool = True
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
         start = 0
@@ -400,15 +392,18 @@ class AwsEventStream(_Bounded):
     A payload comes as {type of the event: its JSON}, an exception likewise, under its own type.
     """
 
-    def __init__(self, limits: Limits, source: str) -> None:
-        super().__init__(limits, source)
-        self._needed = _PRELUDE_BYTES  # before there is anything to look at
+    _needed: int = _PRELUDE_BYTES  # before there is anything to look at
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """One frame with headers that are known already."""
-        size = len(chunk)
+        size, limits = len(chunk), self._limits
         total = self._total + size
-        if not self.clean or size <= _PRELUDE_BYTES + _CRC_BYTES or total > self._small:
+        if (
+            not self.clean
+            or size <= _PRELUDE_BYTES + _CRC_BYTES
+            or total > limits.event_bytes
+            or total > limits.stream_bytes
+        ):
             return super().feed(chunk)
         length, header_bytes, crc = _PRELUDE.unpack_from(chunk)
         start = _PRELUDE_BYTES + header_bytes

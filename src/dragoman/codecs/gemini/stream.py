@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType, structs
+from msgspec import UNSET, Raw, Struct, UnsetType, field, structs
 
 from dragoman.codecs.accumulate import TEXT, Assembler, Lane
 from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_arguments
@@ -114,39 +113,22 @@ NATIVE = Reasoning("", metadata=NATIVE_THOUGHT)
 WAITS, STREAMS, COMPLETE = "may still get arguments", "gets them piece by piece", "complete"
 
 
-class _Call:
+class _Call(Struct, eq=False):
     """One call from its first piece until it is told."""
 
-    __slots__ = (
-        "arguments",
-        "digest",
-        "given",
-        "id",
-        "leaves",
-        "name",
-        "notes",
-        "number",
-        "part_index",
-        "payload",
-        "signature",
-        "signed",
-        "state",
-    )
-
-    def __init__(self, number: int, payload: int = 0) -> None:
-        self.number = number
-        self.payload = payload  # which chunk of the stream began it
-        self.id = ""
-        self.name = ""
-        self.arguments = ""  # as text
-        self.given = False  # there were arguments, if only {}
-        self.leaves: PartialArguments | None = None
-        self.signature: Signature | None = None
-        self.signed = False  # its start told the signature
-        self.notes: Extra = {}
-        self.state = WAITS
-        self.part_index = -1
-        self.digest: int | None = None  # of the arguments that were told
+    number: int
+    payload: int = 0  # which chunk of the stream began it
+    id: str = ""
+    name: str = ""
+    arguments: str = ""  # as text
+    given: bool = False  # there were arguments, if only {}
+    leaves: PartialArguments | None = None
+    signature: Signature | None = None
+    signed: bool = False  # its start told the signature
+    notes: Extra = field(default_factory=dict)
+    state: str = WAITS
+    part_index: int = -1
+    digest: int | None = None  # of the arguments that were told
 
     def take(self, piece: CallPiece) -> None:
         """Identity is set once; arguments come whole, or leaf by leaf until a piece that does not continue."""
@@ -201,60 +183,59 @@ class _Call:
         )
 
 
-class _Answer:
+class _Answer(Struct, eq=False):
     """One candidate while its parts come in."""
 
-    length = 0
+    lane: Lane
+    seed: str
+    number: int
+    length: int = 0
     """Of the running thought so far: carried reasoning is known by it."""
+    pieces: list[str] = field(default_factory=list)
+    """The running text so far, if no accumulator keeps it: citations count its bytes."""
+    shown: list[tuple[int, int]] = field(default_factory=list)
+    """Thoughts (part index, length) that ended without a signature, while the next part may still bring it."""
+    queue: list[_Call | AnyPart] = field(default_factory=list)
+    """Calls, and the server's answers to some of them, that nothing has followed yet."""
+    open: list[_Call] = field(default_factory=list)
+    """Calls that were told to begin, and not yet to end."""
     streaming: _Call | None = None
-    count = 0
-    called = False
+    calls: dict[str, _Call] = field(default_factory=dict)
+    count: int = 0
+    called: bool = False
     grounding: Raw | None = None
+    extra: Extra = field(default_factory=dict)
     finish: Enum | UnsetType = UNSET
+    held_decoder: PartDecoder | None = None
 
-    def __init__(self, lane: Lane, seed: str, number: int) -> None:
-        self.lane = lane
-        self.seed = f"{seed} {number}" if number else seed
-        self.number = number
-        self.pieces: list[str] = []
-        """The running text so far, if nobody else keeps it: citations count its bytes."""
-        self.shown: list[tuple[int, int]] = []
-        """Thoughts (part index, length) that ended without a signature, while the next part may still bring it."""
-        self.queue: list[_Call | AnyPart] = []
-        """Calls, and the server's answers to some of them, that nothing has followed yet."""
-        self.open: list[_Call] = []
-        """Calls that were told to begin, and not yet to end."""
-        self.calls: dict[str, _Call] = {}
-        self.extra: Extra = {}
-
-    @cached_property
+    @property
     def decoder(self) -> PartDecoder:
         """Reads parts that come whole."""
-        return PartDecoder(self.seed, f"$.candidates[{self.number}].content", marks_ids=True)
+        if self.held_decoder is None:
+            self.held_decoder = PartDecoder(self.seed, f"$.candidates[{self.number}].content", marks_ids=True)
+        return self.held_decoder
 
 
-class PayloadDecoder:
+class PayloadDecoder(Struct):
     """Payloads of one stream in, events out."""
 
     texts: Mapping[int, list[str]] | None = None
     """What each part said, if an accumulator keeps it."""
+    joins_calls: bool = False
+    """Whether a call without arguments is the same as a later one of that name which brings them.
 
-    def __init__(self) -> None:
-        self._book = Assembler()
-        self._state = BEFORE
-        self._seed = ""
-        self._read: Callable[[bytes], Chunk[Any]] = _read_plain
-        self._answers: dict[int, _Answer] = {}
-        self._first: _Answer | None = None
-        self._usage: Raw | UnsetType = UNSET
-        self._told_usage: Raw | UnsetType = UNSET
-        self._blocked: Finish | None = None
-        self._late: Extra = {}
-        self._payloads = 0
-        self.joins_calls = False
-        """Whether a call without arguments is the same as a later one of that name which brings them.
-
-        Nothing on the wire says so; the chunks of multi-llm-chat are defined that way."""
+    Nothing on the wire says so; the chunks of multi-llm-chat are defined that way."""
+    _book: Assembler = field(default_factory=Assembler)
+    _state: str = BEFORE
+    _seed: str = ""
+    _read: Callable[[bytes], Chunk[Any]] = _read_plain
+    _answers: dict[int, _Answer] = field(default_factory=dict)
+    _first: _Answer | None = None
+    _usage: Raw | UnsetType = UNSET
+    _told_usage: Raw | UnsetType = UNSET
+    _blocked: Finish | None = None
+    _late: Extra = field(default_factory=dict)
+    _payloads: int = 0
 
     @staticmethod
     def framing(limits: Limits) -> SniffedJson:
@@ -408,7 +389,9 @@ class PayloadDecoder:
     def _answer(self, number: int) -> _Answer:
         answer = self._answers.get(number)
         if answer is None:
-            answer = self._answers[number] = _Answer(self._book.lane(number), self._seed, number)
+            answer = self._answers[number] = _Answer(
+                self._book.lane(number), f"{self._seed} {number}" if number else self._seed, number
+            )
             self._first = self._answers.get(0)
         return answer
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dragoman.codecs.accumulate import TEXT, Assembler, Lane
+from dragoman.codecs.accumulate import TEXT, Assembler, Lane, first_lane
 from dragoman.codecs.arguments import unwrap_arguments
 from dragoman.codecs.framing import Limits, Lines
 from dragoman.codecs.ids import invent_id, is_invented
@@ -81,15 +81,17 @@ _THINKING = Reasoning("", metadata=foreign_signatures.THINKING)
 _A_CALL = Message("assistant", (ToolCall("", ""),))
 
 
-class PayloadDecoder:
+class PayloadDecoder(Struct):
     """Lines of one stream in, events out."""
 
-    def __init__(self) -> None:
-        self._book = Assembler()
-        self._lane: Lane = self._book.lane()
-        self._state = BEFORE
-        self._seed = ""
-        self._calls = 0
+    _state: str = BEFORE
+    _seed: str = ""
+    _calls: int = 0
+    _lane: Lane = field(default_factory=first_lane)
+
+    @property
+    def _book(self) -> Assembler:
+        return self._lane.book
 
     @staticmethod
     def framing(limits: Limits) -> Lines:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct, field
 
-from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, Assembler, Lane
+from dragoman.codecs.accumulate import REASONING, REFUSAL, TEXT, Assembler, Lane, first_lane
 from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.openai_chat import audio, foreign_signatures
@@ -52,6 +52,7 @@ from dragoman.ir.values import encode_json, exact_object
 __all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
 
 SOURCE = "openai-chat stream"
+_BRACKET = ord("[")
 
 _openings = msgspec.json.Decoder(Opening)
 _plain = msgspec.json.Decoder(Chunk[PlainDelta])
@@ -78,50 +79,48 @@ MOVES: dict[tuple[str, str], str] = {
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Call:
+class _Call(Struct):
     """One call while its fragments come in. Its part starts when id and name are both known."""
 
-    __slots__ = ("custom", "id", "name", "part_index", "pieces", "signature")
-
-    def __init__(self) -> None:
-        self.id = ""
-        self.name = ""
-        self.custom = False
-        self.part_index = -1
-        self.pieces: list[str] = []
-        self.signature: Signature | None = None
+    id: str = ""
+    name: str = ""
+    custom: bool = False
+    part_index: int = -1
+    pieces: list[str] = field(default_factory=list)
+    signature: Signature | None = None
 
 
-class PayloadDecoder:
+class PayloadDecoder(Struct):
     """Payloads of one stream in, events out."""
 
     texts: Mapping[int, list[str]] | None = None
     """What each part said, if an accumulator keeps it; otherwise reasoning that may come once more is kept here."""
+    _reader: msgspec.json.Decoder[Chunk[Any]] = _plain
+    _state: str = BEFORE
+    _seed: str = ""
+    _calls: dict[int, list[_Call]] = field(default_factory=dict)
+    _by_index: dict[tuple[int, int], _Call] = field(default_factory=dict)
+    _finishes: dict[int, str] = field(default_factory=dict)
+    _refused: set[int] = field(default_factory=set)
+    _sounds: dict[int, tuple[int, dict[str, Raw]]] = field(default_factory=dict)
+    """Of each candidate: the part that is its sound, and what is said of it beside data and transcript."""
+    _thought: list[str] = field(default_factory=list)
+    _lane: Lane = field(default_factory=first_lane)
 
-    def __init__(self) -> None:
-        self._book = Assembler()
-        self._lane = self._book.lane()
-        self._reader: msgspec.json.Decoder[Chunk[Any]] = _plain
-        self._state = BEFORE
-        self._seed = ""
-        self._calls: dict[int, list[_Call]] = {}
-        self._by_index: dict[tuple[int, int], _Call] = {}
-        self._finishes: dict[int, str] = {}
-        self._refused: set[int] = set()
-        self._sounds: dict[int, tuple[int, dict[str, Raw]]] = {}
-        """Of each candidate: the part that is its sound, and what is said of it beside data and transcript."""
-        self._thought: list[str] = []
+    @property
+    def _book(self) -> Assembler:
+        return self._lane.book
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
         return ServerSentEvents(limits, SOURCE)
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
+        if payload[0] == _BRACKET and payload.startswith(b"[DONE]"):
+            return self.close()
         try:
             chunk = self._reader.decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            if payload.startswith(b"[DONE]"):
-                return self.close()
             chunk = self._read_wider(payload, error)
         delta = self._delta_in(chunk)
         return self._decode_whole(chunk, payload) if delta is None else [delta]

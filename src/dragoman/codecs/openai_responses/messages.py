@@ -98,7 +98,7 @@ def read_item(raw: Raw) -> Item | None:
     """An item of a kind we model, or None."""
     try:
         head = read_head(raw)
-        return _reader.read(bytes(raw)) if head.type in _HANDLERS else None
+        return _reader.read(raw) if head.type in _HANDLERS else None
     except ValueError:
         return None
 
@@ -138,7 +138,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
             self._give_up_carrier()
         return tuple(self._said)
 
-    def parts_of(self, item: Raw, index: int) -> list[AnyPart]:
+    def parts_of(self, item: Item | Raw, index: int) -> list[AnyPart]:
         """The parts of one item of an answer that comes piece by piece."""
         before = len(self._said)
         self._add(item, index)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from dragoman.codecs.framing import Limits, ServerSentEvents
@@ -29,15 +29,24 @@ from dragoman.codecs.openai_responses.server_items import OUTCOME, read_head
 from dragoman.codecs.openai_responses.stream_encoding import EventEncoder
 from dragoman.codecs.openai_responses.stream_wire import (
     DELTA_KINDS,
+    SILENT,
     ArgumentsDelta,
+    ArgumentsDone,
+    Completed,
+    Created,
     Delta,
+    Incomplete,
     InputDelta,
+    ItemAdded,
+    ItemDone,
     Opening,
     OtherEvent,
+    PartAdded,
     PartHead,
     ReasoningDelta,
     SummaryDelta,
     TextDelta,
+    WireEvent,
 )
 from dragoman.codecs.openai_responses.wire import Item, ResponsesAnswer
 from dragoman.codecs.reading import WireReader
@@ -67,7 +76,7 @@ __all__ = ["EventEncoder", "PayloadDecoder"]
 
 SOURCE = "openai-responses stream"
 
-_deltas: msgspec.json.Decoder[Delta] = msgspec.json.Decoder(Delta)
+_decode_event = msgspec.json.Decoder(WireEvent).decode
 _others = msgspec.json.Decoder(OtherEvent)
 _openings = msgspec.json.Decoder(Opening)
 _part_heads = msgspec.json.Decoder(PartHead)
@@ -97,63 +106,57 @@ _Key: TypeAlias = tuple[type[Any], int, int]
 """Kind of event, item, and place in the item."""
 
 
-class _Flow:
+class _Flow(Struct):
     """One part while its pieces come in."""
 
-    __slots__ = ("cited", "kind", "part_index", "pieces", "section")
-
-    def __init__(self, part_index: int, kind: type[AnyPart]) -> None:
-        self.part_index = part_index
-        self.kind = kind
-        self.pieces: list[str] = []
-        self.cited = 0
-        self.section = (SummaryDelta, 0)
-        """Reasoning: which list its text comes from, and which entry of it."""
+    part_index: int
+    kind: type[AnyPart]
+    pieces: list[str] = field(default_factory=list)
+    cited: int = 0
+    section: tuple[type[Any], int] = (SummaryDelta, 0)
+    """Reasoning: which list its text comes from, and which entry of it."""
 
 
-class _Slot:
+class _Slot(Struct):
     """One item while its events come in."""
 
-    __slots__ = ("call", "done", "flows", "index", "kind", "spare", "waiting")
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        """The place of its first part, kept from the moment the item is known: items may be done in another order."""
-        self.spare = -1
-        """The place of its second part, for items that hold a call and its result."""
-        self.kind = ""
-        self.call: ToolCall | None = None
-        self.flows: dict[int, _Flow] = {}
-        self.waiting: list[str] = []
-        """Arguments of a call whose name nobody has told yet."""
-        self.done = False
+    index: int
+    """The place of its first part, kept from the moment the item is known: items may be done in another order."""
+    spare: int = -1
+    """The place of its second part, for items that hold a call and its result."""
+    kind: str = ""
+    call: ToolCall | None = None
+    flows: dict[int, _Flow] = field(default_factory=dict)
+    waiting: list[str] = field(default_factory=list)
+    """Arguments of a call whose name is not known yet."""
+    done: bool = False
 
 
-class _HeldEnd:
+class _HeldEnd(Struct):
     """The end of a part that the next event may still change."""
 
-    __slots__ = ("call_text", "end", "part")
-
-    def __init__(self, end: PartEnd, part: AnyPart, call_text: str | None) -> None:
-        self.end = end
-        self.part = part
-        self.call_text = call_text
+    end: PartEnd
+    part: AnyPart
+    call_text: str | None
 
 
-class PayloadDecoder:
+def _item_decoder(seed: str = "") -> MessageDecoder:
+    return MessageDecoder(seed=seed, answering=True)
+
+
+class PayloadDecoder(Struct):
     """Payloads of one stream in, events out."""
 
-    def __init__(self) -> None:
-        self._events: list[AnyEvent] = []
-        self._next_index = 0
-        self._state = BEFORE
-        self._seed = ""
-        self._items = MessageDecoder(answering=True)
-        self._slots: dict[int, _Slot] = {}
-        self._said: list[AnyPart] = []
-        self._held: _HeldEnd | None = None
-        self._flows: dict[_Key, _Flow] = {}
-        """The parts that flow: their next fragments need no second look, until an event comes that is none."""
+    _events: list[AnyEvent] = field(default_factory=list)
+    _next_index: int = 0
+    _state: str = BEFORE
+    _seed: str = ""
+    _items: MessageDecoder = field(default_factory=_item_decoder)
+    _slots: dict[int, _Slot] = field(default_factory=dict)
+    _said: list[AnyPart] = field(default_factory=list)
+    _held: _HeldEnd | None = None
+    _flows: dict[_Key, _Flow] = field(default_factory=dict)
+    """The parts that flow: their next fragments need no second look, until an event comes that is none."""
 
     @staticmethod
     def framing(limits: Limits) -> ServerSentEvents:
@@ -161,20 +164,31 @@ class PayloadDecoder:
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         try:
-            event = _deltas.decode(payload)
+            event: Any = _decode_event(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._flows.clear()
             self._decode_other(payload, error)
             return self._take()
-        text = event.delta
-        flow = self._flows.get((type(event), event.output_index, event.place))
-        if flow is not None:
-            if not text:
-                return []
-            flow.pieces.append(text)
-            return [PartDelta(flow.part_index, text)]
-        if self._state is not ENDED and text:
-            self._on_delta(event, text)
+        kind = type(event)
+        handler = _HANDLERS.get(kind)
+        if handler is None:
+            text = event.delta
+            flow = self._flows.get((kind, event.output_index, event.place))
+            if flow is not None:
+                if not text:
+                    return []
+                flow.pieces.append(text)
+                return [PartDelta(flow.part_index, text)]
+            if self._state is not ENDED and text:
+                self._on_delta(event, text)
+            return self._take()
+        self._flows.clear()
+        if self._state is ENDED:
+            return []  # what comes after the last event says nothing
+        try:
+            handler(self, event)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+            raise _not_an_event(fault) from fault
         return self._take()
 
     def close(self) -> list[AnyEvent]:
@@ -198,18 +212,16 @@ class PayloadDecoder:
 
     def _decode_other(self, payload: bytes, error: Exception) -> None:
         if self._state is ENDED:
-            return  # whatever comes after the last event is nobody's business
+            return  # what comes after the last event says nothing
         if payload.startswith(b"[DONE]"):
             self._break_off(Failure("truncated", "the stream ended without response.completed"))
             return
         try:
-            if not payload.isascii():
-                payload.decode()  # exact pieces are carried unparsed: nobody else looks at their characters
             event = _others.decode(payload)
-            handler = _ON_EVENT.get(event.type or "")
+            handler = _ON_OTHER.get(event.type or "")
             if handler is not None:
-                handler(self, event, payload)
-            elif event.type is None and event.error is not UNSET:
+                handler(self, event)
+            elif event.type == "error" or (event.type is None and event.error is not UNSET):
                 self._on_error(event, payload)
             elif event.type is None:
                 raise _not_an_event(error) from error
@@ -218,25 +230,42 @@ class PayloadDecoder:
 
     # ── the answer ──
 
-    def _on_created(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+    def _on_created(self, event: Created) -> None:
+        self._open(event.response)
+
+    def _on_silent(self, event: Any) -> None:
+        """Says nothing."""
+
+    def _on_other_created(self, event: OtherEvent) -> None:
+        self._open(UNSET if event.response is UNSET else _openings.decode(event.response))
+
+    def _open(self, opening: Opening | UnsetType) -> None:
         again = self._state is not BEFORE
         self._move("response.created")
-        if again or event.response is UNSET:
+        if again or opening is UNSET:
             return
-        opening = _openings.decode(event.response)
         self._seed = opening.id or ""
-        self._items = MessageDecoder(seed=self._seed, answering=True)
+        self._items = _item_decoder(self._seed)
         created = None if opening.created_at is None else int(opening.created_at)
         self._events.append(StreamStart(opening.id, opening.model, created))
 
-    def _on_end(self, event: OtherEvent, payload: bytes) -> None:
+    def _on_completed(self, event: Completed) -> None:
+        self._close(event.response, "completed")
+
+    def _on_incomplete(self, event: Incomplete) -> None:
+        self._close(event.response, "incomplete")
+
+    def _on_other_end(self, event: OtherEvent) -> None:
+        self._close(event.response, str(event.type).removeprefix("response."))
+
+    def _close(self, response: Raw | UnsetType, ended: str) -> None:
         if self._state is BEFORE:
-            self._on_created(event, payload)
-        if event.response is UNSET:
+            self._open(UNSET if response is UNSET else _openings.decode(response))
+        if response is UNSET:
             raise DecodeError(path="$.response", expected="the response", got="nothing", source=SOURCE)
-        wire = _answers.read(bytes(event.response))
-        status = wire.status or str(event.type).removeprefix("response.")
-        failed = event.type == "response.failed" or status in {"failed", "cancelled"}
+        wire = _answers.read(response)
+        status = wire.status or ended
+        failed = ended == "failed" or status in {"failed", "cancelled"}
         if not failed:
             self._backfill(wire.output or [])
         cut = status == "incomplete"
@@ -290,7 +319,7 @@ class PayloadDecoder:
             self._next_index += 1
         return slot
 
-    def _on_added(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+    def _on_added(self, event: ItemAdded | OtherEvent) -> None:
         self._move("item event")
         if event.output_index is None or event.item is UNSET or bytes(event.item) == b"null":
             return  # gateways announce items that never come
@@ -336,7 +365,7 @@ class PayloadDecoder:
             flow.pieces.append(text)
             self._events.append(PartDelta(flow.part_index, text))
 
-    def _on_item_done(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+    def _on_item_done(self, event: ItemDone | OtherEvent) -> None:
         self._move("item event")
         if event.output_index is None or event.item is UNSET or bytes(event.item) == b"null":
             return
@@ -358,7 +387,7 @@ class PayloadDecoder:
         if item is not None and item.type in _CALLS:
             slot.kind = str(item.type)
             self._start_call(slot, item)
-        parts = self._items.parts_of(raw, index)
+        parts = self._items.parts_of(raw if item is None else item, index)
         self._said += parts
         flows = dict(sorted(slot.flows.items()))
         if any(place >= len(parts) for place in flows):
@@ -478,7 +507,7 @@ class PayloadDecoder:
                 self._more(flow, SUMMARY_BREAK)
         return flow
 
-    def _on_odd_delta(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+    def _on_odd_delta(self, event: OtherEvent) -> None:
         """A fragment that is no text: gateways send arguments as an object, and null for nothing."""
         text = _as_text(event.delta)
         if not text or event.output_index is None:
@@ -489,14 +518,19 @@ class PayloadDecoder:
         fields = {} if kind in {ArgumentsDelta, InputDelta} else {"place": place or 0}
         self._on_delta(kind(output_index=event.output_index, delta=text, **fields), text)
 
-    def _on_arguments_done(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+    def _on_arguments_done(self, event: ArgumentsDone) -> None:
+        self._all_arguments(event.output_index, event.arguments)
+
+    def _on_other_arguments(self, event: OtherEvent) -> None:
+        self._all_arguments(event.output_index, _as_text(event.arguments) or _as_text(event.input))
+
+    def _all_arguments(self, index: int | None, text: str) -> None:
         """All the arguments once more; the only ones, on servers that send no deltas."""
         self._move("item event")
-        if event.output_index is None:
+        if index is None:
             return
-        slot = self._slot(event.output_index)
+        slot = self._slot(index)
         flow = slot.flows.get(0)
-        text = _as_text(event.arguments) or _as_text(event.input)
         if slot.done or not text:
             return
         if flow is None:
@@ -506,19 +540,23 @@ class PayloadDecoder:
         if text.startswith(told):
             self._more(flow, text[len(told) :])
 
-    def _on_part_added(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
-        """A text begins, perhaps without a word."""
+    def _on_part_added(self, event: PartAdded) -> None:
+        """A text begins, perhaps without a character."""
         self._move("item event")
-        if event.output_index is None or event.part is UNSET:
-            return
         self._flush()
         slot = self._slot(event.output_index)
-        place = event.content_index or 0
-        prototype = _NEW_PARTS.get(_part_heads.decode(event.part).type or "")
+        place = event.content_index
+        prototype = _NEW_PARTS.get(event.part.type or "")
         if prototype is not None and not slot.done and place not in slot.flows:
             self._start(slot, place, prototype)
 
-    def _on_annotation(self, event: OtherEvent, payload: bytes) -> None:  # noqa: ARG002
+    def _on_other_part(self, event: OtherEvent) -> None:
+        if event.output_index is None or event.part is UNSET:
+            self._move("item event")
+            return
+        self._on_part_added(PartAdded(event.output_index, _part_heads.decode(event.part), event.content_index or 0))
+
+    def _on_annotation(self, event: OtherEvent) -> None:
         self._move("item event")
         slot = self._slots.get(-1 if event.output_index is None else event.output_index)
         flow = None if slot is None or slot.done else slot.flows.get(event.content_index or 0)
@@ -533,22 +571,31 @@ class PayloadDecoder:
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 _PROTOTYPES: dict[type[AnyPart], AnyPart] = {Text: Text(""), Refusal: Refusal(""), Reasoning: Reasoning("")}
 _NEW_PARTS: dict[str, AnyPart] = {"output_text": Text(""), "refusal": Refusal("")}
-_ON_EVENT: Mapping[str, Callable[[PayloadDecoder, OtherEvent, bytes], None]] = {
-    "response.created": PayloadDecoder._on_created,  # noqa: SLF001
-    "response.completed": PayloadDecoder._on_end,  # noqa: SLF001
-    "response.incomplete": PayloadDecoder._on_end,  # noqa: SLF001
-    "response.failed": PayloadDecoder._on_end,  # noqa: SLF001
-    "response.cancelled": PayloadDecoder._on_end,  # noqa: SLF001
+_HANDLERS: Mapping[type[Any], Callable[[PayloadDecoder, Any], None]] = {
+    Created: PayloadDecoder._on_created,  # noqa: SLF001
+    Completed: PayloadDecoder._on_completed,  # noqa: SLF001
+    Incomplete: PayloadDecoder._on_incomplete,  # noqa: SLF001
+    ItemAdded: PayloadDecoder._on_added,  # noqa: SLF001
+    ItemDone: PayloadDecoder._on_item_done,  # noqa: SLF001
+    PartAdded: PayloadDecoder._on_part_added,  # noqa: SLF001
+    ArgumentsDone: PayloadDecoder._on_arguments_done,  # noqa: SLF001
+    **dict.fromkeys(SILENT, PayloadDecoder._on_silent),  # noqa: SLF001
+}
+_ON_OTHER: Mapping[str, Callable[[PayloadDecoder, OtherEvent], None]] = {
+    "response.created": PayloadDecoder._on_other_created,  # noqa: SLF001
+    "response.completed": PayloadDecoder._on_other_end,  # noqa: SLF001
+    "response.incomplete": PayloadDecoder._on_other_end,  # noqa: SLF001
+    "response.failed": PayloadDecoder._on_other_end,  # noqa: SLF001
+    "response.cancelled": PayloadDecoder._on_other_end,  # noqa: SLF001
     "response.output_item.added": PayloadDecoder._on_added,  # noqa: SLF001
     "response.output_item.done": PayloadDecoder._on_item_done,  # noqa: SLF001
-    "response.content_part.added": PayloadDecoder._on_part_added,  # noqa: SLF001
+    "response.content_part.added": PayloadDecoder._on_other_part,  # noqa: SLF001
     "response.output_text.annotation.added": PayloadDecoder._on_annotation,  # noqa: SLF001
     "response.output_text_annotation.added": PayloadDecoder._on_annotation,  # noqa: SLF001
-    "response.function_call_arguments.done": PayloadDecoder._on_arguments_done,  # noqa: SLF001
-    "response.custom_tool_call_input.done": PayloadDecoder._on_arguments_done,  # noqa: SLF001
-    "error": PayloadDecoder._on_error,  # noqa: SLF001
+    "response.function_call_arguments.done": PayloadDecoder._on_other_arguments,  # noqa: SLF001
+    "response.custom_tool_call_input.done": PayloadDecoder._on_other_arguments,  # noqa: SLF001
 } | {str(kind.__struct_config__.tag): PayloadDecoder._on_odd_delta for kind in DELTA_KINDS}  # noqa: SLF001
-"""What is not named here tells no part of the answer, or tells it again when its item is done."""
+"""What is not named here says no part of the answer, or says it again when its item is done."""
 
 
 def _text_of(part: Any) -> str:

@@ -47,8 +47,99 @@ Delta: TypeAlias = TextDelta | RefusalDelta | SummaryDelta | ReasoningDelta | Ar
 DELTA_KINDS = (TextDelta, RefusalDelta, SummaryDelta, ReasoningDelta, ArgumentsDelta, InputDelta)
 
 
+class Opening(Struct, gc=False):
+    """What the first event says of the whole answer."""
+
+    id: str | None = None
+    model: str | None = None
+    created_at: float | None = None
+
+
+class Created(Struct, gc=False, tag="response.created"):
+    response: Opening | UnsetType = UNSET
+
+
+class Completed(Struct, gc=False, tag="response.completed"):
+    response: Raw
+
+
+class Incomplete(Struct, gc=False, tag="response.incomplete"):
+    response: Raw
+
+
+class ItemAdded(Struct, gc=False, tag="response.output_item.added"):
+    output_index: int
+    item: Raw
+
+
+class ItemDone(Struct, gc=False, tag="response.output_item.done"):
+    output_index: int
+    item: Raw
+
+
+class PartHead(Struct, gc=False):
+    """What tells the kind of a content part."""
+
+    type: str | None = None
+
+
+class PartAdded(Struct, gc=False, tag="response.content_part.added"):
+    output_index: int
+    part: PartHead
+    content_index: int = 0
+
+
+class ArgumentsDone(Struct, gc=False, tag="response.function_call_arguments.done"):
+    output_index: int
+    arguments: str
+
+
+class InProgress(Struct, gc=False, tag="response.in_progress"):
+    """Says nothing new, like those below: the item says it again when it is done."""
+
+
+class TextDone(Struct, gc=False, tag="response.output_text.done"):
+    pass
+
+
+class PartDone(Struct, gc=False, tag="response.content_part.done"):
+    pass
+
+
+class SummaryPartAdded(Struct, gc=False, tag="response.reasoning_summary_part.added"):
+    pass
+
+
+class SummaryTextDone(Struct, gc=False, tag="response.reasoning_summary_text.done"):
+    pass
+
+
+class SummaryPartDone(Struct, gc=False, tag="response.reasoning_summary_part.done"):
+    pass
+
+
+WireEvent: TypeAlias = (
+    Delta
+    | Created
+    | Completed
+    | Incomplete
+    | ItemAdded
+    | ItemDone
+    | PartAdded
+    | ArgumentsDone
+    | InProgress
+    | TextDone
+    | PartDone
+    | SummaryPartAdded
+    | SummaryTextDone
+    | SummaryPartDone
+)
+"""The events of nearly every stream. An event that is not as its type says is read as `OtherEvent`."""
+SILENT = frozenset({InProgress, TextDone, PartDone, SummaryPartAdded, SummaryTextDone, SummaryPartDone})
+
+
 class OtherEvent(Struct, gc=False):
-    """Every other event, and a delta that is not as it should be."""
+    """Every other event, and one that is not as it should be."""
 
     type: str | None = None
     output_index: int | None = None
@@ -65,17 +156,3 @@ class OtherEvent(Struct, gc=False):
     refusal: Raw | UnsetType = UNSET
     name: str | None = None
     error: Raw | UnsetType = UNSET
-
-
-class PartHead(Struct, gc=False):
-    """What tells the kind of a content part."""
-
-    type: str | None = None
-
-
-class Opening(Struct, gc=False):
-    """What the first event says of the whole answer."""
-
-    id: str | None = None
-    model: str | None = None
-    created_at: float | None = None
