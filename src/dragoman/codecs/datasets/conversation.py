@@ -1,0 +1,323 @@
+"""What the codecs of stored conversations share: building one message by message, and where each piece stood.
+
+Half of these formats have no call ids, so calls get ids by position and results find their call by id, by name or by
+order. A call without a result stays one: in training data the call itself is often what is to be learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import UNSET, Raw, Struct
+from msgspec.structs import force_setattr
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.ids import invent_id
+from dragoman.codecs.media import data_url, split_data_url
+from dragoman.codecs.settings import SETTING_NAMES
+from dragoman.errors import DecodeError, EncodeError
+from dragoman.ir import AnyPart, Audio, Document, Image, Message, Reasoning, Request, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.ir.messages import Role
+from dragoman.ir.parts import arguments_held
+from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json, read_arguments, to_raw
+from dragoman.losses import LossLog, PathLookup
+
+Json: TypeAlias = Any
+Piece: TypeAlias = tuple[AnyPart, str]
+"""A part, and its JSON path in the record."""
+
+NOT_STORED = "stored conversations of this format have no settings"
+_UNSAID = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
+
+
+class Dataset(Struct, frozen=True):
+    """One format of stored conversations: how its records are known, read and written.
+
+    `write` is None where the format is a log or a benchmark that nobody writes by hand.
+    """
+
+    name: str
+    is_record: Callable[[Json], bool]
+    read: Callable[[Json], Request]
+    write: Callable[[Request, LossLog], Json] | None = None
+    is_session: bool = False
+    """Whether a whole file is one conversation: its lines, as a list, are the record."""
+
+    def decode_request(self, body: bytes) -> Request:
+        return self.read(parse_json(body))
+
+    def encode_request(self, request: Request, log: LossLog) -> Encoded:
+        if self.write is None:
+            raise EncodeError(path="$", reason="this format is read, not written", target=self.name)
+        return Encoded(encode_json(self.write(request, log)))
+
+
+class Conversation:
+    """Collects the messages of one record, in order, with the places they came from."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._messages: list[Message] = []
+        self._places: list[tuple[str, list[str]]] = []
+        self._calls: dict[str, str] = {}
+        self._open: list[tuple[str, str]] = []
+
+    @property
+    def calls(self) -> Mapping[str, str]:
+        """Id of each call so far, and the name of its tool."""
+        return self._calls
+
+    def add(self, role: Role, pieces: Iterable[Piece], place: str, *, name: str | None = None) -> None:
+        """A message; one without parts is left out. Results of one turn that follow one another are one message."""
+        held = list(pieces)
+        if not held:
+            return
+        parts, places = [part for part, _ in held], [where for _, where in held]
+        if role == "tool" and self._messages and self._messages[-1].role == "tool":
+            before = self._messages.pop()
+            held_before = self._places.pop()
+            parts, places, place = [*before.parts, *parts], [*held_before[1], *places], held_before[0]
+        self._messages.append(Message(role, tuple(parts), name))
+        self._places.append((place, places))
+
+    def call(self, name: Json, arguments: Json, call_id: Json = None) -> ToolCall:
+        """A call as its format gives it: arguments as an object or as text, with an id or without."""
+        given = call_id if isinstance(call_id, str) and call_id else None
+        if given is not None and given in self._calls and (given, self._calls[given]) not in self._open:
+            given = None  # sets with a constant id use it for every call: ids are unique in a conversation
+        key = given or invent_id(self._name, len(self._calls))
+        tool = text_of(name)
+        self._calls[key] = tool
+        self._open.append((key, tool))
+        return make_call(key, tool, arguments, invented=given is None)
+
+    def result(self, value: Json, *, call_id: Json = None, name: Json = None, is_error: bool = False) -> ToolResult:
+        """A result, for the call with this id, else the first open call of this tool, else the first open call."""
+        key, tool = self._answered(call_id, name)
+        if is_error:
+            return ToolResult(key, tool, "error", value)
+        if isinstance(value, str):
+            return ToolResult(key, tool, "text", value)
+        return ToolResult(key, tool, "data", value)
+
+    def parts_result(self, parts: Sequence[AnyPart], *, call_id: Json = None, name: Json = None) -> ToolResult:
+        key, tool = self._answered(call_id, name)
+        return ToolResult(key, tool, "multimodal", parts=tuple(parts))
+
+    def _answered(self, call_id: Json, name: Json) -> tuple[str, str]:
+        matches = [one for one in self._open if one[0] == call_id]
+        matches = matches or [one for one in self._open if isinstance(name, str) and one[1] == name]
+        matches = matches or (self._open if call_id is None or not isinstance(call_id, str) else [])
+        if matches:
+            self._open.remove(matches[0])
+            return matches[0]
+        key = call_id if isinstance(call_id, str) and call_id else invent_id(f"{self._name} result", len(self._messages))
+        return key, text_of(name) or self._calls.get(key, "")
+
+    def finish(
+        self, *, model: Json = None, tools: Sequence[ToolDefinition] = (), metadata: dict[str, Raw] | None = None
+    ) -> Request:
+        """The conversation as a request that remembers where its messages came from."""
+        request = Request(
+            model if isinstance(model, str) else None,
+            tuple(self._messages),
+            tuple(tools),
+            metadata={self._name: metadata} if metadata else None,
+            origin=self._name,
+        )
+        force_setattr(request, "_places", self._places)
+        return request
+
+
+# ── reading ──
+
+
+def dataset_paths(root: Request) -> PathLookup:
+    """Paths in the record, of the message or of the part that a loss is about."""
+    places: list[tuple[str, list[str]]] = getattr(root, "_places", [])
+
+    def lookup(message_index: int | None, part_index: int | None, _field: str) -> str:
+        if message_index is None or message_index >= len(places):
+            return "$"
+        place, parts = places[message_index]
+        return parts[part_index] if part_index is not None and part_index < len(parts) else place
+
+    return lookup
+
+
+def refuse(name: str, path: str, expected: str, found: Json) -> DecodeError:
+    """An error about a record: what stands there is named by its type, never by its contents."""
+    kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return DecodeError(path=path, expected=expected, got=kinds.get(type(found), "a number"), source=name)
+
+
+def items(value: Json, name: str, path: str) -> list[Mapping[str, Json]]:
+    """The objects of a list; anything else there is an error."""
+    if not isinstance(value, list):
+        raise refuse(name, path, "an array", value)
+    for index, item in enumerate(value):
+        if not isinstance(item, Mapping):
+            raise refuse(name, f"{path}[{index}]", "an object", item)
+    return value
+
+
+def text_of(value: Json) -> str:
+    """A string, or nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def mappings(value: Json) -> list[Mapping[str, Json]]:
+    """The objects of a list, if it is one."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = False) -> ToolCall:
+    """Arguments may be an object, JSON text, or JSON text within JSON text (a set that was converted twice)."""
+    if isinstance(arguments, str):
+        held = read_arguments(arguments)
+        if held is UNSET:
+            inner = _unquoted(arguments)
+            held = read_arguments(inner) if inner is not None else UNSET
+        return ToolCall(call_id, name, held, arguments, invented_id=invented)  # type: ignore[arg-type]
+    return ToolCall(call_id, name, to_raw({} if arguments is None else arguments), invented_id=invented)  # type: ignore[arg-type]
+
+
+def _unquoted(text: str) -> str | None:
+    if text[:1] != '"':
+        return None
+    try:
+        inner = parse_json(text)
+    except Exception:  # noqa: BLE001 - text of any kind; what is no JSON stays text
+        return None
+    return inner if isinstance(inner, str) and exact_object(inner) is not None else None
+
+
+def read_tools(value: Json) -> list[ToolDefinition]:
+    """Function definitions: wrapped or bare, as a list or as JSON text of one; "" and "[]" are no tools."""
+    if isinstance(value, str):
+        value = parse_json(value) if value.strip() else []
+    tools = []
+    for entry in mappings(value):
+        function = entry.get("function") if isinstance(entry.get("function"), Mapping) else entry
+        if isinstance(function, Mapping) and isinstance(function.get("name"), str):
+            parameters = function.get("parameters", function.get("input_schema"))
+            description = function.get("description")
+            tools.append(
+                ToolDefinition(
+                    function["name"],
+                    description if isinstance(description, str) else None,
+                    to_raw(json_schema(parameters)) if isinstance(parameters, Mapping) else None,  # type: ignore[arg-type]
+                )
+            )
+    return tools
+
+
+_PYTHON_TYPES = {
+    "dict": "object", "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
+    "tuple": "array", "any": None,
+}  # fmt: skip
+
+
+def json_schema(schema: Json) -> Json:
+    """A schema whose types may be those of Python (`dict`, `str`), as JSON Schema."""
+    if isinstance(schema, list):
+        return [json_schema(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found: dict[str, Json] = {}
+    for key, value in schema.items():
+        if key == "type" and isinstance(value, str) and value in _PYTHON_TYPES:
+            if _PYTHON_TYPES[value] is not None:
+                found[key] = _PYTHON_TYPES[value]
+        else:
+            found[key] = json_schema(value)
+    return found
+
+
+def media(kind: str | None, url: Json) -> AnyPart:
+    """A file by its media type and URL (perhaps a data URL)."""
+    address = text_of(url)
+    split = split_data_url(address)
+    media_type = split[0] if split else kind
+    make: type[Image | Audio | Document] = Document
+    if (media_type or "image/").startswith("image/"):
+        make = Image
+    elif (media_type or "").startswith("audio/"):
+        make = Audio
+    return make(media_type, split[1]) if split else make(media_type, url=address)
+
+
+def left_over(record: Mapping[str, Json], known: Iterable[str]) -> dict[str, Raw]:
+    """Keys of a record that the conversation does not say: they stay with it."""
+    names = set(known)
+    return {key: to_raw(value) for key, value in record.items() if key not in names}
+
+
+# ── writing ──
+
+
+def report_settings(request: Request, log: LossLog, kept: Iterable[str] = ()) -> None:
+    """A loss for each setting that a stored conversation does not have."""
+    for name, what in SETTING_NAMES.items():
+        if name in {"model", *kept}:
+            continue
+        value = getattr(request, name)
+        if value not in (None, (), _UNSAID.get(name)):
+            log.drop(request, name, what, NOT_STORED)
+
+
+def own_keys(request: Request, name: str) -> dict[str, Json]:
+    """Keys that a record of this format had beside the conversation."""
+    return {key: value for key, value in (request.metadata or {}).get(name, {}).items() if not key.startswith("~")}
+
+
+def write_tools(request: Request, log: LossLog, *, bare: bool = False) -> list[Json]:
+    """Function definitions; other tools have no place in such files."""
+    tools = []
+    for tool in request.tools:
+        if not isinstance(tool, ToolDefinition):
+            log.drop(tool, "", f"tool {getattr(tool, 'name', '')!r}", "only functions are stored in this format")
+            continue
+        function: dict[str, Json] = {"name": tool.name}
+        if tool.description is not None:
+            function["description"] = tool.description
+        function["parameters"] = {"type": "object", "properties": {}} if tool.parameters is None else tool.parameters
+        tools.append(function if bare else {"type": "function", "function": function})
+    return tools
+
+
+def result_text(result: ToolResult, log: LossLog) -> str:
+    """A result as text; media have no place in it."""
+    if result.kind == "multimodal" or result.parts:
+        texts = [part.text for part in result.parts if isinstance(part, Text)]
+        for part in result.parts:
+            if not isinstance(part, Text):
+                log.drop(part, "", "media in a tool result", "results are text in this format")
+        return "\n".join(texts)
+    if result.kind == "error" and isinstance(result.value, str):
+        return result.value
+    return result.value if result.kind == "text" else compact_text(result.value)
+
+
+def result_value(result: ToolResult, log: LossLog) -> Json:
+    """A result as JSON: data as it is, everything else as text."""
+    return result.value if result.kind == "data" else result_text(result, log)
+
+
+def arguments_value(call: ToolCall) -> Json:
+    """Arguments as an object where there is one, else the text that the model wrote."""
+    return call.arguments_text if arguments_held(call) is UNSET else call.arguments
+
+
+def file_url(part: Image | Audio | Document) -> str | None:
+    """The address of a file, as a data URL where its bytes are given."""
+    if part.data is not None:
+        return data_url(part.media_type or "application/octet-stream", part.data)
+    return part.url
+
+
+def drop_part(part: AnyPart, log: LossLog, why: str = "this format has no place for it") -> None:
+    """A loss for a part that has no counterpart."""
+    kinds = {Reasoning: "reasoning"}
+    log.drop(part, "", kinds.get(type(part), type(part).__name__.lower()), why)

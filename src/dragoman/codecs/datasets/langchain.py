@@ -1,0 +1,207 @@
+"""LangChain messages: `messages_to_dict`, and `dumpd` with constructors (read as JSON, never loaded).
+
+`tool_calls` wins over the copies in `additional_kwargs` and in provider blocks; where the copy has the exact text of the
+arguments, it is kept. Calls that did not parse (`invalid_tool_calls`) stay calls with their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import UNSET
+
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    Piece,
+    drop_part,
+    file_url,
+    mappings,
+    media,
+    refuse,
+    report_settings,
+    result_text,
+    text_of,
+)
+from dragoman.ir import Audio, Document, Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
+from dragoman.ir.messages import Role
+from dragoman.ir.parts import arguments_held
+from dragoman.losses import LossLog
+
+NAME = "langchain"
+_ROLES: dict[str, Role] = {
+    "human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "system": "system", "tool": "tool",
+    "function": "tool", "humanmessage": "user", "aimessage": "assistant", "systemmessage": "system",
+    "toolmessage": "tool", "functionmessage": "tool", "developer": "system",
+}  # fmt: skip
+_OURS = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
+
+
+def _messages(data: Json) -> Json:
+    if isinstance(data, Mapping):
+        inputs = data.get("inputs")
+        data = data.get("messages", inputs.get("messages") if isinstance(inputs, Mapping) else None)
+    return data[0] if isinstance(data, list) and data and isinstance(data[0], list) else data
+
+
+def is_record(data: Json) -> bool:
+    """Messages with a type and data, or constructors of LangChain's message classes."""
+    messages = _messages(data)
+    return bool(mappings(messages)) and all(_fields(message) is not None for message in mappings(messages))
+
+
+def _fields(message: Mapping[str, Json]) -> tuple[Role, Mapping[str, Json]] | None:
+    """(role, fields) of a message in either encoding."""
+    if message.get("lc") == 1 and isinstance(message.get("kwargs"), Mapping):
+        path = message.get("id")
+        kind = text_of(path[-1]) if isinstance(path, list) and path else ""
+        fields = message["kwargs"]
+    elif isinstance(message.get("data"), Mapping) and isinstance(message.get("type"), str):
+        kind, fields = message["type"], message["data"]
+    else:
+        return None
+    role = _ROLES.get(kind.removesuffix("Chunk").lower())
+    return None if role is None else (role, fields)
+
+
+def read(data: Json) -> Request:
+    messages = _messages(data)
+    root = "$" if isinstance(data, list) and messages is data else "$.messages"
+    conversation = Conversation(NAME)
+    model = None
+    for index, message in enumerate(mappings(messages)):
+        place = f"{root}[{index}]"
+        found = _fields(message)
+        if found is None:
+            raise refuse(NAME, place, "a message of LangChain", message.get("type"))
+        role, fields = found
+        inner = f"{place}.{'kwargs' if 'kwargs' in message else 'data'}"
+        metadata = fields.get("response_metadata")
+        if isinstance(metadata, Mapping):
+            model = text_of(metadata.get("model_name", metadata.get("model"))) or model
+        _add(conversation, role, fields, inner)
+    return conversation.finish(model=model)
+
+
+def _add(conversation: Conversation, role: Role, fields: Mapping[str, Json], place: str) -> None:
+    if role == "tool":
+        failed = fields.get("status") == "error"
+        content = fields.get("content")
+        parts = [part for part, _ in _content(content, place)] if isinstance(content, list) else []
+        if parts and not all(isinstance(part, Text) for part in parts):
+            result = conversation.parts_result(parts, call_id=fields.get("tool_call_id"), name=fields.get("name"))
+        else:
+            value = "".join(part.text for part in parts if isinstance(part, Text)) if parts else text_of(content)
+            result = conversation.result(
+                value, call_id=fields.get("tool_call_id"), name=fields.get("name"), is_error=failed
+            )
+        conversation.add("tool", [(result, place)], place)
+        return
+    pieces = _content(fields.get("content"), f"{place}.content")
+    texts = _argument_texts(fields)
+    for index, call in enumerate(mappings(fields.get("tool_calls"))):
+        arguments = texts.get(text_of(call.get("id")), call.get("args"))
+        pieces.append((conversation.call(call.get("name"), arguments, call.get("id")), f"{place}.tool_calls[{index}]"))
+    for index, call in enumerate(mappings(fields.get("invalid_tool_calls"))):
+        made = conversation.call(call.get("name"), text_of(call.get("args")), call.get("id"))
+        pieces.append((made, f"{place}.invalid_tool_calls[{index}]"))
+    conversation.add(role, pieces, place, name=text_of(fields.get("name")) or None)
+
+
+def _argument_texts(fields: Mapping[str, Json]) -> dict[str, str]:
+    """Call id -> the exact text of its arguments, where OpenAI's own entry is kept."""
+    kept = fields.get("additional_kwargs")
+    calls = mappings(kept.get("tool_calls")) if isinstance(kept, Mapping) else []
+    found = {}
+    for call in calls:
+        function = call.get("function")
+        if isinstance(function, Mapping) and isinstance(function.get("arguments"), str):
+            found[text_of(call.get("id"))] = function["arguments"]
+    return found
+
+
+def _content(content: Json, place: str) -> list[Piece]:
+    if isinstance(content, str):
+        return [(Text(content), place)] if content else []
+    pieces: list[Piece] = []
+    for index, block in enumerate(content if isinstance(content, list) else []):
+        where = f"{place}[{index}]"
+        if isinstance(block, str):
+            pieces.append((Text(block), where))
+        elif isinstance(block, Mapping):
+            pieces += [(part, where) for part in _block(block)]
+    return pieces
+
+
+def _block(block: Mapping[str, Json]) -> list[Text | Reasoning | Image | Audio | Document | Json]:
+    kind = text_of(block.get("type"))
+    if kind == "text":
+        return [Text(text_of(block.get("text")))]
+    if kind in {"reasoning", "thinking"}:
+        return [Reasoning(text_of(block.get("reasoning")) or text_of(block.get("thinking")))]
+    if kind == "image_url":
+        image = block.get("image_url")
+        return [media("image/*", image.get("url") if isinstance(image, Mapping) else image)]
+    if kind in {"image", "audio", "file"}:
+        address = text_of(block.get("url"))
+        if text_of(block.get("base64")) or text_of(block.get("data")):
+            address = f"data:{block.get('mime_type')};base64,{block.get('base64') or block.get('data')}"
+        return [media(text_of(block.get("mime_type")) or f"{kind}/*", address)]
+    return []  # tool_use and tool_call blocks repeat `tool_calls`
+
+
+def write(request: Request, log: LossLog) -> Json:
+    report_settings(request, log)
+    for tool in request.tools:
+        log.drop(tool, "", f"tool {getattr(tool, 'name', '')!r}", "a list of messages has no place for tools")
+    written: list[Json] = []
+    for message in request.messages:
+        if message.role == "tool":
+            written += [_write_result(part, log) for part in message.parts if isinstance(part, ToolResult)]
+        else:
+            written.append(_write_message(message, log))
+    return written
+
+
+def _write_result(result: ToolResult, log: LossLog) -> Json:
+    data = {"content": result_text(result, log), "tool_call_id": result.tool_call_id, "name": result.name}
+    return {"type": "tool", "data": {**data, "status": "error" if result.is_error else "success"}}
+
+
+def _write_message(message: Message, log: LossLog) -> Json:
+    blocks: list[Json] = []
+    calls: list[Json] = []
+    invalid: list[Json] = []
+    for part in message.parts:
+        if isinstance(part, Text | Refusal):
+            blocks.append({"type": "text", "text": part.text})
+        elif isinstance(part, Reasoning) and part.text:
+            blocks.append({"type": "reasoning", "reasoning": part.text})
+            if part.signature is not None:
+                log.drop(part, "signature", "signature", "this format does not keep signatures")
+        elif isinstance(part, ToolCall):
+            if arguments_held(part) is UNSET:
+                invalid.append({"name": part.name, "args": part.arguments_text, "id": part.id, "error": None})
+            else:
+                calls.append({"name": part.name, "args": part.arguments, "id": part.id, "type": "tool_call"})
+        elif isinstance(part, Image | Audio | Document) and file_url(part) is not None:
+            blocks.append(_write_file(part))
+        else:
+            drop_part(part, log)
+    plain = len(blocks) == 1 and blocks[0]["type"] == "text"
+    content = blocks[0]["text"] if plain else blocks or ""
+    data: dict[str, Json] = {"content": content}
+    if message.role == "assistant":
+        data |= {"tool_calls": calls, "invalid_tool_calls": invalid}
+    return {"type": _OURS[message.role], "data": data | ({"name": message.name} if message.name else {})}
+
+
+def _write_file(part: Image | Audio | Document) -> Json:
+    kind = {Image: "image", Audio: "audio"}.get(type(part), "file")
+    if part.data is not None:
+        return {"type": kind, "base64": part.data, "mime_type": part.media_type}
+    return {"type": kind, "url": part.url} | ({"mime_type": part.media_type} if part.media_type else {})
+
+
+DATASET = Dataset(NAME, is_record, read, write)

@@ -1,0 +1,51 @@
+"""Items of the OpenAI Agents SDK: a list of Responses input items, as `to_input_list()` and sessions keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.codecs.datasets.conversation import Dataset, Json, items, mappings, report_settings
+from dragoman.codecs.openai_responses.request import decode_request, encode_request
+from dragoman.ir import Request
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+NAME = "openai-agents"
+_ITEMS = frozenset(
+    {"function_call", "function_call_output", "reasoning", "custom_tool_call", "custom_tool_call_output"}
+    | {"web_search_call", "file_search_call", "computer_call", "computer_call_output", "code_interpreter_call", "mcp_call"}
+)
+_WRAPPERS = frozenset(
+    {"message_output_item", "tool_call_item", "tool_call_output_item", "reasoning_item", "handoff_call_item"}
+    | {"handoff_output_item"}
+)
+
+
+def is_record(data: Json) -> bool:
+    """A list with items that only the Responses API has, or with run items around them."""
+    found = mappings(data) if isinstance(data, list) else []
+    return any(item.get("type") in _ITEMS or (item.get("type") in _WRAPPERS and "raw_item" in item) for item in found)
+
+
+def read(data: Json) -> Request:
+    found = [_raw(item) for item in items(data, NAME, "$")]
+    request = decode_request(encode_json({"model": "", "input": found}))
+    return Request(None, request.messages, origin=request.origin)
+
+
+def _raw(item: Mapping[str, Json]) -> Json:
+    raw = item.get("raw_item")
+    return raw if isinstance(raw, Mapping) else item
+
+
+def write(request: Request, log: LossLog) -> Json:
+    report_settings(request, log)
+    for tool in request.tools:
+        log.drop(tool, "", f"tool {getattr(tool, 'name', '')!r}", "a list of items has no place for tools")
+    body = parse_json(encode_request(Request("", request.messages, origin=request.origin), log).content)
+    found: list[Json] = [] if body.get("instructions") is None else [{"role": "system", "content": body["instructions"]}]
+    given = body.get("input")
+    return [*found, *([{"role": "user", "content": given}] if isinstance(given, str) else given or [])]
+
+
+DATASET = Dataset(NAME, is_record, read, write)

@@ -1,0 +1,168 @@
+"""Messages of OpenTelemetry's GenAI conventions: roles, and parts with a type.
+
+A record is a list of messages, or the attributes of a span (whose values are JSON text). Results are called `response`
+now and `result` in the first schema; both are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    Piece,
+    arguments_value,
+    drop_part,
+    items,
+    mappings,
+    media,
+    read_tools,
+    refuse,
+    report_settings,
+    result_value,
+    text_of,
+    write_tools,
+)
+from dragoman.ir import AnyPart, Audio, Document, Image, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
+from dragoman.ir.messages import Role
+from dragoman.ir.values import compact_text, parse_json
+from dragoman.losses import LossLog
+
+NAME = "opentelemetry"
+_INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
+_SYSTEM, _TOOLS, _MODEL = "gen_ai.system_instructions", "gen_ai.tool.definitions", "gen_ai.request.model"
+_ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_MODALITIES = {"image": "image/*", "audio": "audio/*", "video": "video/*"}
+
+
+def is_record(data: Json) -> bool:
+    """Attributes of these names, or messages whose parts have a type and content."""
+    attributes = _attributes(data)
+    if attributes is not None:
+        return _INPUT in attributes or _OUTPUT in attributes
+    messages = mappings(data)
+    return bool(messages) and all(
+        "role" in message
+        and isinstance(message.get("parts"), list)
+        and all(part.get("type") in _PARTS and "text" not in part for part in mappings(message["parts"]))
+        for message in messages
+    ) and any(message["parts"] for message in messages)
+
+
+_PARTS = frozenset({"text", "reasoning", "thinking", "tool_call", "tool_call_response", "blob", "uri", "file"})
+
+
+def _attributes(data: Json) -> Mapping[str, Json] | None:
+    if not isinstance(data, Mapping):
+        return None
+    inner = data.get("attributes")
+    return inner if isinstance(inner, Mapping) else data
+
+
+def read(data: Json) -> Request:
+    conversation = Conversation(NAME)
+    attributes = _attributes(data)
+    if attributes is None:
+        _add_messages(conversation, data, "$")
+        return conversation.finish()
+    root = "$.attributes" if attributes is not data else "$"
+    system = _json(attributes.get(_SYSTEM))
+    if system:
+        parts = [(Text(text_of(part.get("content"))), f"{root}['{_SYSTEM}']") for part in mappings(system)]
+        conversation.add("system", parts, f"{root}['{_SYSTEM}']")
+    for key in (_INPUT, _OUTPUT):
+        if key in attributes:
+            _add_messages(conversation, _json(attributes[key]), f"{root}['{key}']")
+    return conversation.finish(model=attributes.get(_MODEL), tools=read_tools(_json(attributes.get(_TOOLS))))
+
+
+def _json(value: Json) -> Json:
+    """Attributes of spans hold JSON as text, often cut off."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise refuse(NAME, "$", "complete JSON in an attribute", value) from error
+
+
+def _add_messages(conversation: Conversation, messages: Json, place: str) -> None:
+    for index, message in enumerate(items(messages, NAME, place)):
+        where = f"{place}[{index}]"
+        role = _ROLES.get(text_of(message.get("role")), "user")
+        said: list[Piece] = []
+        results: list[Piece] = []
+        for number, part in enumerate(items(message.get("parts"), NAME, f"{where}.parts")):
+            made = _part(conversation, part, f"{where}.parts[{number}]")
+            (results if isinstance(made, ToolResult) else said).append((made, f"{where}.parts[{number}]"))
+        conversation.add("tool", results, where)
+        conversation.add("user" if role == "tool" else role, said, where)
+
+
+def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> AnyPart:
+    kind = part.get("type")
+    if kind == "text" and isinstance(part.get("content"), str):
+        return Text(part["content"])
+    if kind in {"reasoning", "thinking"} and isinstance(part.get("content"), str):
+        return Reasoning(part["content"])
+    if kind == "tool_call":
+        return conversation.call(part.get("name"), part.get("arguments"), part.get("id"))
+    if kind == "tool_call_response":
+        value = part["response"] if "response" in part else part.get("result")
+        return conversation.result(value, call_id=part.get("id"), name=part.get("name"))
+    if kind == "blob":
+        mime = text_of(part.get("mime_type")) or _MODALITIES.get(text_of(part.get("modality")), "application/octet-stream")
+        return media(mime, f"data:{mime};base64,{text_of(part.get('content'))}")
+    if kind in {"uri", "file"} and isinstance(part.get("uri"), str):
+        return media(text_of(part.get("mime_type")) or _MODALITIES.get(text_of(part.get("modality"))), part["uri"])
+    raise refuse(NAME, place, "a part with its content (privacy settings may have left it out)", part.get("content"))
+
+
+def write(request: Request, log: LossLog) -> Json:
+    report_settings(request, log)
+    messages: list[Json] = []
+    system: list[Json] = []
+    for index, message in enumerate(request.messages):
+        parts = [one for part in message.parts if (one := _write_part(part, log)) is not None]
+        if message.role == "system" and index == 0:
+            system = parts
+        elif parts:
+            messages.append({"role": message.role, "parts": parts})
+    record: dict[str, Json] = {} if request.model is None else {_MODEL: request.model}
+    if system:
+        record[_SYSTEM] = compact_text(system)
+    tools = write_tools(request, log)
+    if tools:
+        record[_TOOLS] = compact_text(tools)
+    return {**record, _INPUT: compact_text(messages)}
+
+
+def _write_part(part: AnyPart, log: LossLog) -> Json | None:
+    if isinstance(part, Text | Refusal):
+        return {"type": "text", "content": part.text}
+    if isinstance(part, Reasoning):
+        if part.signature is not None:
+            log.drop(part, "signature", "signature", "traces do not keep signatures")
+        return {"type": "reasoning", "content": part.text} if part.text else None
+    if isinstance(part, ToolCall):
+        return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": arguments_value(part)}
+    if isinstance(part, ToolResult):
+        if part.is_error:
+            log.degrade(part, "kind", "that the tool failed", "results have no error flag in this format")
+        return {"type": "tool_call_response", "id": part.tool_call_id, "response": result_value(part, log)}
+    if isinstance(part, Image | Audio | Document):
+        modality = {Image: "image", Audio: "audio"}.get(type(part), "file")
+        mime = {"mime_type": part.media_type} if part.media_type else {}
+        if part.data is not None:
+            return {"type": "blob", "modality": modality, **mime, "content": part.data}
+        if part.url is not None:
+            return {"type": "uri", "modality": modality, **mime, "uri": part.url}
+    drop_part(part, log)
+    return None
+
+
+DATASET = Dataset(NAME, is_record, read, write)

@@ -1,0 +1,147 @@
+"""ShareGPT with tools, as LLaMA-Factory reads it: turns from human, gpt, function_call and observation.
+
+A `function_call` turn is JSON text of one call or of a list; there are no ids, so results follow calls in order. Tools
+are JSON text of bare functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    arguments_value,
+    drop_part,
+    items,
+    left_over,
+    mappings,
+    own_keys,
+    read_tools,
+    refuse,
+    report_settings,
+    result_text,
+    text_of,
+    write_tools,
+)
+from dragoman.codecs.datasets.trl import content_pieces
+from dragoman.codecs.reasoning_tags import join_thinking
+from dragoman.ir import Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
+from dragoman.ir.values import compact_text, parse_json
+from dragoman.losses import LossLog
+
+NAME = "sharegpt"
+_HUMAN = frozenset({"human", "user"})
+_MODEL = frozenset({"gpt", "assistant", "chatgpt", "bing", "bard", "model"})
+_RESULT = frozenset({"observation", "tool", "function_response", "function-response"})
+_CALL = frozenset({"function_call", "function-call", "tool_call"})
+
+
+def turns_of(data: Json) -> Json:
+    """The turns of a record: `conversations`, or `items` in older files."""
+    if not isinstance(data, Mapping):
+        return None
+    found = data.get("conversations", data.get("items"))
+    turns = mappings(found)
+    return found if turns and all("from" in turn and "value" in turn for turn in turns) else None
+
+
+def is_record(data: Json) -> bool:
+    """Turns with `from` and `value`, and calls that are not written as tags in the text."""
+    turns = turns_of(data)
+    return turns is not None and not any(has_call_tags(text_of(turn.get("value"))) for turn in turns)
+
+
+def has_call_tags(text: str) -> bool:
+    return "<tool_call>" in text or "<tool_response>" in text
+
+
+def read(data: Json) -> Request:
+    turns = turns_of(data)
+    if turns is None:
+        raise refuse(NAME, "$.conversations", "turns with `from` and `value`", data)
+    key = "conversations" if "conversations" in data else "items"
+    conversation = Conversation(NAME)
+    if text_of(data.get("system")):
+        conversation.add("system", [(Text(data["system"]), "$.system")], "$.system")
+    for index, turn in enumerate(items(turns, NAME, f"$.{key}")):
+        _add_turn(conversation, turn, f"$.{key}[{index}]")
+    return conversation.finish(
+        tools=read_tools(data.get("tools")), metadata=left_over(data, (key, "system", "tools"))
+    )
+
+
+def _add_turn(conversation: Conversation, turn: Mapping[str, Json], place: str) -> None:
+    speaker, value = text_of(turn.get("from")).lower(), turn.get("value")
+    if speaker in _CALL:
+        conversation.add("assistant", [(call, place) for call in _calls(conversation, value, place)], place)
+    elif speaker in _RESULT:
+        conversation.add("tool", [(conversation.result(value), place)], place)
+    elif speaker in _HUMAN or speaker == "system":
+        role = "system" if speaker == "system" else "user"
+        conversation.add(role, content_pieces(value, f"{place}.value"), place)  # type: ignore[arg-type]
+    elif speaker in _MODEL:
+        conversation.add("assistant", content_pieces(value, f"{place}.value", thinking=True), place)
+    else:
+        raise refuse(NAME, f"{place}.from", "human, gpt, function_call, observation or system", turn.get("from"))
+
+
+def _calls(conversation: Conversation, value: Json, place: str) -> list[ToolCall]:
+    try:
+        parsed = parse_json(value) if isinstance(value, str) else value
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise refuse(NAME, f"{place}.value", "JSON of a call or of a list of calls", value) from error
+    calls = parsed if isinstance(parsed, list) else [parsed]
+    return [
+        conversation.call(call.get("name"), call.get("arguments", call.get("parameters")))
+        for call in items(calls, NAME, f"{place}.value")
+    ]
+
+
+def write(request: Request, log: LossLog) -> Json:
+    report_settings(request, log)
+    record: dict[str, Any] = {"conversations": []}
+    turns: list[Json] = record["conversations"]
+    for index, message in enumerate(request.messages):
+        if message.role == "system" and index == 0:
+            record["system"] = message.text
+        elif message.role == "tool":
+            turns += [{"from": "observation", "value": _observation(part, log)} for part in message.parts if isinstance(part, ToolResult)]
+        else:
+            turns += _write_message(message, log)
+    tools = write_tools(request, log, bare=True)
+    if tools:
+        record["tools"] = compact_text(tools)
+    return {**record, **own_keys(request, NAME)}
+
+
+def _observation(result: ToolResult, log: LossLog) -> str:
+    if result.is_error:
+        log.degrade(result, "kind", "that the tool failed", "results have no error flag in this format")
+    return result_text(result, log)
+
+
+def _write_message(message: Message, log: LossLog) -> list[Json]:
+    speaker = {"system": "system", "user": "human"}.get(message.role, "gpt")
+    thought = "".join(part.text for part in message.parts if isinstance(part, Reasoning))
+    text = "".join(part.text for part in message.parts if isinstance(part, Text | Refusal))
+    calls = [part for part in message.parts if isinstance(part, ToolCall)]
+    for part in message.parts:
+        if isinstance(part, Reasoning) and part.signature is not None:
+            log.drop(part, "signature", "signature", "this format does not keep signatures")
+        elif not isinstance(part, Text | Refusal | Reasoning | ToolCall):
+            drop_part(part, log)
+    turns: list[Json] = []
+    if text or thought or not calls:
+        turns.append({"from": speaker, "value": join_thinking(thought, text)})
+    if calls:
+        written = [{"name": call.name, "arguments": arguments_value(call)} for call in calls]
+        turns.append({"from": "function_call", "value": compact_text(written if len(written) > 1 else written[0])})
+    return turns
+
+
+DATASET = Dataset(NAME, is_record, read, write)

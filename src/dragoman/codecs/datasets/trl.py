@@ -1,0 +1,209 @@
+"""Conversations as TRL and chat templates take them: `messages` and `tools`, arguments as objects, ids rarely.
+
+`tools` is a list or JSON text of one, because Arrow cannot hold schemas of different shapes in one column. Other
+columns: `prompt` with `completion`, `chosen` with `rejected` (the conversation is the chosen one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    Piece,
+    arguments_value,
+    drop_part,
+    file_url,
+    items,
+    left_over,
+    mappings,
+    media,
+    own_keys,
+    read_tools,
+    refuse,
+    report_settings,
+    result_text,
+    text_of,
+    write_tools,
+)
+from dragoman.codecs.reasoning_tags import split_thinking
+from dragoman.ir import Audio, Document, Image, Message, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
+from dragoman.ir.messages import Role
+from dragoman.losses import LossLog
+
+NAME = "trl"
+_ROLES: dict[str, Role] = {
+    "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "model": "assistant",
+    "tool": "tool", "function": "tool", "ipython": "tool",
+}  # fmt: skip
+_COLUMNS = ("messages", "prompt", "completion", "chosen", "tools")
+
+
+def is_record(data: Json) -> bool:
+    """Chat messages without a model whose calls have objects as arguments, or columns only trainers have."""
+    if not isinstance(data, Mapping) or "model" in data or "contents" in data:
+        return False
+    if isinstance(data.get("tools"), str) and "conversations" not in data and _messages_of(data) is not None:
+        return True
+    if any(_is_conversation(data.get(key)) for key in ("prompt", "completion", "chosen")):
+        return True
+    return any(
+        isinstance(_function(call).get("arguments"), Mapping)
+        for message in mappings(data.get("messages"))
+        for call in mappings(message.get("tool_calls"))
+    )
+
+
+def _messages_of(data: Mapping[str, Json]) -> Json:
+    for key in ("messages", "chosen", "prompt"):
+        if _is_conversation(data.get(key)):
+            return data[key]
+    return None
+
+
+def _is_conversation(value: Json) -> bool:
+    return bool(mappings(value)) and all("role" in message for message in mappings(value))
+
+
+def read(data: Json) -> Request:
+    if not isinstance(data, Mapping):
+        raise refuse(NAME, "$", "an object", data)
+    conversation = Conversation(NAME)
+    keys = [key for key in ("messages", "prompt", "chosen", "completion") if _is_conversation(data.get(key))]
+    if not keys:
+        raise refuse(NAME, "$.messages", "a conversation", data.get("messages"))
+    if "chosen" in keys and "prompt" in keys and data["chosen"][: len(data["prompt"])] == data["prompt"]:
+        keys.remove("prompt")  # some sets repeat the prompt in both answers
+    for key in keys:
+        for index, message in enumerate(items(data[key], NAME, f"$.{key}")):
+            add_message(conversation, message, f"$.{key}[{index}]")
+    return conversation.finish(tools=read_tools(data.get("tools")), metadata=left_over(data, (*keys, "tools")))
+
+
+def add_message(conversation: Conversation, message: Mapping[str, Json], place: str) -> None:
+    """One message of role and content, as almost all of these formats have."""
+    role = _ROLES.get(text_of(message.get("role")))
+    if role is None:
+        raise refuse(NAME, f"{place}.role", " | ".join(_ROLES), message.get("role"))
+    if role == "tool":
+        call_id, name = message.get("tool_call_id"), message.get("name")
+        result = conversation.result(_result_content(message.get("content")), call_id=call_id, name=name)
+        conversation.add("tool", [(result, place)], place)
+        return
+    pieces = list(_thoughts(message, place)) if role == "assistant" else []
+    pieces += content_pieces(message.get("content"), f"{place}.content", thinking=role == "assistant")
+    for index, call in enumerate(mappings(message.get("tool_calls"))):
+        function = _function(call)
+        made = conversation.call(function.get("name"), function.get("arguments"), call.get("id"))
+        pieces.append((made, f"{place}.tool_calls[{index}]"))
+    legacy = message.get("function_call")
+    if isinstance(legacy, Mapping):
+        pieces.append((conversation.call(legacy.get("name"), legacy.get("arguments")), f"{place}.function_call"))
+    conversation.add(role, pieces, place, name=text_of(message.get("name")) or None)
+
+
+def _function(call: Mapping[str, Json]) -> Mapping[str, Json]:
+    function = call.get("function")
+    return function if isinstance(function, Mapping) else call
+
+
+def _thoughts(message: Mapping[str, Json], place: str) -> list[Piece]:
+    for key in ("reasoning_content", "thinking", "reasoning"):
+        if text_of(message.get(key)):
+            return [(Reasoning(message[key]), f"{place}.{key}")]
+    return []
+
+
+def content_pieces(content: Json, place: str, *, thinking: bool = False) -> list[Piece]:
+    """Content as text or as a list of parts; `<think>` at the beginning of an answer is reasoning."""
+    if isinstance(content, str):
+        thought, text = split_thinking(content) if thinking else ("", content)
+        pieces: list[Piece] = [(Reasoning(thought), place)] if thought else []
+        return [*pieces, (Text(text), place)] if text else pieces
+    pieces = []
+    for index, part in enumerate(mappings(content)):
+        where = f"{place}[{index}]"
+        kind = text_of(part.get("type"))
+        if kind in {"text", "input_text", "output_text"}:
+            pieces.append((Text(text_of(part.get("text"))), where))
+        elif kind == "image_url":
+            image = part.get("image_url")
+            pieces.append((media("image/*", image.get("url") if isinstance(image, Mapping) else image), where))
+        elif kind == "image" and (text_of(part.get("url")) or text_of(part.get("image"))):
+            pieces.append((media("image/*", part.get("url") or part.get("image")), where))
+        else:
+            raise refuse(NAME, where, "a part of type text, image or image_url", part.get("type"))
+    return pieces
+
+
+def _result_content(content: Json) -> Json:
+    if isinstance(content, list):
+        texts = [text_of(part.get("text")) for part in mappings(content) if part.get("type") == "text"]
+        return "\n".join(texts) if len(texts) == len(content) else content
+    return "" if content is None else content
+
+
+def write(request: Request, log: LossLog) -> Json:
+    report_settings(request, log)
+    record: dict[str, Json] = {"messages": write_messages(request, log), **own_keys(request, NAME)}
+    tools = write_tools(request, log)
+    if tools:
+        record["tools"] = tools
+    return record
+
+
+def write_messages(request: Request, log: LossLog, *, ids: bool = False) -> list[Json]:
+    """Messages of role and content, with objects as arguments."""
+    names = {part.id: part.name for message in request.messages for part in message.parts if isinstance(part, ToolCall)}
+    messages: list[Json] = []
+    for message in request.messages:
+        if message.role == "tool":
+            messages += [_write_result(part, names, log, ids=ids) for part in message.parts if isinstance(part, ToolResult)]
+        else:
+            messages.append(_write_message(message, log, ids=ids))
+    return messages
+
+
+def _write_result(result: ToolResult, names: Mapping[str, str], log: LossLog, *, ids: bool) -> Json:
+    if result.is_error:
+        log.degrade(result, "kind", "that the tool failed", "results have no error flag in this format")
+    found: dict[str, Json] = {"role": "tool", "name": result.name or names.get(result.tool_call_id, "")}
+    if ids:
+        found["tool_call_id"] = result.tool_call_id
+    return {**found, "content": result_text(result, log)}
+
+
+def _write_message(message: Message, log: LossLog, *, ids: bool) -> Json:
+    found: dict[str, Json] = {"role": message.role}
+    texts: list[str] = []
+    content: list[Json] = []
+    calls: list[Json] = []
+    for part in message.parts:
+        if isinstance(part, Text | Refusal):
+            texts.append(part.text)
+            content.append({"type": "text", "text": part.text})
+        elif isinstance(part, Reasoning) and part.text:
+            found["reasoning_content"] = found.get("reasoning_content", "") + part.text
+            if part.signature is not None:
+                log.drop(part, "signature", "signature", "this format does not keep signatures")
+        elif isinstance(part, ToolCall):
+            call: dict[str, Json] = {"type": "function"} | ({"id": part.id} if ids else {})
+            calls.append({**call, "function": {"name": part.name, "arguments": arguments_value(part)}})
+        elif isinstance(part, Image) and file_url(part):
+            content.append({"type": "image", "url": file_url(part)})
+        elif isinstance(part, Audio | Document | Image):
+            drop_part(part, log)
+        else:
+            drop_part(part, log)
+    if any(part["type"] != "text" for part in content):
+        found["content"] = content
+    elif texts or not calls:
+        found["content"] = "".join(texts)
+    if calls:
+        found["tool_calls"] = calls
+    return found
+
+
+DATASET = Dataset(NAME, is_record, read, write)

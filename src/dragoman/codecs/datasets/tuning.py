@@ -1,0 +1,91 @@
+"""Tuning files of Gemini, Vertex AI and Bedrock: request bodies of these APIs without a model.
+
+Bedrock lines say their schema (`bedrock-conversation-2024`). Vertex preference lines have scored completions: the
+conversation is the one with the best score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import structs
+
+from dragoman.codecs.bedrock_converse import json_paths as converse_paths
+from dragoman.codecs.bedrock_converse.request import decode_request as decode_converse
+from dragoman.codecs.bedrock_converse.request import encode_request as encode_converse
+from dragoman.codecs.datasets.conversation import Dataset, Json, items, mappings, refuse
+from dragoman.codecs.gemini import json_paths as gemini_paths
+from dragoman.codecs.gemini.request import decode_request as decode_gemini
+from dragoman.codecs.gemini.request import encode_request as encode_gemini
+from dragoman.ir import Request
+from dragoman.ir.values import encode_json, parse_json, to_raw
+from dragoman.losses import LossLog, PathLookup
+
+GEMINI, BEDROCK = "gemini-tuning", "bedrock-tuning"
+_SCHEMA = "bedrock-conversation-2024"
+_COMPLETIONS = "~completions"
+
+
+def is_gemini_tuning(data: Json) -> bool:
+    """Contents that end with the model, or with completions: a request ends with the user."""
+    if not isinstance(data, Mapping):
+        return False
+    contents = mappings(data.get("contents"))
+    if not contents or data.keys() - {"contents", "systemInstruction", "system_instruction", "tools", "completions", "completion", "toolConfig", "labels"}:
+        return False
+    return "completions" in data or "completion" in data or contents[-1].get("role") == "model"
+
+
+def read_gemini_tuning(data: Json) -> Request:
+    if not isinstance(data, Mapping):
+        raise refuse(GEMINI, "$", "an object", data)
+    body = dict(data)
+    completions = body.pop("completions", None)
+    answer = body.pop("completion", None)
+    if completions is not None:
+        scored = items(completions, GEMINI, "$.completions")
+        best = max(scored, key=lambda one: one.get("score") if isinstance(one.get("score"), int | float) else 0, default=None)
+        answer = None if best is None else best.get("completion")
+    if isinstance(answer, Mapping):
+        body["contents"] = [*items(body.get("contents"), GEMINI, "$.contents"), answer]
+    request = decode_gemini(encode_json(body))
+    if completions is None:
+        return request
+    return structs.replace(request, metadata={**(request.metadata or {}), GEMINI: {_COMPLETIONS: to_raw(completions)}})
+
+
+def write_gemini_tuning(request: Request, log: LossLog) -> Json:
+    body: dict[str, Json] = parse_json(encode_gemini(request, log).content)
+    completions = (request.metadata or {}).get(GEMINI, {}).get(_COMPLETIONS)
+    if completions is not None:
+        body["contents"] = body["contents"][:-1]
+        body["completions"] = parse_json(to_raw(completions))
+    return body
+
+
+def is_bedrock_tuning(data: Json) -> bool:
+    """Bedrock names the schema of these lines."""
+    return isinstance(data, Mapping) and data.get("schemaVersion") == _SCHEMA
+
+
+def read_bedrock_tuning(data: Json) -> Request:
+    if not isinstance(data, Mapping):
+        raise refuse(BEDROCK, "$", "an object", data)
+    return decode_converse(encode_json({key: value for key, value in data.items() if key != "schemaVersion"}))
+
+
+def write_bedrock_tuning(request: Request, log: LossLog) -> Json:
+    body: dict[str, Json] = parse_json(encode_converse(request, log).content)
+    return {"schemaVersion": _SCHEMA, **body}
+
+
+def gemini_tuning_paths(request: Request) -> PathLookup:
+    return gemini_paths.request_paths(request)
+
+
+def bedrock_tuning_paths(request: Request) -> PathLookup:
+    return converse_paths.request_paths(request)
+
+
+GEMINI_TUNING = Dataset(GEMINI, is_gemini_tuning, read_gemini_tuning, write_gemini_tuning)
+BEDROCK_TUNING = Dataset(BEDROCK, is_bedrock_tuning, read_bedrock_tuning, write_bedrock_tuning)

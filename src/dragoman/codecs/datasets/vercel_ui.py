@@ -1,0 +1,188 @@
+"""UIMessages of the Vercel AI SDK. One message may hold several rounds of call, result and answer.
+
+`step-start` begins a new round, so that it becomes assistant and tool messages as a model saw them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    Piece,
+    arguments_value,
+    drop_part,
+    file_url,
+    items,
+    mappings,
+    media,
+    refuse,
+    report_settings,
+    result_value,
+    text_of,
+)
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Document,
+    Image,
+    Reasoning,
+    Refusal,
+    Request,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.losses import LossLog
+
+NAME = "vercel-ui"
+_ROLES = ("system", "user", "assistant")
+_SIGNATURES = {"google": "thoughtSignature", "anthropic": "signature", "openai": "reasoningEncryptedContent"}
+"""Family -> the name of its signature in a part's provider metadata."""
+_ANSWERED = frozenset({"output-available", "output-error", "output-denied"})
+
+
+def _messages(data: Json) -> Json:
+    return data.get("messages") if isinstance(data, Mapping) else data
+
+
+def is_record(data: Json) -> bool:
+    """Messages with parts by type, some of which only this format has."""
+    messages = mappings(_messages(data))
+    if not messages or not all(message.get("role") in _ROLES and isinstance(message.get("parts"), list) for message in messages):
+        return False
+    return all(isinstance(part.get("type"), str) and "content" not in part for m in messages for part in mappings(m["parts"]))
+
+
+def read(data: Json) -> Request:
+    conversation = Conversation(NAME)
+    root = "$.messages" if isinstance(data, Mapping) else "$"
+    for index, message in enumerate(items(_messages(data), NAME, root)):
+        place, role = f"{root}[{index}]", message.get("role")
+        if role not in _ROLES:
+            raise refuse(NAME, f"{place}.role", " | ".join(_ROLES), role)
+        turn = _Turn(conversation, place)
+        for number, part in enumerate(mappings(message.get("parts"))):
+            turn.take(part, f"{place}.parts[{number}]", role)
+        turn.close(role)
+    return conversation.finish()
+
+
+class _Turn:
+    """One round: what the model said and called, and then the results."""
+
+    def __init__(self, conversation: Conversation, place: str) -> None:
+        self._conversation = conversation
+        self._place = place
+        self._said: list[Piece] = []
+        self._results: list[Piece] = []
+
+    def take(self, part: Mapping[str, Json], place: str, role: str) -> None:
+        kind = text_of(part.get("type"))
+        if kind == "step-start":
+            self.close(role)
+        elif kind == "text":
+            if self._results:  # text after results was said in a new round
+                self.close(role)
+            self._said.append((Text(text_of(part.get("text"))), place))
+        elif kind == "reasoning":
+            self._said.append((Reasoning(text_of(part.get("text")), _signature(part, "providerMetadata")), place))
+        elif kind == "file":
+            self._said.append((media(text_of(part.get("mediaType")) or None, part.get("url")), place))
+        elif kind == "dynamic-tool" or kind.startswith("tool-"):
+            self._call(part, kind, place)
+
+    def _call(self, part: Mapping[str, Json], kind: str, place: str) -> None:
+        if part.get("providerExecuted") is True:
+            return
+        name = part.get("toolName") if kind == "dynamic-tool" else kind.removeprefix("tool-")
+        call = self._conversation.call(name, part.get("input"), part.get("toolCallId"))
+        signed = _signature(part, "callProviderMetadata")
+        if signed is not None:
+            call = ToolCall(call.id, call.name, call.arguments, signature=signed)
+        self._said.append((call, place))
+        state = part.get("state")
+        if state in _ANSWERED:
+            failed = state != "output-available"
+            value = part.get("errorText", "denied") if failed else part.get("output")
+            self._results.append((self._conversation.result(value, call_id=call.id, is_error=failed), place))
+
+    def close(self, role: str) -> None:
+        self._conversation.add(role, self._said, self._place)  # type: ignore[arg-type]
+        self._conversation.add("tool", self._results, self._place)
+        self._said, self._results = [], []
+
+
+def _signature(part: Mapping[str, Json], key: str) -> Signature | None:
+    metadata = part.get(key)
+    for family, name in _SIGNATURES.items():
+        said = metadata.get(family) if isinstance(metadata, Mapping) else None
+        if isinstance(said, Mapping) and text_of(said.get(name)):
+            return Signature(family, said[name], text_of(said.get("itemId")) or None)
+    return None
+
+
+def write(request: Request, log: LossLog) -> Json:
+    report_settings(request, log)
+    for tool in request.tools:
+        log.drop(tool, "", f"tool {getattr(tool, 'name', '')!r}", "a list of messages has no place for tools")
+    results = {
+        part.tool_call_id: part for message in request.messages for part in message.parts if isinstance(part, ToolResult)
+    }
+    written: list[Json] = []
+    for message in request.messages:
+        if message.role == "tool":
+            continue
+        parts = [one for part in message.parts if (one := _write_part(part, results, log)) is not None]
+        if message.role == "assistant":
+            parts.insert(0, {"type": "step-start"})
+            if written and written[-1]["role"] == "assistant":
+                written[-1]["parts"] += parts
+                continue
+        written.append({"id": f"message-{len(written)}", "role": message.role, "parts": parts})
+    _report_orphans(request, log)
+    return written
+
+
+def _report_orphans(request: Request, log: LossLog) -> None:
+    calls = {part.id for message in request.messages for part in message.parts if isinstance(part, ToolCall)}
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolResult) and part.tool_call_id not in calls:
+                log.drop(part, "", "tool result", "its call is not in the conversation, and this format keeps both in one part")
+
+
+def _write_part(part: AnyPart, results: Mapping[str, ToolResult], log: LossLog) -> Json | None:
+    if isinstance(part, Text | Refusal):
+        return {"type": "text", "text": part.text, "state": "done"}
+    if isinstance(part, Reasoning):
+        return {"type": "reasoning", "text": part.text, **_write_signature(part.signature, "providerMetadata", part, log)}
+    if isinstance(part, ToolCall):
+        call: dict[str, Json] = {"type": f"tool-{part.name}", "toolCallId": part.id, "input": arguments_value(part)}
+        call |= _write_signature(part.signature, "callProviderMetadata", part, log)
+        result = results.get(part.id)
+        if result is None:
+            return call | {"state": "input-available"}
+        if result.is_error:
+            return call | {"state": "output-error", "errorText": str(result_value(result, log))}
+        return call | {"state": "output-available", "output": result_value(result, log)}
+    if isinstance(part, Image | Audio | Document) and file_url(part) is not None:
+        return {"type": "file", "mediaType": part.media_type or "application/octet-stream", "url": file_url(part)}
+    drop_part(part, log)
+    return None
+
+
+def _write_signature(signature: Signature | None, key: str, part: AnyPart, log: LossLog) -> dict[str, Json]:
+    if signature is None:
+        return {}
+    name = _SIGNATURES.get(signature.family)
+    if name is None:
+        log.drop(part, "signature", "signature", "this format has no place for it")
+        return {}
+    return {key: {signature.family: {name: signature.data} | ({"itemId": signature.id} if signature.id else {})}}
+
+
+DATASET = Dataset(NAME, is_record, read, write)

@@ -1,0 +1,45 @@
+"""Reasoning, calls and results that stand in text between tags, as open models write them. Linear in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """(reasoning, answer) of a text that begins with reasoning; ("", text) of any other.
+
+    Only the beginning counts: an answer that speaks about the tag is an answer.
+    """
+    led = text.lstrip()
+    if not led.startswith(_OPEN):
+        return "", text
+    thought, closed, rest = led[len(_OPEN) :].partition(_CLOSE)
+    return (thought.strip("\n"), rest.lstrip("\n")) if closed else ("", text)
+
+
+def join_thinking(thought: str, text: str) -> str:
+    """A text that begins with its reasoning."""
+    return f"{_OPEN}\n{thought}\n{_CLOSE}\n\n{text}" if thought else text
+
+
+class Tagged(NamedTuple):
+    """What stands between a tag and its end, and where the whole begins and ends."""
+
+    inner: str
+    start: int
+    end: int
+
+
+def between_tags(text: str, opening: str, closing: str) -> Iterator[Tagged]:
+    """Everything between these tags, in order. A tag that is never closed is text."""
+    start = text.find(opening)
+    while start >= 0:
+        stop = text.find(closing, start + len(opening))
+        if stop < 0:
+            return
+        end = stop + len(closing)
+        yield Tagged(text[start + len(opening) : stop].strip(), start, end)
+        start = text.find(opening, end)
