@@ -502,6 +502,7 @@ BATCH: tuple[tuple[str, str], ...] = (
     ("resumable", "After kill -9 the same command goes on, and the output is that of an undisturbed run."),
     ("memory", "Memory does not grow with the size of the input."),
     ("command", "`dragoman batch` says what it did and ends with a code that scripts can use."),
+    ("datasets", "Stored conversations of every supported format are read, and written where people write them."),
     ("ray", "A Ray cluster writes the same shards, rejects and report, also when a worker dies."),
 )
 """`batch:*`: `dragoman batch` and `dragoman.batch`."""

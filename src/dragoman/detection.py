@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from dragoman.codecs.datasets.catalogue import known_dataset
 from dragoman.codecs.framing import BOM, AwsEventStream, Framing, Limits, SniffedJson, begins_with_frame
 from dragoman.codecs.reading import body_bytes, check_text
 from dragoman.codecs.records.signs import known_record
@@ -35,6 +36,10 @@ def detect(body: Body) -> Detected | None:
     record = known_record(data)
     if record is not None:
         return Detected(*record)
+    if isinstance(data, list) or (isinstance(data, Mapping) and "model" not in data):  # requests of APIs name one
+        stored = known_dataset(data)
+        if stored is not None:
+            return Detected(stored, "request")
     if isinstance(data, list) and len(data) == 1:
         data = data[0]
     if not isinstance(data, Mapping) or _is_chunk(data) or _is_line(data) or _is_responses_event(data):

@@ -11,12 +11,12 @@ ALL = "all"
 
 def source_format(name: str) -> str | None:
     """The format to read, or None for `auto`."""
-    return None if name == AUTO else known_format(name, (AUTO, *formats(None)))
+    return None if name == AUTO else known_format(name, (AUTO, *formats(None), *formats("dataset")))
 
 
 def target_formats(name: str) -> tuple[str, ...]:
     """The formats to write; `all` stands for every one that an API speaks."""
-    return formats() if name == ALL else (known_format(name, (ALL, *formats(None))),)
+    return formats() if name == ALL else (known_format(name, (ALL, *formats(None), *formats("dataset"))),)
 
 
 def known_format(name: str, allowed: tuple[str, ...]) -> str:

@@ -51,6 +51,14 @@ _RECORDS: dict[str, tuple[str, str]] = {
 """The same for formats of stored histories, which no API speaks: they have no streams and no errors."""
 
 
+DATASETS = (
+    "openai-finetuning", "trl", "message-list", "sharegpt", "hermes", "gemini-tuning", "bedrock-tuning",
+    "claude-code", "codex", "gemini-cli", "langchain", "openai-agents", "pydantic-ai", "vercel-ui", "opentelemetry",
+    "tau-bench", "bfcl", "toolbench", "swe-agent", "openhands", "chatgpt-export", "claude-export",
+)  # fmt: skip
+"""Formats of stored conversations (codecs/datasets): training sets, logs, dumps. They have requests only."""
+
+
 class Codec(Struct, frozen=True):
     """One format: its profile and its six verbs."""
 
@@ -66,8 +74,13 @@ class Codec(Struct, frozen=True):
     response_paths: JsonPaths
 
 
-def formats(kind: Literal["wire", "compatible", "record"] | None = "wire") -> tuple[str, ...]:
-    """Names of the formats that APIs speak, of servers that speak one their own way, of records, or (None) of all."""
+def formats(kind: Literal["wire", "compatible", "record", "dataset"] | None = "wire") -> tuple[str, ...]:
+    """Names of the formats that APIs speak, of servers that speak one their own way, of records, or (None) of these.
+
+    `dataset` names those of stored conversations: training sets, logs of agents, dumps of frameworks.
+    """
+    if kind == "dataset":
+        return DATASETS
     kinds = {"wire": _FORMATS, "compatible": _COMPATIBLE, "record": _RECORDS}
     return tuple(kinds[kind]) if kind is not None else tuple(name for names in kinds.values() for name in names)
 
@@ -99,6 +112,8 @@ def variation(name: str) -> dict[str, Profile]:
 @cache
 def codec(name: str) -> Codec:
     """The codec of a format."""
+    if name in DATASETS:
+        return _dataset_codec(name)
     folder, profile_name = _entry(name)
     request, response, errors, profiles = (
         _module(folder, part) for part in ("request", "response", "errors", "profile")
@@ -117,6 +132,12 @@ def codec(name: str) -> Codec:
         _paths_in(folder, "request"),
         _paths_in(folder, "response"),
     )
+
+
+def _dataset_codec(name: str) -> Codec:
+    catalogue = import_module("dragoman.codecs.datasets.catalogue")
+    found: Codec = catalogue.codec_of(name)
+    return found
 
 
 def _varied(encode: Any, told: dict[str, Profile]) -> Any:

@@ -10,7 +10,17 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from dragoman.codecs.anthropic_messages.request import decode_request as decode_messages
-from dragoman.codecs.datasets.conversation import Conversation, Dataset, Json, Piece, items, mappings, media, refuse, text_of
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    Piece,
+    items,
+    mappings,
+    media,
+    refuse,
+    text_of,
+)
 from dragoman.codecs.openai_responses.request import decode_request as decode_responses
 from dragoman.ir import AnyPart, Reasoning, Request, Text
 from dragoman.ir.values import encode_json
@@ -58,9 +68,9 @@ def read_claude_code(data: Json) -> Request:
 def _claude_lines(lines: Iterable[Line]) -> list[Line]:
     found = []
     for line in lines:
-        if line.get("type") in {"user", "assistant"} and isinstance(line.get("message"), Mapping):
-            if line.get("isSidechain") is not True and line.get("isMeta") is not True:
-                found.append(line)
+        is_message = line.get("type") in {"user", "assistant"} and isinstance(line.get("message"), Mapping)
+        if is_message and line.get("isSidechain") is not True and line.get("isMeta") is not True:
+            found.append(line)
     return found
 
 

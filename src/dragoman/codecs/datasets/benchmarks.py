@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.codecs.datasets.conversation import Conversation, Dataset, Json, items, left_over, mappings, read_tools, refuse, text_of
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    items,
+    left_over,
+    read_tools,
+    refuse,
+    text_of,
+)
 from dragoman.codecs.datasets.trl import add_message
 from dragoman.ir import Request
 
@@ -26,7 +35,9 @@ def read_tau_bench(data: Json) -> Request:
 
 def is_bfcl(data: Json) -> bool:
     """A question in turns, and functions with Python's types."""
-    return isinstance(data, Mapping) and isinstance(data.get("question"), list) and isinstance(data.get("function"), list)
+    return (
+        isinstance(data, Mapping) and isinstance(data.get("question"), list) and isinstance(data.get("function"), list)
+    )
 
 
 def read_bfcl(data: Json) -> Request:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from dragoman.codecs.datasets.conversation import Dataset, dataset_paths
+from dragoman.codecs.records.refusals import no_errors
+from dragoman.codecs.registry import Codec
 from dragoman.losses import JsonPaths
+from dragoman.profile import Profile
 
 _MODULES: dict[str, tuple[str, str]] = {
     "openai-finetuning": ("openai_finetuning", "DATASET"),
@@ -33,7 +37,6 @@ _MODULES: dict[str, tuple[str, str]] = {
     "chatgpt-export": ("exports", "CHATGPT_EXPORT"),
     "claude-export": ("exports", "CLAUDE_EXPORT"),
 }
-NAMES = tuple(_MODULES)
 
 
 def dataset(name: str) -> Dataset:
@@ -58,5 +61,36 @@ def paths_of(name: str) -> JsonPaths:
 
 def known_dataset(data: Any) -> str | None:
     """The format of a parsed record, or None when it is none of these or could be several."""
-    found = [name for name in NAMES if dataset(name).is_record(data)]
+    found = [name for name in _MODULES if dataset(name).is_record(data)]
     return found[0] if len(found) == 1 else None
+
+
+def is_session(name: str) -> bool:
+    """Whether a whole file of this format is one conversation."""
+    return name in _MODULES and dataset(name).is_session
+
+
+def session_of(line: Any) -> str | None:
+    """The format of whose session files this could be a line, or None."""
+    found = [name for name in _MODULES if is_session(name) and dataset(name).is_record([line])]
+    return found[0] if len(found) == 1 else None
+
+
+def codec_of(name: str) -> Codec:
+    """The format as a codec. It has requests only; any name and any id may stand in them, in any order of turns."""
+    found, paths = dataset(name), paths_of(name)
+    decode_error, encode_error = no_errors(name)
+    no_responses = no_errors(name, "responses")
+    profile = Profile(name=name, family=name, names_speakers=True, tool_name=re.compile(r".*", re.DOTALL))
+    return Codec(
+        name,
+        profile,
+        found.decode_request,
+        found.encode_request,
+        no_responses[0],
+        no_responses[1],
+        decode_error,
+        encode_error,
+        paths,
+        paths,
+    )

@@ -6,6 +6,7 @@ order. A call without a result stays one: in training data the call itself is of
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -15,11 +16,23 @@ from msgspec.structs import force_setattr
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.media import data_url, split_data_url
+from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.settings import SETTING_NAMES
 from dragoman.errors import DecodeError, EncodeError
-from dragoman.ir import AnyPart, Audio, Document, Image, Message, Reasoning, Request, Text, ToolCall, ToolDefinition, ToolResult
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Document,
+    Image,
+    Message,
+    Request,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+)
 from dragoman.ir.messages import Role
-from dragoman.ir.parts import arguments_held
+from dragoman.ir.parts import ContentBlock, arguments_held
 from dragoman.ir.values import compact_text, encode_json, exact_object, parse_json, read_arguments, to_raw
 from dragoman.losses import LossLog, PathLookup
 
@@ -45,7 +58,10 @@ class Dataset(Struct, frozen=True):
     """Whether a whole file is one conversation: its lines, as a list, are the record."""
 
     def decode_request(self, body: bytes) -> Request:
-        return self.read(parse_json(body))
+        data = parse_json(body)
+        if self.write is None and not self.is_record(data):
+            raise refuse(self.name, "$", f"a record of {self.name}", data)
+        return self.read(data)
 
     def encode_request(self, request: Request, log: LossLog) -> Encoded:
         if self.write is None:
@@ -61,7 +77,9 @@ class Conversation:
         self._messages: list[Message] = []
         self._places: list[tuple[str, list[str]]] = []
         self._calls: dict[str, str] = {}
-        self._open: list[tuple[str, str]] = []
+        self._open: OrderedDict[str, str] = OrderedDict()
+        self._by_name: dict[str, deque[str]] = {}
+        self._aliases: dict[str, str] = {}
 
     @property
     def calls(self) -> Mapping[str, str]:
@@ -84,13 +102,14 @@ class Conversation:
     def call(self, name: Json, arguments: Json, call_id: Json = None) -> ToolCall:
         """A call as its format gives it: arguments as an object or as text, with an id or without."""
         given = call_id if isinstance(call_id, str) and call_id else None
-        if given is not None and given in self._calls and (given, self._calls[given]) not in self._open:
-            given = None  # sets with a constant id use it for every call: ids are unique in a conversation
-        key = given or invent_id(self._name, len(self._calls))
+        # Sets with a constant id use it for every call; in a conversation ids are unique.
+        key = invent_id(self._name, len(self._calls)) if given is None or given in self._calls else given
+        if given is not None:
+            self._aliases[given] = key
         tool = text_of(name)
-        self._calls[key] = tool
-        self._open.append((key, tool))
-        return make_call(key, tool, arguments, invented=given is None)
+        self._calls[key] = self._open[key] = tool
+        self._by_name.setdefault(tool, deque()).append(key)
+        return make_call(key, tool, arguments, invented=key != given)
 
     def result(self, value: Json, *, call_id: Json = None, name: Json = None, is_error: bool = False) -> ToolResult:
         """A result, for the call with this id, else the first open call of this tool, else the first open call."""
@@ -101,19 +120,28 @@ class Conversation:
             return ToolResult(key, tool, "text", value)
         return ToolResult(key, tool, "data", value)
 
-    def parts_result(self, parts: Sequence[AnyPart], *, call_id: Json = None, name: Json = None) -> ToolResult:
+    def parts_result(self, parts: Sequence[ContentBlock], *, call_id: Json = None, name: Json = None) -> ToolResult:
         key, tool = self._answered(call_id, name)
         return ToolResult(key, tool, "multimodal", parts=tuple(parts))
 
     def _answered(self, call_id: Json, name: Json) -> tuple[str, str]:
-        matches = [one for one in self._open if one[0] == call_id]
-        matches = matches or [one for one in self._open if isinstance(name, str) and one[1] == name]
-        matches = matches or (self._open if call_id is None or not isinstance(call_id, str) else [])
-        if matches:
-            self._open.remove(matches[0])
-            return matches[0]
-        key = call_id if isinstance(call_id, str) and call_id else invent_id(f"{self._name} result", len(self._messages))
+        given = call_id if isinstance(call_id, str) and call_id else None
+        if given is not None and (alias := self._aliases.get(given, given)) in self._open:
+            return alias, self._open.pop(alias)
+        key = self._first_of(name) if isinstance(name, str) else None
+        if key is None and given is None and self._open:
+            key = next(iter(self._open))
+        if key is not None:
+            return key, self._open.pop(key)
+        key = given or invent_id(f"{self._name} result", len(self._messages))
         return key, text_of(name) or self._calls.get(key, "")
+
+    def _first_of(self, name: str) -> str | None:
+        """The first open call of this tool."""
+        waiting = self._by_name.get(name)
+        while waiting and waiting[0] not in self._open:
+            waiting.popleft()
+        return waiting[0] if waiting else None
 
     def finish(
         self, *, model: Json = None, tools: Sequence[ToolDefinition] = (), metadata: dict[str, Raw] | None = None
@@ -179,8 +207,8 @@ def make_call(call_id: str, name: str, arguments: Json, *, invented: bool = Fals
         if held is UNSET:
             inner = _unquoted(arguments)
             held = read_arguments(inner) if inner is not None else UNSET
-        return ToolCall(call_id, name, held, arguments, invented_id=invented)  # type: ignore[arg-type]
-    return ToolCall(call_id, name, to_raw({} if arguments is None else arguments), invented_id=invented)  # type: ignore[arg-type]
+        return ToolCall(call_id, name, held, arguments, invented_id=invented)
+    return ToolCall(call_id, name, to_raw({} if arguments is None else arguments), invented_id=invented)
 
 
 def _unquoted(text: str) -> str | None:
@@ -207,7 +235,7 @@ def read_tools(value: Json) -> list[ToolDefinition]:
                 ToolDefinition(
                     function["name"],
                     description if isinstance(description, str) else None,
-                    to_raw(json_schema(parameters)) if isinstance(parameters, Mapping) else None,  # type: ignore[arg-type]
+                    to_raw(json_schema(parameters)) if isinstance(parameters, Mapping) else None,
                 )
             )
     return tools
@@ -317,7 +345,13 @@ def file_url(part: Image | Audio | Document) -> str | None:
     return part.url
 
 
+PART_NAMES: dict[type[AnyPart], str] = PartHandlers(
+    text="text", reasoning="reasoning", refusal="refusal", image="image", document="document", audio="audio",
+    tool_call="tool call", tool_result="tool result", server_tool_call="tool call of the provider",
+    server_tool_result="tool result of the provider", opaque="block of another vendor",
+).by_type()  # fmt: skip
+
+
 def drop_part(part: AnyPart, log: LossLog, why: str = "this format has no place for it") -> None:
     """A loss for a part that has no counterpart."""
-    kinds = {Reasoning: "reasoning"}
-    log.drop(part, "", kinds.get(type(part), type(part).__name__.lower()), why)
+    log.drop(part, "", PART_NAMES[type(part)], why)

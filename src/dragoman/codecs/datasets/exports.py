@@ -1,4 +1,4 @@
-"""Exports of chat applications: conversations of ChatGPT (a tree of messages) and of Claude (a list). Read, not written."""
+"""Exports of chat applications: conversations of ChatGPT (a tree of messages) and of Claude (a list)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def _add_node(conversation: Conversation, message: Mapping[str, Json], place: st
     role = author.get("role") if isinstance(author, Mapping) else None
     inner = content if isinstance(content, Mapping) else {}
     parts = inner.get("parts")
-    texts = [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else [text_of(inner.get("text"))]
+    texts = (
+        [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else [text_of(inner.get("text"))]
+    )
     text = "\n".join(filter(None, texts))
     said = metadata if isinstance(metadata, Mapping) else {}
     if not text or said.get("is_visually_hidden_from_conversation") is True:
@@ -89,7 +91,9 @@ def _add_claude(conversation: Conversation, message: Mapping[str, Json], place: 
             texts = [text_of(part.get("text")) for part in mappings(value)]
             failed = block.get("is_error") is True
             shown = "\n".join(filter(None, texts)) if texts else value
-            result = conversation.result(shown, call_id=block.get("tool_use_id"), name=block.get("name"), is_error=failed)
+            result = conversation.result(
+                shown, call_id=block.get("tool_use_id"), name=block.get("name"), is_error=failed
+            )
             conversation.add("tool", [(result, where)], where)
         elif kind == "tool_use":
             said.append((conversation.call(block.get("name"), block.get("input"), block.get("id")), where))

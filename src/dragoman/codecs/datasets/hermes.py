@@ -1,4 +1,4 @@
-"""Hermes function calling: ShareGPT turns in which calls and results are tags in the text, and tools stand in the prose.
+"""Hermes function calling: ShareGPT turns with calls and results as tags in the text, and tools in the prose.
 
 The system text is kept as it is, with its tools, so that writing it again changes nothing; the tools are also read.
 """
@@ -35,7 +35,14 @@ from dragoman.ir.values import compact_text, parse_json
 from dragoman.losses import LossLog
 
 NAME = "hermes"
-_ROLES = {"system": "system", "human": "user", "user": "user", "gpt": "assistant", "assistant": "assistant", "tool": "tool"}
+_ROLES = {
+    "system": "system",
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "assistant": "assistant",
+    "tool": "tool",
+}
 
 
 def is_record(data: Json) -> bool:

@@ -1,6 +1,6 @@
 """LangChain messages: `messages_to_dict`, and `dumpd` with constructors (read as JSON, never loaded).
 
-`tool_calls` wins over the copies in `additional_kwargs` and in provider blocks; where the copy has the exact text of the
+`tool_calls` wins over the copies in `additional_kwargs` and in provider blocks; where a copy has the exact text of the
 arguments, it is kept. Calls that did not parse (`invalid_tool_calls`) stay calls with their text.
 """
 
@@ -89,8 +89,9 @@ def _add(conversation: Conversation, role: Role, fields: Mapping[str, Json], pla
         failed = fields.get("status") == "error"
         content = fields.get("content")
         parts = [part for part, _ in _content(content, place)] if isinstance(content, list) else []
-        if parts and not all(isinstance(part, Text) for part in parts):
-            result = conversation.parts_result(parts, call_id=fields.get("tool_call_id"), name=fields.get("name"))
+        shown = [part for part in parts if isinstance(part, Text | Image | Audio | Document)]
+        if not all(isinstance(part, Text) for part in shown):
+            result = conversation.parts_result(shown, call_id=fields.get("tool_call_id"), name=fields.get("name"))
         else:
             value = "".join(part.text for part in parts if isinstance(part, Text)) if parts else text_of(content)
             result = conversation.result(

@@ -13,7 +13,14 @@ from dragoman.losses import LossLog
 NAME = "openai-agents"
 _ITEMS = frozenset(
     {"function_call", "function_call_output", "reasoning", "custom_tool_call", "custom_tool_call_output"}
-    | {"web_search_call", "file_search_call", "computer_call", "computer_call_output", "code_interpreter_call", "mcp_call"}
+    | {
+        "web_search_call",
+        "file_search_call",
+        "computer_call",
+        "computer_call_output",
+        "code_interpreter_call",
+        "mcp_call",
+    }
 )
 _WRAPPERS = frozenset(
     {"message_output_item", "tool_call_item", "tool_call_output_item", "reasoning_item", "handoff_call_item"}
@@ -43,7 +50,9 @@ def write(request: Request, log: LossLog) -> Json:
     for tool in request.tools:
         log.drop(tool, "", f"tool {getattr(tool, 'name', '')!r}", "a list of items has no place for tools")
     body = parse_json(encode_request(Request("", request.messages, origin=request.origin), log).content)
-    found: list[Json] = [] if body.get("instructions") is None else [{"role": "system", "content": body["instructions"]}]
+    found: list[Json] = (
+        [] if body.get("instructions") is None else [{"role": "system", "content": body["instructions"]}]
+    )
     given = body.get("input")
     return [*found, *([{"role": "user", "content": given}] if isinstance(given, str) else given or [])]
 

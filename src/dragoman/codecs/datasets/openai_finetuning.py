@@ -30,8 +30,10 @@ def is_record(data: Json) -> bool:
     if isinstance(data.get("input"), Mapping) and any(key in data for key in _PREFERRED):
         return True
     messages = data.get("messages")
-    return "model" not in data and isinstance(messages, list) and any(
-        isinstance(message, Mapping) and "weight" in message for message in messages
+    return (
+        "model" not in data
+        and isinstance(messages, list)
+        and any(isinstance(message, Mapping) and "weight" in message for message in messages)
     )
 
 
@@ -41,7 +43,10 @@ def read(data: Json) -> Request:
     body, notes = (dict(data["input"]), _pair_notes(data)) if _is_pair(data) else (dict(data), {})
     if notes:
         preferred = next(data[key] for key in _PREFERRED if key in data)
-        body["messages"] = [*items(body.get("messages"), NAME, "$.input.messages"), *items(preferred, NAME, "$.preferred_output")]
+        body["messages"] = [
+            *items(body.get("messages"), NAME, "$.input.messages"),
+            *items(preferred, NAME, "$.preferred_output"),
+        ]
     messages = items(body.get("messages"), NAME, "$.messages")
     weights = {str(index): message["weight"] for index, message in enumerate(messages) if "weight" in message}
     if weights:
@@ -59,7 +64,7 @@ def _is_pair(data: Mapping[str, Json]) -> bool:
 
 def _pair_notes(data: Mapping[str, Json]) -> dict[str, Raw]:
     count = len(next(data[key] for key in _PREFERRED if key in data))
-    other = next((data[key] for key in _OTHER if key in data), [])
+    other: Json = next((data[key] for key in _OTHER if key in data), [])
     return {_PAIR: to_raw(count), _REJECTED: to_raw(other)}
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.codecs.datasets.conversation import Conversation, Dataset, Json, Piece, items, mappings, read_tools, text_of
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    Piece,
+    items,
+    mappings,
+    read_tools,
+    text_of,
+)
 from dragoman.ir import Reasoning, Request, Text, ToolDefinition
 
 NAME = "openhands"
@@ -77,7 +86,10 @@ def _add_result(conversation: Conversation, event: Mapping[str, Json], place: st
     observation = event.get("observation")
     value = event.get("error") or event.get("rejection_reason") if failed else _observed(observation)
     result = conversation.result(
-        value if value is not None else "", call_id=event.get("tool_call_id"), name=event.get("tool_name"), is_error=failed
+        value if value is not None else "",
+        call_id=event.get("tool_call_id"),
+        name=event.get("tool_name"),
+        is_error=failed,
     )
     conversation.add("tool", [(result, place)], place)
 

@@ -45,12 +45,16 @@ def is_record(data: Json) -> bool:
     if attributes is not None:
         return _INPUT in attributes or _OUTPUT in attributes
     messages = mappings(data)
-    return bool(messages) and all(
-        "role" in message
-        and isinstance(message.get("parts"), list)
-        and all(part.get("type") in _PARTS and "text" not in part for part in mappings(message["parts"]))
-        for message in messages
-    ) and any(message["parts"] for message in messages)
+    return (
+        bool(messages)
+        and all(
+            "role" in message
+            and isinstance(message.get("parts"), list)
+            and all(part.get("type") in _PARTS and "text" not in part for part in mappings(message["parts"]))
+            for message in messages
+        )
+        and any(message["parts"] for message in messages)
+    )
 
 
 _PARTS = frozenset({"text", "reasoning", "thinking", "tool_call", "tool_call_response", "blob", "uri", "file"})
@@ -115,7 +119,9 @@ def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> A
         value = part["response"] if "response" in part else part.get("result")
         return conversation.result(value, call_id=part.get("id"), name=part.get("name"))
     if kind == "blob":
-        mime = text_of(part.get("mime_type")) or _MODALITIES.get(text_of(part.get("modality")), "application/octet-stream")
+        mime = text_of(part.get("mime_type")) or _MODALITIES.get(
+            text_of(part.get("modality")), "application/octet-stream"
+        )
         return media(mime, f"data:{mime};base64,{text_of(part.get('content'))}")
     if kind in {"uri", "file"} and isinstance(part.get("uri"), str):
         return media(text_of(part.get("mime_type")) or _MODALITIES.get(text_of(part.get("modality"))), part["uri"])

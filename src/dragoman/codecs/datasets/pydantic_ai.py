@@ -48,7 +48,8 @@ def is_record(data: Json) -> bool:
     """A list of messages with a kind and parts with a `part_kind`."""
     messages = mappings(data)
     return bool(messages) and all(
-        message.get("kind") in {"request", "response"} and isinstance(message.get("parts"), list) for message in messages
+        message.get("kind") in {"request", "response"} and isinstance(message.get("parts"), list)
+        for message in messages
     )
 
 
@@ -118,7 +119,9 @@ def _user_content(content: Json, place: str) -> list[Piece]:
             pieces.append((media(kind, f"data:{kind};base64,{_standard(text_of(item.get('data')))}"), where))
         elif isinstance(item, Mapping) and isinstance(item.get("url"), str):
             kind = text_of(item.get("kind")).removesuffix("-url")
-            pieces.append((media({"image": "image/*", "audio": "audio/*"}.get(kind, "application/*"), item["url"]), where))
+            pieces.append(
+                (media({"image": "image/*", "audio": "audio/*"}.get(kind, "application/*"), item["url"]), where)
+            )
         else:
             raise refuse(NAME, where, "text, a URL or bytes", item)
     return pieces

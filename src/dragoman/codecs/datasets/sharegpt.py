@@ -70,9 +70,7 @@ def read(data: Json) -> Request:
         conversation.add("system", [(Text(data["system"]), "$.system")], "$.system")
     for index, turn in enumerate(items(turns, NAME, f"$.{key}")):
         _add_turn(conversation, turn, f"$.{key}[{index}]")
-    return conversation.finish(
-        tools=read_tools(data.get("tools")), metadata=left_over(data, (key, "system", "tools"))
-    )
+    return conversation.finish(tools=read_tools(data.get("tools")), metadata=left_over(data, (key, "system", "tools")))
 
 
 def _add_turn(conversation: Conversation, turn: Mapping[str, Json], place: str) -> None:
@@ -110,7 +108,11 @@ def write(request: Request, log: LossLog) -> Json:
         if message.role == "system" and index == 0:
             record["system"] = message.text
         elif message.role == "tool":
-            turns += [{"from": "observation", "value": _observation(part, log)} for part in message.parts if isinstance(part, ToolResult)]
+            turns += [
+                {"from": "observation", "value": _observation(part, log)}
+                for part in message.parts
+                if isinstance(part, ToolResult)
+            ]
         else:
             turns += _write_message(message, log)
     tools = write_tools(request, log, bare=True)

@@ -42,7 +42,7 @@ _COLUMNS = ("messages", "prompt", "completion", "chosen", "tools")
 
 
 def is_record(data: Json) -> bool:
-    """Chat messages without a model whose calls have objects as arguments, or columns only trainers have."""
+    """Chat messages without a model whose calls have a type and objects as arguments, or columns of trainers."""
     if not isinstance(data, Mapping) or "model" in data or "contents" in data:
         return False
     if isinstance(data.get("tools"), str) and "conversations" not in data and _messages_of(data) is not None:
@@ -50,7 +50,7 @@ def is_record(data: Json) -> bool:
     if any(_is_conversation(data.get(key)) for key in ("prompt", "completion", "chosen")):
         return True
     return any(
-        isinstance(_function(call).get("arguments"), Mapping)
+        call.get("type") == "function" and isinstance(_function(call).get("arguments"), Mapping)
         for message in mappings(data.get("messages"))
         for call in mappings(message.get("tool_calls"))
     )
@@ -160,7 +160,9 @@ def write_messages(request: Request, log: LossLog, *, ids: bool = False) -> list
     messages: list[Json] = []
     for message in request.messages:
         if message.role == "tool":
-            messages += [_write_result(part, names, log, ids=ids) for part in message.parts if isinstance(part, ToolResult)]
+            messages += [
+                _write_result(part, names, log, ids=ids) for part in message.parts if isinstance(part, ToolResult)
+            ]
         else:
             messages.append(_write_message(message, log, ids=ids))
     return messages

@@ -27,13 +27,10 @@ _COMPLETIONS = "~completions"
 
 
 def is_gemini_tuning(data: Json) -> bool:
-    """Contents that end with the model, or with completions: a request ends with the user."""
-    if not isinstance(data, Mapping):
+    """Contents with one or several completions. Without them the line is a request of the API, and read as one."""
+    if not isinstance(data, Mapping) or not mappings(data.get("contents")):
         return False
-    contents = mappings(data.get("contents"))
-    if not contents or data.keys() - {"contents", "systemInstruction", "system_instruction", "tools", "completions", "completion", "toolConfig", "labels"}:
-        return False
-    return "completions" in data or "completion" in data or contents[-1].get("role") == "model"
+    return "completions" in data or "completion" in data
 
 
 def read_gemini_tuning(data: Json) -> Request:
@@ -44,7 +41,7 @@ def read_gemini_tuning(data: Json) -> Request:
     answer = body.pop("completion", None)
     if completions is not None:
         scored = items(completions, GEMINI, "$.completions")
-        best = max(scored, key=lambda one: one.get("score") if isinstance(one.get("score"), int | float) else 0, default=None)
+        best = max(scored, key=_score, default=None)
         answer = None if best is None else best.get("completion")
     if isinstance(answer, Mapping):
         body["contents"] = [*items(body.get("contents"), GEMINI, "$.contents"), answer]
@@ -52,6 +49,11 @@ def read_gemini_tuning(data: Json) -> Request:
     if completions is None:
         return request
     return structs.replace(request, metadata={**(request.metadata or {}), GEMINI: {_COMPLETIONS: to_raw(completions)}})
+
+
+def _score(completion: Mapping[str, Json]) -> float:
+    score = completion.get("score")
+    return float(score) if isinstance(score, int | float) else 0.0
 
 
 def write_gemini_tuning(request: Request, log: LossLog) -> Json:

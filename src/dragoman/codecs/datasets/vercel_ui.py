@@ -52,9 +52,13 @@ def _messages(data: Json) -> Json:
 def is_record(data: Json) -> bool:
     """Messages with parts by type, some of which only this format has."""
     messages = mappings(_messages(data))
-    if not messages or not all(message.get("role") in _ROLES and isinstance(message.get("parts"), list) for message in messages):
+    if not messages or not all(
+        message.get("role") in _ROLES and isinstance(message.get("parts"), list) for message in messages
+    ):
         return False
-    return all(isinstance(part.get("type"), str) and "content" not in part for m in messages for part in mappings(m["parts"]))
+    return all(
+        isinstance(part.get("type"), str) and "content" not in part for m in messages for part in mappings(m["parts"])
+    )
 
 
 def read(data: Json) -> Request:
@@ -130,7 +134,10 @@ def write(request: Request, log: LossLog) -> Json:
     for tool in request.tools:
         log.drop(tool, "", f"tool {getattr(tool, 'name', '')!r}", "a list of messages has no place for tools")
     results = {
-        part.tool_call_id: part for message in request.messages for part in message.parts if isinstance(part, ToolResult)
+        part.tool_call_id: part
+        for message in request.messages
+        for part in message.parts
+        if isinstance(part, ToolResult)
     }
     written: list[Json] = []
     for message in request.messages:
@@ -152,14 +159,23 @@ def _report_orphans(request: Request, log: LossLog) -> None:
     for message in request.messages:
         for part in message.parts:
             if isinstance(part, ToolResult) and part.tool_call_id not in calls:
-                log.drop(part, "", "tool result", "its call is not in the conversation, and this format keeps both in one part")
+                log.drop(
+                    part,
+                    "",
+                    "tool result",
+                    "its call is not in the conversation, and this format keeps both in one part",
+                )
 
 
 def _write_part(part: AnyPart, results: Mapping[str, ToolResult], log: LossLog) -> Json | None:
     if isinstance(part, Text | Refusal):
         return {"type": "text", "text": part.text, "state": "done"}
     if isinstance(part, Reasoning):
-        return {"type": "reasoning", "text": part.text, **_write_signature(part.signature, "providerMetadata", part, log)}
+        return {
+            "type": "reasoning",
+            "text": part.text,
+            **_write_signature(part.signature, "providerMetadata", part, log),
+        }
     if isinstance(part, ToolCall):
         call: dict[str, Json] = {"type": f"tool-{part.name}", "toolCallId": part.id, "input": arguments_value(part)}
         call |= _write_signature(part.signature, "callProviderMetadata", part, log)

@@ -10,9 +10,9 @@ from dragoman.errors import UnsupportedFormat
 Refusal = Callable[..., NoReturn]
 
 
-def no_errors(name: str) -> tuple[Refusal, Refusal]:
-    """`decode_error` and `encode_error` of a record format."""
-    return _refusal(name, "errors"), _refusal(name, "errors")
+def no_errors(name: str, kind: str = "errors") -> tuple[Refusal, Refusal]:
+    """`decode_error` and `encode_error` of a record format, or the two verbs of another kind that it has not."""
+    return _refusal(name, kind), _refusal(name, kind)
 
 
 def no_streams(name: str) -> tuple[Refusal, Refusal]:

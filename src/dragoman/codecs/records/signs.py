@@ -59,6 +59,8 @@ def _is_universal(records: Sequence[Record]) -> bool:
 
 
 def _is_modular_prompt(records: Sequence[Record]) -> bool:
+    if any(record.get("type") == "gemini" for record in records):  # sessions of Gemini CLI have `toolCalls` too
+        return False
     return any(
         "toolCalls" in record or "toolCallId" in record or (record.get("kind") in _KINDS and "value" in record)
         for record in records

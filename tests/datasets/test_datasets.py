@@ -1,0 +1,283 @@
+"""Formats of stored conversations: one story read from each, written to each that can be, and on to every API."""
+# ruff: noqa: E501 - a record per line reads better
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.codecs.datasets.catalogue import codec_of, dataset, known_dataset, session_of
+from dragoman.codecs.registry import codec
+from dragoman.detection import detect
+from dragoman.errors import DragomanError, EncodeError
+from dragoman.ir import Request, Text, ToolCall, ToolResult
+from dragoman.losses import LossLog
+from dragoman.translate import encode_request, translate_request
+from tests.datasets.stories import ARGUMENTS, CHAT, STORIES, TOOLS
+from tests.support.promises import promise
+
+NAMES = dragoman.formats("dataset")
+WRITTEN = tuple(name for name in NAMES if dataset(name).write is not None)
+TASKS = {"bfcl"}
+"""A task has no answer."""
+NO_TOOLS = frozenset(NAMES) - {
+    "openai-finetuning",
+    "trl",
+    "sharegpt",
+    "hermes",
+    "bedrock-tuning",
+    "toolbench",
+    "openhands",
+    "bfcl",
+}
+
+
+def body(name: str) -> bytes:
+    return json.dumps(STORIES[name]).encode()
+
+
+def read(name: str) -> Request:
+    return codec(name).decode_request(body(name))
+
+
+def tell(request: Request) -> list[tuple[str, Any]]:
+    """The story, without what formats differ in."""
+    told: list[tuple[str, Any]] = []
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                arguments = part.arguments
+                told.append(
+                    ("call", (part.name, json.loads(arguments["input"]) if "input" in arguments else arguments))
+                )
+            elif isinstance(part, ToolResult):
+                told.append(("result", part.value))
+            elif isinstance(part, Text) and message.role in {"user", "assistant"} and part.text != "I look.":
+                told.append((message.role, part.text))
+    return told
+
+
+STORY = [("user", "Weather in Oslo?"), ("call", ("weather", ARGUMENTS)), ("result", "3C"), ("assistant", "3 degrees.")]
+
+
+def test_every_format_has_its_story() -> None:
+    assert set(STORIES) == set(NAMES)
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_story_is_read(name: str) -> None:
+    request = read(name)
+    assert tell(request) == (STORY[:1] if name in TASKS else STORY)
+    if name not in NO_TOOLS:
+        assert [tool.name for tool in request.tools] == ["weather.get" if name == "bfcl" else "weather"]
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TASKS])
+def test_results_answer_their_calls(name: str) -> None:
+    request = read(name)
+    calls = [part.id for message in request.messages for part in message.parts if isinstance(part, ToolCall)]
+    results = [
+        part.tool_call_id for message in request.messages for part in message.parts if isinstance(part, ToolResult)
+    ]
+    assert calls == results
+    assert read(name) == request, "ids that had to be invented depend on their place alone"
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_record_is_known_by_its_keys(name: str) -> None:
+    found = detect(body(name))
+    assert found is not None
+    assert (found.format, found.kind) == (name, "request")
+    assert known_dataset(STORIES[name]) == name
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("name", ["claude-code", "codex", "openhands"])
+def test_a_line_of_a_session_is_known(name: str) -> None:
+    assert name in {session_of(line) for line in STORIES[name]}
+    assert {session_of(line) for line in STORIES[name]} <= {name, None}
+    assert not any(session_of(message) for message in CHAT)
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("target", dragoman.formats())
+@pytest.mark.parametrize("name", NAMES)
+def test_it_crosses_to_every_api(name: str, target: str) -> None:
+    encoded = translate_request(body(name), source=name, target=target, model="m")
+    again = codec(target).decode_request(encoded.json())
+    told = tell(again)
+    story = STORY[:1] if name in TASKS else STORY
+    assert [(kind, value if kind != "call" else value[1]) for kind, value in told if kind != "user" or value] == [
+        (kind, value if kind != "call" else value[1]) for kind, value in story
+    ]
+    for loss in encoded.losses:
+        assert loss.path.startswith("$")
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("target", WRITTEN)
+@pytest.mark.parametrize("source", [name for name in NAMES if name not in TASKS])
+def test_it_crosses_to_every_format_that_is_written(source: str, target: str) -> None:
+    encoded = translate_request(body(source), source=source, target=target)
+    assert tell(codec(target).decode_request(encoded.json())) == STORY
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("name", WRITTEN)
+def test_reading_and_writing_changes_nothing(name: str) -> None:
+    """What a record said is said again; spellings that mean the same (absent or null, text or a list) may differ."""
+    log = LossLog()
+    first = read(name)
+    written = codec_of(name).encode_request(first, log)
+    assert not log.entries
+    second = codec_of(name).decode_request(written.json())
+    assert tell(second) == tell(first)
+    assert second.tools == first.tools
+    assert codec_of(name).encode_request(second, LossLog()).json() == written.json()
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in WRITTEN])
+def test_logs_are_read_and_not_written(name: str) -> None:
+    with pytest.raises(EncodeError, match="read, not written"):
+        encode_request(read("trl"), name)
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("bad", [b"{}", b"[]", b"5", b'"x"', b"[[]]", b'{"messages": 5}', b'[{"role": 5}]', b"null"])
+def test_bad_records_are_typed_errors(name: str, bad: bytes) -> None:
+    with contextlib.suppress(DragomanError):  # any other error fails the test
+        dragoman.decode_request(bad, name)
+
+
+@promise("batch:datasets")
+def test_weights_stay_with_the_file() -> None:
+    """`weight` says what is learned: it returns to a fine-tuning file and is never sent to a model."""
+    name = "openai-finetuning"
+    again = json.loads(translate_request(body(name), source=name, target=name).json())
+    assert again["messages"][3]["weight"] == 1
+    assert again["parallel_tool_calls"] is False
+    for target in dragoman.formats():
+        assert b"weight" not in translate_request(body(name), source=name, target=target, model="m").json()
+
+
+@promise("batch:datasets")
+@pytest.mark.parametrize("key", ["output", "completion"])
+def test_preference_pairs(key: str) -> None:
+    record = {
+        "input": {"messages": CHAT[:3], "tools": TOOLS},
+        f"preferred_{key}": [CHAT[3]],
+        f"non_preferred_{key}": [{"role": "assistant", "content": "Warm."}],
+    }
+    content = json.dumps(record).encode()
+    assert detect(content) == dragoman.detection.Detected("openai-finetuning", "request")
+    request = codec("openai-finetuning").decode_request(content)
+    assert tell(request) == STORY
+    again = json.loads(codec("openai-finetuning").encode_request(request, LossLog()).json())
+    assert again["preferred_output"] == [CHAT[3]]
+    assert again["non_preferred_output"] == [{"role": "assistant", "content": "Warm."}]
+    assert again["input"]["messages"] == CHAT[:3]
+
+
+@promise("batch:datasets")
+def test_arguments_at_every_depth_are_the_same_call() -> None:
+    """An object, JSON text, and JSON text within JSON text, as sets that were converted twice have it."""
+    for arguments in (ARGUMENTS, json.dumps(ARGUMENTS), json.dumps(json.dumps(ARGUMENTS))):
+        value = json.dumps({"name": "weather", "arguments": arguments})
+        record = {"conversations": [{"from": "human", "value": "?"}, {"from": "function_call", "value": value}]}
+        request = codec("sharegpt").decode_request(json.dumps(record).encode())
+        (call,) = request.messages[1].parts
+        assert isinstance(call, ToolCall)
+        assert call.arguments == ARGUMENTS
+
+
+@promise("batch:datasets")
+def test_a_constant_id_is_unique_after_reading() -> None:
+    """OpenAI's own examples use "call_id" for every call of a set, also twice in one conversation."""
+    call = {"id": "call_id", "type": "function", "function": {"name": "weather", "arguments": ARGUMENTS}}
+    result = {"role": "tool", "tool_call_id": "call_id", "content": "3C"}
+    messages = [
+        CHAT[0],
+        {"role": "assistant", "tool_calls": [call]},
+        result,
+        {"role": "assistant", "tool_calls": [call]},
+        result,
+    ]
+    request = codec("trl").decode_request(json.dumps({"messages": messages}).encode())
+    ids = [part.id for message in request.messages for part in message.parts if isinstance(part, ToolCall)]
+    answered = [
+        part.tool_call_id for message in request.messages for part in message.parts if isinstance(part, ToolResult)
+    ]
+    assert len(set(ids)) == 2
+    assert answered == ids
+
+
+@promise("batch:datasets")
+def test_a_call_that_is_the_label_stays_unanswered() -> None:
+    record = {"conversations": STORIES["sharegpt"]["conversations"][:2], "tools": "[]"}
+    request = codec("sharegpt").decode_request(json.dumps(record).encode())
+    assert [message.role for message in request.messages] == ["user", "assistant"]
+    again = json.loads(codec("sharegpt").encode_request(request, LossLog()).json())
+    assert again["conversations"] == record["conversations"]
+
+
+@promise("batch:datasets")
+def test_hermes_keeps_what_it_cannot_parse_as_text() -> None:
+    record = {
+        "conversations": [{"from": "human", "value": "?"}, {"from": "gpt", "value": "<tool_call>nonsense</tool_call>"}]
+    }
+    request = codec("hermes").decode_request(json.dumps(record).encode())
+    assert request.messages[1].text == "<tool_call>nonsense</tool_call>"
+    python = "<tool_call>{'name': 'weather', 'arguments': {'city': 'Oslo'}}</tool_call>"
+    coder = "<tool_call><function=weather>\n<parameter=city>\nOslo\n</parameter>\n</function></tool_call>"
+    for text in (python, coder):
+        record["conversations"][1]["value"] = text
+        assert tell(codec("hermes").decode_request(json.dumps(record).encode()))[1] == ("call", ("weather", ARGUMENTS))
+
+
+@promise("batch:datasets")
+def test_claude_code_follows_the_newest_branch_and_compactions() -> None:
+    lines = [
+        *STORIES["claude-code"],
+        {"type": "user", "uuid": "c1", "parentUuid": "u5", "isCompactSummary": True, "message": {"role": "user", "content": "So far: 3 degrees."}},
+        {"type": "assistant", "uuid": "c2", "parentUuid": "c1", "message": {"id": "m3", "role": "assistant", "content": [{"type": "text", "text": "Go on."}]}},
+    ]  # fmt: skip
+    request = codec("claude-code").decode_request(json.dumps(lines).encode())
+    assert tell(request) == [("user", "So far: 3 degrees."), ("assistant", "Go on.")]
+    assert read("claude-code").model == "claude-x"
+
+
+@promise("batch:datasets")
+def test_codex_compaction_replaces_what_was_before() -> None:
+    kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "summary"}]}
+    lines = [*STORIES["codex"], {"type": "compacted", "payload": {"message": "", "replacement_history": [kept]}}]
+    request = codec("codex").decode_request(json.dumps(lines).encode())
+    assert tell(request) == [("user", "summary")]
+
+
+@promise("batch:datasets")
+def test_error_results_keep_their_flag() -> None:
+    failed = {"kind": "request", "parts": [{"part_kind": "tool-return", "tool_name": "weather", "content": "no", "tool_call_id": "call_1", "outcome": "failed"}]}  # fmt: skip
+    messages = [*STORIES["pydantic-ai"][:2], failed]
+    encoded = translate_request(
+        json.dumps(messages).encode(), source="pydantic-ai", target="anthropic-messages", model="m"
+    )
+    assert json.loads(encoded.json())["messages"][2]["content"][0]["is_error"] is True
+    back = json.loads(translate_request(encoded.json(), source="anthropic-messages", target="langchain").json())
+    assert back[2]["data"]["status"] == "error"
+
+
+@promise("batch:datasets")
+def test_losses_point_into_the_record() -> None:
+    record = json.loads(body("pydantic-ai"))
+    record[1]["parts"].insert(
+        0, {"part_kind": "thinking", "content": "hm", "signature": "s", "provider_name": "anthropic"}
+    )
+    encoded = translate_request(json.dumps(record).encode(), source="pydantic-ai", target="openai-chat", model="m")
+    assert "$[1].parts[0]" in {loss.path for loss in encoded.losses}
