@@ -205,6 +205,8 @@ def test_codecs_do_not_know_each_other() -> None:
     folders = {path.name for path in (PACKAGE / "codecs").iterdir() if path.is_dir() and path.name != "__pycache__"}
     wrong = []
     for folder in folders:
+        if folder == "datasets":  # stored conversations hold bodies of APIs, which their own codecs read
+            continue
         for path in (PACKAGE / "codecs" / folder).glob("*.py"):
             others = {f"codecs.{other}" for other in folders - {folder}}
             wrong += [

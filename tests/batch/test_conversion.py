@@ -34,6 +34,7 @@ from dragoman.errors import InvalidValue, UnknownFormat
 from dragoman.losses import SEVERITIES
 from dragoman.translate import translate_request
 from tests.batch.conversations import lines, one_by_one, written
+from tests.datasets.stories import STORIES
 from tests.support.promises import promise
 
 ALONE = RunOptions(workers=1)
@@ -429,3 +430,20 @@ def test_arrow_table_in_arrow_table_out() -> None:
         for losses, record in zip(result["losses"].to_pylist(), result["record"].to_pylist(), strict=True)
         if record
     )
+
+
+@promise("batch:sources")
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_session_file_is_one_conversation(name: str, named: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    for index in range(3):
+        lines_of = b"".join(json.dumps(line).encode() + b"\n" for line in STORIES[name])
+        (tmp_path / f"session-{index}.jsonl").write_bytes(lines_of + b'{"cut')
+    report = convert(
+        str(tmp_path / "session-*.jsonl"), str(tmp_path / "out.jsonl"), ALONE, target="openai-chat",
+        source=name if named else None,
+    )  # fmt: skip
+    assert report.tally.formats == {f"{name} request": 3}
+    assert report.tally.rejected == 0
+    first = json.loads((tmp_path / "out.jsonl").read_bytes().splitlines()[0])
+    assert first["messages"][-1] == {"role": "assistant", "content": "3 degrees."}

@@ -46,7 +46,7 @@ class Job:
         options.convert.check()
         self.options = options
         self.output = output
-        self.sources = find_sources(names)
+        self.sources = find_sources(names, options.convert.source)
         suffix = "jsonl" if output == STDOUT else sinks.suffix_of(output)
         self._is_folder = suffix is None
         self.suffix = suffix or options.output_format or "jsonl"

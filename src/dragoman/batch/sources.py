@@ -11,25 +11,29 @@ import glob
 import gzip
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, cast
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.batch import tables
 from dragoman.batch.options import JobOptions
 from dragoman.batch.remote_files import is_remote, remote_file_system
+from dragoman.codecs.datasets.catalogue import is_session, session_of
 from dragoman.codecs.framing import BOM, JsonArray, Limits
 from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.errors import DragomanError, NotConfigured
+from dragoman.ir.values import exact_json, parse_json
 
 STDIN = "-"
 _CHUNK = 1 << 20
+SNIFFED_LINES = 10
 
-Layout: TypeAlias = Literal["lines", "array", "parquet", "arrow", "sqlite"]
+Layout: TypeAlias = Literal["lines", "array", "session", "parquet", "arrow", "sqlite"]
+"""`session`: all lines of a file are one conversation."""
 Compression: TypeAlias = Literal["", "gz", "zst"]
 
 
@@ -50,7 +54,7 @@ class Source(Struct, frozen=True):
     @property
     def splits(self) -> bool:
         """Whether a worker can begin to read in the middle."""
-        return self.layout != "array" and not self.compression and self.name != STDIN
+        return self.layout not in {"array", "session"} and not self.compression and self.name != STDIN
 
 
 class Shard(Struct, frozen=True):
@@ -75,9 +79,12 @@ _COMPRESSIONS: dict[str, Compression] = {".gz": "gz", ".gzip": "gz", ".zst": "zs
 _DATA_FILES = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.ndjson", "*.parquet", "*.arrow")
 
 
-def find_sources(names: Sequence[str]) -> list[Source]:
-    """Files, globs, folders (of Hugging Face datasets, of shards) and stdin, in a fixed order."""
-    found = [source for name in names for source in _sources(name)]
+def find_sources(names: Sequence[str], format_name: str | None = None) -> list[Source]:
+    """Files, globs, folders (of Hugging Face datasets, of shards) and stdin, in a fixed order.
+
+    Session files of agents are known by their first lines, or by the name of the format.
+    """
+    found = [_as_session(source, format_name) for name in names for source in _sources(name)]
     if len([source for source in found if source.name == STDIN]) > 1:
         raise SourceError("stdin (-) can be read only once")
     return found
@@ -92,6 +99,22 @@ def _sources(name: str) -> Iterator[Source]:
         raise SourceError(f"cannot read {name}: no such file, and no file matches it")
     for path in paths:
         yield _source(path)
+
+
+def _as_session(source: Source, format_name: str | None) -> Source:
+    if source.layout != "lines" or source.name == STDIN:
+        return source
+    if format_name is not None:
+        is_one = is_session(format_name)
+    else:
+        with _opened(source) as stream:
+            is_one = any(_is_session_line(line) for line in islice(_stream_lines(stream), SNIFFED_LINES))
+    return structs.replace(source, layout="session") if is_one else source
+
+
+def _is_session_line(line: bytes) -> bool:
+    parsed = exact_json(line)
+    return parsed is not None and session_of(parse_json(parsed)) is not None
 
 
 def _local_paths(name: str) -> list[str]:
@@ -232,7 +255,7 @@ def read_blocks(source: Source, options: JobOptions) -> Iterator[list[bytes]]:
     block: list[bytes] = []
     size = 0
     with _opened(source) as stream:
-        records = _array_elements(stream) if source.layout == "array" else _stream_lines(stream)
+        records = _READERS[source.layout](stream)
         for record in records:
             block.append(record)
             size += len(record)
@@ -250,11 +273,27 @@ def _stream_lines(stream: IO[bytes]) -> Iterator[bytes]:
         line = _line(stream)[0]
 
 
+def _whole_session(stream: IO[bytes]) -> Iterator[bytes]:
+    """All lines as one list. A last line that was cut when the program died is left out."""
+    lines = [line.strip() for line in _stream_lines(stream)]
+    found = [line for line in lines if line and exact_json(line) is not None]
+    if sum(map(len, found)) > MAX_BODY_BYTES:
+        found = found[:1]  # rejected as what it is: the beginning of a session
+    yield b"[" + b",".join(found) + b"]"
+
+
 def _array_elements(stream: IO[bytes]) -> Iterator[bytes]:
     framing = JsonArray(Limits(event_bytes=MAX_BODY_BYTES, stream_bytes=sys.maxsize), "JSON array")
     while chunk := stream.read(_CHUNK):
         yield from framing.feed(chunk)
     yield from framing.close()
+
+
+_READERS: dict[str, Callable[[IO[bytes]], Iterator[bytes]]] = {
+    "lines": _stream_lines,
+    "array": _array_elements,
+    "session": _whole_session,
+}
 
 
 def first_records(source: Source, shard: Shard | None, options: JobOptions, count: int) -> list[bytes]:
