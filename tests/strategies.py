@@ -10,6 +10,7 @@ import string
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 from msgspec import Raw, structs
@@ -519,6 +520,14 @@ _SETTINGS: dict[str, SearchStrategy[Any]] = {
     "user": NAMES,
     "cache": st.sampled_from((ir.Cache(), ir.Cache("1h"))),
     "verbosity": st.sampled_from(("low", "medium", "high")),
+    "labels": st.sampled_from(({"team": "a"}, {"Team": "x" * 300, "b": ""})),
+    "safety_identifier": st.sampled_from(("u-1", "u" * 100)),
+    "service_tier": st.sampled_from(("auto", "default", "flex", "priority")),
+    "store": st.booleans(),
+    "prompt_cache_key": NAMES,
+    "prompt_cache_options": st.sampled_from(({"mode": "explicit"}, {"mode": "implicit", "ttl": "30m"})),
+    "logprobs": st.booleans(),
+    "modalities": st.sampled_from((("text",), ("text", "audio"), ("image",))),
 }
 _SETTING_NAMES = st.lists(st.sampled_from(sorted(_SETTINGS)), max_size=3, unique=True)
 
@@ -527,9 +536,30 @@ _SETTING_NAMES = st.lists(st.sampled_from(sorted(_SETTINGS)), max_size=3, unique
 _PARALLEL = st.sampled_from((None, None, True, False))
 
 
+def _distinct_searches(messages: list[ir.Message]) -> list[ir.Message]:
+    """No API mints an id twice: the second search of a conversation has another one than the first."""
+    searches = iter(range(1, 1_000))
+
+    def renamed(part: Any) -> Any:
+        nonlocal number
+        number = next(searches) if isinstance(part, ir.ServerToolCall) else number
+        if not isinstance(part, ir.ServerToolCall | ir.ServerToolResult) or part.origin != "anthropic":
+            return part
+        text = msgspec.json.encode(part).replace(b"srvtoolu_1", f"srvtoolu_{number}".encode())
+        return msgspec.json.decode(text, type=type(part))
+
+    number = 0
+    return [
+        structs.replace(message, parts=tuple(renamed(part) for part in message.parts))
+        if any(isinstance(part, ir.ServerToolCall) for part in message.parts)
+        else message
+        for message in messages
+    ]
+
+
 @st.composite
 def _requests(draw: DrawFn, of: SearchStrategy[list[ir.Message]], *, odd: bool = False) -> ir.Request:
-    messages = draw(of)
+    messages = _distinct_searches(draw(of))
     called = [call.name for message in messages for call in message.tool_calls]
     tools = () if odd and draw(_RARELY) else draw(_toolboxes(called))
     return ir.Request(

@@ -512,7 +512,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
     "null": ({"generationConfig": None}, {"metadata": noted(**{"~raw:generationConfig": None})}),
     "settings nobody else has": (
         config(responseModalities=["IMAGE"], imageConfig={"aspectRatio": "16:9"}),
-        {"metadata": within("generationConfig", responseModalities=["IMAGE"], imageConfig={"aspectRatio": "16:9"})},
+        {"modalities": ("image",), "metadata": within("generationConfig", imageConfig={"aspectRatio": "16:9"})},
     ),
     "snake_case": (
         {"generation_config": {"max_output_tokens": 5}},
@@ -529,9 +529,8 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
     "fields nobody else has": (
         {"safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "OFF"}], "labels": {"a": "b"}},
         {
-            "metadata": noted(
-                labels={"a": "b"}, safetySettings=[{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "OFF"}]
-            )
+            "labels": {"a": "b"},
+            "metadata": noted(safetySettings=[{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "OFF"}]),
         },
     ),
     "model in the body": ({"model": "models/m"}, {"model": "models/m", "metadata": noted(_model=True)}),

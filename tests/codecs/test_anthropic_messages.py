@@ -414,7 +414,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
         {"temperature": 1.0, "top_p": 0.5, "top_k": 7, "stop_sequences": ["END"], "stream": True},
         {"temperature": 1.0, "top_p": 0.5, "top_k": 7, "stop": ("END",), "stream": True},
     ),
-    "user": ({"metadata": {"user_id": "u"}}, {"user": "u"}),
+    "user": ({"metadata": {"user_id": "u"}}, {"safety_identifier": "u"}),
     "automatic cache": ({"cache_control": {"type": "ephemeral"}}, {"cache": ir.Cache()}),
     "budget": (
         {"thinking": {"type": "enabled", "budget_tokens": 1024, "display": "omitted"}},
@@ -491,7 +491,10 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
     ),
     "what the API knows and we do not": (
         {"service_tier": "auto", "mcp_servers": [{"type": "url"}], "anthropic_version": "bedrock-2023-05-31"},
-        {"metadata": noted(service_tier="auto", mcp_servers=[{"type": "url"}], anthropic_version="bedrock-2023-05-31")},
+        {
+            "service_tier": "auto",
+            "metadata": noted(mcp_servers=[{"type": "url"}], anthropic_version="bedrock-2023-05-31"),
+        },
     ),
     "empty lists": (
         {"tools": [], "stop_sequences": [], "system": []},

@@ -567,8 +567,6 @@ PASSED_ON = {
     "guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1"},
     "performanceConfig": {"latency": "optimized"},
     "promptVariables": {"topic": {"text": "rain"}},
-    "requestMetadata": {"team": "a"},
-    "serviceTier": {"type": "flex"},
 }
 
 

@@ -114,15 +114,21 @@ def test_paths(field: str, path: str) -> None:
 # ── keys beside the struct ──
 
 
+class ConfigBody(Body, frozen=True, omit_defaults=True):
+    config: Raw | UnsetType = UNSET
+
+
 BESIDE = Settings(
-    Body,
+    ConfigBody,
     "some",
     (
         Setting("model"),
         Setting("user", "end_user"),
         Setting("top_k", "config.k"),
         Setting("temperature", "config.heat", lambda heat: heat / 100 if heat else None, lambda heat, *_: heat * 100),
+        Setting("modalities", "other_config.words"),
     ),
+    content=("messages", "tools", "config"),
 )
 
 
@@ -140,6 +146,14 @@ def _read_beside(extra: dict[str, Raw]) -> ir.Request:
             {"other": Raw(b"1"), "~in:config": Raw(b'{"k":5,"further":{}}')},
             {"top_k": 5, "metadata": {"some": {"other": Raw(b"1"), "~in:config": Raw(b'{"further":{}}')}}},
         ),
+        # An object that the codec does not write itself is kept whole.
+        ({"other_config": Raw(b'{"words":["text"]}')}, {"modalities": ("text",)}),
+        (
+            {"other_config": Raw(b'{"words":["text"],"x":1}')},
+            {"modalities": ("text",), "metadata": {"some": {"other_config": Raw(b'{"x":1}')}}},
+        ),
+        ({"other_config": Raw(b"5")}, {"metadata": {"some": {"other_config": Raw(b"5")}}}),
+        ({"other_config": Raw(b'{"words":[]}')}, {"metadata": {"some": {"other_config": Raw(b'{"words":[]}')}}}),
         # What the field cannot hold stays as the wire said it.
         ({"end_user": Raw(b"null")}, {"metadata": {"some": {"end_user": Raw(b"null")}}}),
         ({"end_user": Raw(b"5")}, {"metadata": {"some": {"end_user": Raw(b"5")}}}),
@@ -168,7 +182,15 @@ def test_without_such_settings_the_same_keys_are_handed_on() -> None:
 def test_paths_of_keys_beside_the_struct() -> None:
     assert BESIDE.path("user") == "$.end_user"
     assert BESIDE.path("top_k") == "$.config.k"
-    assert BESIDE.keys_beside == {"user": "end_user", "top_k": "config.k", "temperature": "config.heat"}
+    assert list(BESIDE.keys_beside.items())[:2] == [("user", "end_user"), ("top_k", "config.k")]
+
+
+def test_what_an_api_does_anyway_is_no_loss() -> None:
+    table = Settings(Body, "some", (Setting("model"), Setting("store", None, lost="none", anyway=False)))
+    for said, count in ((None, 0), (False, 0), (True, 1)):
+        log = LossLog()
+        table.write(ir.Request(None, (), store=said), log, [], UNSET)
+        assert len(log.entries) == count
 
 
 def test_a_writer_may_leave_a_setting_out() -> None:
@@ -176,7 +198,7 @@ def test_a_writer_may_leave_a_setting_out() -> None:
         log.drop(request, "user", f"user {value}", "too long")
         return UNSET
 
-    table = Settings(Body, "some", (Setting("user", "end_user", write=_write),))
+    table = Settings(Body, "some", (Setting("model"), Setting("user", "end_user", write=_write)))
     log = LossLog()
     assert table.add_keys(ir.Request(None, (), user="u"), log, None) == {}
     assert [entry[1] for entry in log.entries] == ["user"]

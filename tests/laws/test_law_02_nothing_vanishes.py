@@ -145,7 +145,7 @@ NOT_SAID_ON_THE_WIRE = {
 }
 
 
-SAYS_NOTHING = (0, "", (), {"type": "object", "properties": {}})
+SAYS_NOTHING = (0, "", (), {"type": "object", "properties": {}}, ("text",), "auto")
 
 
 def without_one_field(value: Any) -> Iterator[tuple[str, Any]]:
@@ -445,7 +445,7 @@ def test_strict_refuses_what_tells_of_the_content_or_is_not_known(key: str, valu
 
 
 def test_a_request_has_no_bookkeeping() -> None:
-    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}], "service_tier": "flex"}
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}], "service_tier": "scale"}
     with pytest.raises(LossRefused):
         dragoman.translate_request(body, source="openai-chat", target="gemini", strict=True)
 

@@ -16,7 +16,7 @@ are collected as exact JSON. Reading takes it out of them, writing puts it there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final, TypeAlias, get_type_hints
 
 import msgspec
@@ -24,7 +24,7 @@ from msgspec import NODEFAULT, UNSET, Raw, Struct
 
 from dragoman.codecs.reading import Wire, WireValue
 from dragoman.ir import Request
-from dragoman.ir.notes import WITHIN, Extra, inner_extra
+from dragoman.ir.notes import RENAMED, WITHIN, Extra, inner_extra
 from dragoman.ir.values import Metadata, encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -58,6 +58,8 @@ class Setting(Struct, frozen=True):
     """The JSON path below the root; the key by default."""
     lost: str = ""
     """Why the API does not take it, where there is more to say than that it has no such setting."""
+    anyway: Any = None
+    """A value that describes what the API does anyway, so that it is no loss."""
 
     @property
     def member(self) -> str | None:
@@ -95,15 +97,21 @@ class Settings:
         rows: Sequence[Setting],
         *,
         content: Sequence[str] = ("messages", "tools"),
+        alias: Callable[[str], str] = str,
     ) -> None:
-        """`content` are the members of the wire struct that are no settings; the codec gives them to `write`."""
+        """`content` are the members of the wire struct that are no settings; the codec gives them to `write`.
+
+        `alias` is another spelling under which a key beside the struct may stand.
+        """
         self._wire = wire
         self._family = family
         self._rows = {row.field: row for row in rows}
-        self._beside = tuple(
-            _Beside(row) for row in rows if row.member is not None and row.member not in wire.__struct_fields__
-        )
         self._content = tuple(content)
+        keys = dict(zip(wire.__struct_fields__, wire.__struct_encode_fields__, strict=True))
+        written = {keys.get(str(member)) for member in (*content, *(row.member for row in rows))}
+        self._beside = tuple(
+            _Beside(row, written, alias) for row in rows if row.member is not None and row.member not in keys
+        )
         self._paths = {row.field: f"$.{row.path or row.member}" for row in rows if row.path or row.member}
         self.read = self._generate(self._read_source())
         """(wire, messages, tools, metadata, fields by hand…) -> Request"""
@@ -139,7 +147,7 @@ class Settings:
         for row in self._rows.values():
             names[f"read_{row.field}"] = row.read
             names[f"write_{row.field}"] = row.write
-        names["BESIDE"] = frozenset(row.found_by for row in self._beside)
+        names["BESIDE"] = frozenset(key for row in self._beside for key in row.found_by)
         names["take_keys"], names["put_keys"] = self._take_keys, self._put_keys
         return _compiled(source, f"settings of {self._wire.__name__}", names)
 
@@ -147,11 +155,13 @@ class Settings:
         arguments = [self._read_value(name, default) for name, default in _defaults(Request).items()]
         given = ", ".join(("wire", "messages", "tools", "metadata", *self.read_by_hand))
         beside = "".join(f", {row.field}" for row in self._beside)
+        absent: dict[str, str] = {}
+        for row in self._beside:
+            absent[repr(row.default)] = f"{row.field} = {absent.get(repr(row.default), '')}"
         taken = (
             "    if metadata is not None and not BESIDE.isdisjoint(metadata[FAMILY]):\n"
             f"        metadata{beside} = take_keys(metadata[FAMILY])\n"
-            "    else:\n"
-            f"        {' = '.join(row.field for row in self._beside)} = None\n"
+            "    else:\n" + "".join(f"        {fields}{default}\n" for default, fields in absent.items())
         )
         head = f"def generated({given}):\n{taken if beside else ''}"
         return f"{head}    return Request({', '.join(arguments)})\n"
@@ -189,7 +199,7 @@ class Settings:
         given = ", ".join(("request", "log", *self._content, *self.written_by_hand))
         lost = [name for name in SETTING_NAMES if self._lost(name)]
         losses = "".join(
-            f"        if {_is_set(name)}:\n"
+            f"        if {_is_set(name)}{self._unless(name)}:\n"
             f"            log.drop(request, {name!r}, {SETTING_NAMES[name]!r}, {self._lost(name)!r})\n"
             for name in lost
         )
@@ -205,6 +215,10 @@ class Settings:
         """Why a field cannot be written; empty for one that can."""
         row = self._rows.get(field)
         return NO_SUCH_SETTING if row is None else row.lost
+
+    def _unless(self, field: str) -> str:
+        row = self._rows.get(field)
+        return "" if row is None or row.anyway is None else f" and request.{field} != {row.anyway!r}"
 
     # ── keys beside the struct ──
 
@@ -232,56 +246,79 @@ class Settings:
 class _Beside:
     """A row whose key is no member of the wire struct."""
 
-    __slots__ = ("_decode", "_key", "_outer", "_write", "field", "key")
+    __slots__ = ("_alias", "_decode", "_is_within", "_key", "_outer", "_write", "default", "field", "key")
 
-    def __init__(self, row: Setting) -> None:
+    def __init__(self, row: Setting, written: Container[str | None], alias: Callable[[str], str]) -> None:
+        """`written` are the keys that the codec writes itself; further members of such an object are kept in notes."""
         self.field, self.key = row.field, str(row.member)
+        self.default = _defaults(Request)[row.field]
         self._outer, _, self._key = self.key.rpartition(".")
+        self._alias = alias(self._key)
+        self._is_within = self._outer in written
         self._write: Any = row.write
         read: Any = row.read
         kind = get_type_hints(Request)[row.field]
         self._decode = msgspec.json.Decoder(kind).decode if read is None else lambda held: read(parse_json(held))
 
     @property
-    def found_by(self) -> str:
-        """The key of the metadata under which the setting is, alone or with its neighbours."""
-        return WITHIN + self._outer if self._outer else self._key
+    def found_by(self) -> tuple[str, ...]:
+        """The keys of the metadata under which the setting is, alone or with its neighbours."""
+        return (self._place,) if self._outer else (self._key, self._alias)
+
+    @property
+    def _place(self) -> str:
+        return WITHIN + self._outer if self._is_within else self._outer
 
     def take(self, extra: Extra) -> Any:
-        """The value of the setting, which leaves `extra`; None where there is none, or none that we understand."""
-        keys = inner_extra(extra, self._outer) if self._outer else extra
-        held = None if keys is None else keys.get(self._key)
-        if keys is None or held is None:
-            return None
+        """The value of the setting, which leaves `extra`; the default where there is none that we understand."""
+        keys = self._keys(extra) if self._outer else extra
+        key = self._key if self._key in keys else self._alias
+        held = keys.get(key)
+        if held is None:
+            return self.default
         try:
             value = self._decode(held)
         except msgspec.ValidationError:
-            return None
-        if value is not None:
-            del keys[self._key]
-            if self._outer:
-                self._store(extra, keys)
+            return self.default
+        if value in _SAYS_NOTHING:
+            return self.default
+        del keys[key]
+        if key != self._key:
+            keys[RENAMED + self._key] = Raw(encode_json(key))
+        if self._outer:
+            self._store(extra, keys)
         return value
 
     def put(self, extra: Extra, request: Request, log: LossLog) -> None:
         value = getattr(request, self.field)
-        if value is None:
+        if value == self.default:
             return
         if self._write is not None:
             value = self._write(value, request, log)
         if value is UNSET:
             return
-        held = Raw(encode_json(value))
+        keys = self._keys(extra) if self._outer else extra
+        keys[self._alias if RENAMED + self._key in keys else self._key] = Raw(encode_json(value))
         if self._outer:
-            self._store(extra, {**(inner_extra(extra, self._outer) or {}), self._key: held})
-        else:
-            extra[self._key] = held
+            self._store(extra, keys)
+
+    def _keys(self, extra: Extra) -> Extra:
+        if self._is_within:
+            return inner_extra(extra, self._outer) or {}
+        try:
+            return _entries(extra[self._outer]) if self._outer in extra else {}
+        except msgspec.ValidationError:
+            return {}
 
     def _store(self, extra: Extra, keys: Extra) -> None:
         if keys:
-            extra[WITHIN + self._outer] = Raw(encode_json(keys))
+            extra[self._place] = Raw(encode_json(keys))
         else:
-            del extra[WITHIN + self._outer]
+            del extra[self._place]
+
+
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+_SAYS_NOTHING: tuple[Any, ...] = (None, (), {})
 
 
 def _is_set(field: str) -> str:

@@ -243,6 +243,11 @@ def cache_marks(said: Said) -> object:
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def end_user(asked: Request) -> object:
+    """Whose request it is: some APIs have one field for both uses."""
+    return asked.safety_identifier or asked.user
+
+
 def setting(name: str) -> Callable[[Request], object]:
     """The fact that is one field of the request."""
     return lambda request: getattr(request, name)

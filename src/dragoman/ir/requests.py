@@ -190,6 +190,23 @@ class Request(Value, frozen=True, gc=True, dict=True):
     cache: Cache | None = None
     verbosity: str | None = None
     """How long the answer shall be: low, medium, high."""
+    labels: dict[str, str] | None = None
+    """The client's own names and values for the request, for its logs and bills."""
+    safety_identifier: str | None = None
+    """The end user, as the provider's abuse detection knows them."""
+    service_tier: str | None = None
+    """In OpenAI's words: auto, default, flex, priority, …"""
+    store: bool | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+    prompt_cache_options: dict[str, Any] | None = None
+    moderation: dict[str, Any] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    modalities: Items[str] = ()  # type: ignore[assignment]
+    """What the answer may consist of: text, audio, image."""
+    obfuscation: bool | None = None
+    """Whether chunks of the stream get padding of random length."""
     metadata: Metadata | None = None
     origin: str | None = None
     """The format family this request was decoded from. What came from a family is legal there by definition."""

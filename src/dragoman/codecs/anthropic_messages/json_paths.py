@@ -15,6 +15,7 @@ from dragoman.losses import PathLookup
 _FIELDS = {
     "max_output_tokens": "max_tokens",
     "stop": "stop_sequences",
+    "safety_identifier": "metadata.user_id",
     "user": "metadata.user_id",
     "cache": "cache_control",
     "cache.ttl": "cache_control.ttl",

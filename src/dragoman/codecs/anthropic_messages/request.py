@@ -35,7 +35,8 @@ from dragoman.codecs.anthropic_messages.wire import (
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
-from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
+from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
+from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, read_tier
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.messages import content_held
@@ -58,6 +59,10 @@ def _write_stop(stop: tuple[str, ...], request: Request, log: LossLog) -> list[s
     return kept or UNSET
 
 
+def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
+    return fit_tier(tier, MESSAGES_TIERS, request, log)
+
+
 SETTINGS = Settings(
     MessagesRequest,
     FAMILY,
@@ -74,8 +79,14 @@ SETTINGS = Settings(
         Setting("reasoning", "thinking", BY_HAND, BY_HAND),
         Setting("output", "output_config", BY_HAND, BY_HAND, "output_config.format"),
         Setting("stream"),
-        Setting("user", "metadata", BY_HAND, BY_HAND, "metadata.user_id"),
+        Setting("safety_identifier", "metadata", BY_HAND, BY_HAND, "metadata.user_id"),
+        Setting("user", None),  # the same field holds it, unless both are given
         Setting("cache", "cache_control", BY_HAND, BY_HAND),
+        Setting("service_tier", "service_tier", read_tier(MESSAGES_TIERS), _write_tier),
+        Setting("store", None, lost="this API stores nothing", anyway=False),
+        Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
+        Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
+        Setting("logprobs", None, lost=NO_SUCH_SETTING, anyway=False),
     ),
     content=("messages", "system", "tools", "output_format"),
 )
@@ -199,7 +210,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         settings.top_k,
         settings.thinking,
         UNSET if effort is output is UNSET and not extra else _output_config(effort, output, extra),
-        UNSET if request.user is None or "metadata" in extra else MetadataWire(request.user),
+        UNSET if request.safety_identifier is request.user is None else _encode_user(request, extra, log),
         UNSET if request.cache is None and not extra else encode_mark(request),
     )
     sampling = not (settings.temperature is settings.top_p is settings.top_k is None)
@@ -208,6 +219,13 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         return Encoded(encode_json(wire), (), PATH, {"anthropic-version": version})
     further = {key: held for key, held in extra.items() if key != "output_config"}
     return Encoded(splice(wire, further), (), PATH, _headers(extra, version))
+
+
+def _encode_user(request: Request, extra: Extra, log: LossLog) -> WireValue:
+    identifier, user = request.safety_identifier, request.user
+    if identifier is not None and user is not None and user != identifier:
+        log.drop(request, "user", "end user's id", "this API has one field, which holds the safety identifier")
+    return UNSET if "metadata" in extra else MetadataWire(user if identifier is None else identifier)
 
 
 def _end_with_user(messages: list[WireValue], request: Request, log: LossLog, *, unfinished: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -36,7 +37,8 @@ from dragoman.codecs.bedrock_converse.wire import (
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
-from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
+from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
+from dragoman.codecs.shared_settings import CONVERSE_TIERS, LabelRules, fit_labels, fit_tier, read_tier
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
 from dragoman.ir.messages import content_held
@@ -55,6 +57,17 @@ _OUTPUT = "outputConfig"
 _NO_CONFIG = InferenceConfig()
 _EMPTY_OBJECT = Raw(b"{}")
 
+_LABELS = LabelRules(re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{1,256}"), re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{0,256}"))
+
+
+def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
+    return labels if request.origin == FAMILY else fit_labels(labels, _LABELS, request, log)
+
+
+def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
+    return fit_tier(tier, CONVERSE_TIERS, request, log)
+
+
 SETTINGS = Settings(
     ConverseRequest,
     FAMILY,
@@ -72,6 +85,12 @@ SETTINGS = Settings(
         Setting("output", None, BY_HAND, path="outputConfig.textFormat"),
         # Which of two URLs is asked.
         Setting("stream", None),
+        Setting("labels", "requestMetadata", write=_write_labels),
+        Setting("service_tier", "serviceTier.type", read_tier(CONVERSE_TIERS), _write_tier),
+        Setting("store", None, lost="this API stores nothing", anyway=False),
+        Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
+        Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
+        Setting("logprobs", None, lost=NO_SUCH_SETTING, anyway=False),
     ),
     content=(
         "messages",

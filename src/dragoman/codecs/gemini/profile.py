@@ -66,6 +66,8 @@ class GeminiProfile(Profile, frozen=True, kw_only=True):
     unreachable_files: re.Pattern[str] = NEVER
     """URIs that the service does not fetch."""
     thinking: tuple[ThinkingRule, ...] = THINKING
+    tier_header: str = ""
+    """Where the service tier is said, if not in the body."""
 
 
 PROFILE = GeminiProfile(
@@ -110,6 +112,7 @@ VERTEX_PROFILE = structs.replace(
         "web_fetch": HostedRule(),
         "code_execution": HostedRule(),
     },
+    tier_header="X-Vertex-AI-LLM-Shared-Request-Type",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec import UNSET, Raw, structs
@@ -33,11 +34,13 @@ from dragoman.codecs.gemini.wire import (
     ToolConfig,
     keep_whole,
     overlaid,
+    snake_case,
     tool_config_keys,
 )
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.reading import WireReader, WireValue
-from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
+from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
+from dragoman.codecs.shared_settings import GEMINI_TIERS, LabelRules, fit_labels, fit_tier, read_tier
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import Request, ToolChoice
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -56,6 +59,41 @@ _NO_CONFIG = GenerationConfigBody()
 _NOTHING_SET = GenerationConfig()
 _NUMBER = "~number:"
 """Note: this number was spelled as text, or with a fraction of zero."""
+
+_LABELS = LabelRules(re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}"), 64)
+
+
+def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
+    return labels if request.origin == FAMILY else fit_labels(labels, _LABELS, request, log)
+
+
+def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
+    return fit_tier(tier, GEMINI_TIERS, request, log)
+
+
+def _write_top_logprobs(number: int, request: Request, log: LossLog) -> WireValue:
+    if request.logprobs or request.origin == FAMILY:
+        return number
+    log.drop(request, "top_logprobs", "top logprobs", "this API takes it only beside `responseLogprobs`")
+    return UNSET
+
+
+def _read_modalities(said: Any) -> tuple[str, ...] | None:
+    if not isinstance(said, list) or not all(isinstance(word, str) for word in said):
+        return None
+    # Other spellings (lower case, numbers of the enumeration) stay as they are written.
+    return tuple(word.lower() for word in said) if said == [word.upper() for word in said] else None
+
+
+def _write_modalities(modalities: tuple[str, ...], request: Request, log: LossLog) -> WireValue:
+    kept = [word.upper() for word in modalities if word in _MODALITIES or request.origin == FAMILY]
+    if len(kept) < len(modalities):
+        log.drop(request, "modalities", "kind of answer", f"this API knows {', '.join(_MODALITIES)}")
+    return kept or UNSET
+
+
+_MODALITIES = ("text", "image", "audio", "video")
+
 
 SETTINGS = Settings(
     GenerateContentRequest,
@@ -78,8 +116,16 @@ SETTINGS = Settings(
         Setting("stream", None),  # the path says it
         Setting("user", None, lost="this API has no such field"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),
+        Setting("labels", write=_write_labels),
+        Setting("service_tier", "serviceTier", read_tier(GEMINI_TIERS), _write_tier),
+        Setting("store"),
+        Setting("logprobs", f"{_CONFIG}.responseLogprobs"),
+        Setting("top_logprobs", f"{_CONFIG}.logprobs", write=_write_top_logprobs),
+        Setting("modalities", f"{_CONFIG}.responseModalities", _read_modalities, _write_modalities),
+        Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
     ),
     content=("contents", "system_instruction", "tools", "tool_config", "generation_config"),
+    alias=snake_case,
 )
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,6 +240,9 @@ def _real(value: Number, key: str, said: Extra) -> float:
 def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROFILE) -> Encoded:
     metadata = request.metadata
     notes = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
+    headers: dict[str, str] = {}
+    if notes and profile.tier_header and request.origin != FAMILY:
+        notes = _as_vertex_takes_it(notes, headers, request, profile, log)
     native = request.origin == FAMILY
     # A stored transcript (native, bound for no model) keeps what it carries; a provider never sees it.
     encoder = MessageEncoder(log, profile, native and request.model is None, native, _model=request.model)
@@ -215,7 +264,24 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
         request.model if notes is not None and "~model" in notes else None,
     )
     content = bytes(overlaid(wire, notes)) if notes else encode_json(wire)
-    return Encoded(content, (), path_of(request.model, profile, stream=request.stream))
+    path = path_of(request.model, profile, stream=request.stream)
+    return Encoded(content, (), path) if not headers else Encoded(content, (), path, headers)
+
+
+def _as_vertex_takes_it(
+    notes: Extra, headers: dict[str, str], request: Request, profile: GeminiProfile, log: LossLog
+) -> Extra:
+    """Vertex AI has no `store`, and takes the service tier as a header."""
+    kept = {key: held for key, held in notes.items() if key not in {"store", "serviceTier"}}
+    if request.store and "store" in notes:
+        log.drop(request, "store", "store", NO_SUCH_SETTING)
+    tier = parse_json(notes["serviceTier"]) if "serviceTier" in notes else None
+    if tier in {"flex", "priority"}:
+        headers[profile.tier_header] = tier
+        log.degrade(request, "service_tier", f"service tier {tier!r}", f"sent as the header {profile.tier_header}")
+    elif tier is not None:
+        log.drop(request, "service_tier", f"service tier {tier!r}", "this API has no word for it")
+    return kept
 
 
 def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said: Extra | None) -> WireValue:

@@ -28,7 +28,7 @@ from dragoman.codecs.ollama_chat.wire import (
     OptionsBody,
 )
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
-from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
+from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
 from dragoman.errors import EncodeError
 from dragoman.ir import Request
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
@@ -67,6 +67,11 @@ SETTINGS = Settings(
         Setting("output", "format", BY_HAND, encode_output),
         Setting("stream", read=BY_HAND, write=BY_HAND),
         Setting("cache", None, lost="prompts are cached automatically by this API"),
+        Setting("store", None, lost="this API stores nothing", anyway=False),
+        Setting("logprobs"),
+        Setting("top_logprobs"),
+        Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
+        Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
     ),
     content=("messages", "tools", "options"),
 )

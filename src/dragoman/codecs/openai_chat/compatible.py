@@ -64,17 +64,32 @@ def fit(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str,
     return fitted
 
 
+_ANYWAY = {"store": False, "obfuscation": False}
+"""Values that describe what a server does that has no such setting."""
+
+
+def _said_as(name: str, changes: Mapping[str, Any]) -> str:
+    """The field in which the source said a setting."""
+    return "safety_identifier" if name == "user" and "safety_identifier" in changes else name
+
+
 def _settings(request: Request, profile: ChatProfile, log: LossLog, keys: Mapping[str, str]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     known = profile.known_keys
     unknown = [] if known is None else [name for name, key in keys.items() if key not in known]
     for name in unknown:
-        if getattr(request, name) is not None:
+        if getattr(request, name) not in (None, ()):
             log.drop(request, name, name.replace("_", " "), "this server refuses keys it does not know")
             changes[name] = None
+    # Servers of others know the end user under the older name.
+    if request.safety_identifier is not None and request.user is None and request.origin != FAMILY:
+        moved = structs.replace(request, user=request.safety_identifier, safety_identifier=None)
+        changes = {"user": moved.user, "safety_identifier": None}
+        log.replaced(moved, request)
+        request = moved
     for name in profile.refuses:
-        if getattr(request, name) is not None:
-            log.drop(request, name, name.replace("_", " "), "this server takes no such setting")
+        if getattr(request, name) not in (None, (), _ANYWAY.get(name)):
+            log.drop(request, _said_as(name, changes), name.replace("_", " "), "this server takes no such setting")
             changes[name] = None
     return changes
 

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct
 from dragoman.codecs.openai_chat.foreign_signatures import TAGGED
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.messages import FAMILY
+from dragoman.codecs.openai_chat.request import SETTINGS
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -29,7 +30,6 @@ from dragoman.ir import (
 from dragoman.ir.messages import content_held
 from dragoman.ir.values import note
 
-_FIELDS = {"max_output_tokens": "max_completion_tokens", "candidates": "n", "reasoning": "reasoning_effort"}
 _OF_A_SCHEMA = frozenset({"name", "schema", "description", "strict"})
 _OF_A_TOOL = {
     ToolDefinition: ("function", frozenset({"name", "description", "parameters", "strict"})),
@@ -97,7 +97,7 @@ def _media_turns(messages: tuple[Message, ...]) -> list[int]:
 
 
 _SETTINGS = {
-    name: f"$.{_FIELDS.get(name, name)}"
+    name: SETTINGS.path(name)
     for name in Request.__struct_fields__
     if name not in {"max_output_tokens", "output", "reasoning", "seed"}
 }
@@ -118,7 +118,7 @@ def _setting_path(request: Request, field: str) -> str:
         return "$.response_format"
     if head == "tool_choice" and rest in ToolChoice.__struct_fields__:
         return "$.tool_choice"
-    return f"$.{_FIELDS.get(head, field)}" if head else "$"
+    return SETTINGS.path(head if head == "reasoning" else field)
 
 
 def _tool_path(request: Request, index: int, field: str) -> str:

@@ -40,6 +40,8 @@ class ChatProfile(Profile, frozen=True, kw_only=True):
     """The field in which answers carry reasoning."""
     minted: str | None = None
     """Whose signatures it takes back; None: the name of the model tells."""
+    modalities: tuple[str, ...] = ("text", "audio")
+    """What an answer may consist of."""
     refuses: tuple[str, ...] = ()
     """Settings it refuses, or takes and ignores."""
     hosted_entries: tuple[str, Mapping[str, str]] | None = None
@@ -62,7 +64,7 @@ PROFILE = ChatProfile(
 REASONING_MODELS = re.compile(r"^(o[1-9]|gpt-5(?!.*chat)|gpt-[6-9])")
 """While these reason, they refuse sampling settings and stop sequences; with effort "none" they take the former."""
 
-SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs")
 
 AUDIO_MODELS = re.compile(r"audio|realtime|voxtral|gemini|omni")
 """Other models answer audio parts with "Content blocks are expected to be either text or image_url type"."""
@@ -97,6 +99,20 @@ PLAIN_MODELS = re.compile(r"^(gpt-3|gpt-4|chatgpt-4)")
 """Models that do not reason, and refuse to be told how much."""
 
 # ── servers that speak this format ────────────────────────────────────────────────────────────────────────────
+
+_OF_THE_PLATFORM = (
+    "verbosity",
+    "labels",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "prompt_cache_options",
+    "moderation",
+    "obfuscation",
+)
+"""Settings that concern OpenAI's own platform; servers of their own model or machine have no use for them."""
 
 _COMPATIBLE = structs.replace(
     PROFILE,
@@ -175,15 +191,18 @@ OPENROUTER = structs.replace(
         "web_fetch": HostedRule(options=_SITES),
     },
     hosted_entries=("openrouter:", {"web_search": "web_search", "web_fetch": "web_fetch"}),
+    modalities=("text", "audio", "image"),
 )
 GEMINI_OPENAI = structs.replace(
     _COMPATIBLE,
     name="gemini-openai",
     minted="google",
-    refuses=("seed", "parallel_tool_calls", "presence_penalty", "frequency_penalty", "user"),
+    refuses=("seed", "parallel_tool_calls", "presence_penalty", "frequency_penalty", "user", *_OF_THE_PLATFORM),
 )
 VLLM = structs.replace(_COMPATIBLE, name="vllm", parsed_arguments=True, reasoning_key="reasoning")
-LLAMA_CPP = structs.replace(_COMPATIBLE, name="llama-cpp", maximum="max_tokens", refuses=("candidates", "user"))
+LLAMA_CPP = structs.replace(
+    _COMPATIBLE, name="llama-cpp", maximum="max_tokens", refuses=("candidates", "user", *_OF_THE_PLATFORM)
+)
 OLLAMA_OPENAI = structs.replace(
     _COMPATIBLE,
     name="ollama-openai",
@@ -191,5 +210,5 @@ OLLAMA_OPENAI = structs.replace(
     parsed_arguments=True,
     fetches_images=False,
     reasoning_key="reasoning",
-    refuses=("tool_choice", "parallel_tool_calls", "candidates", "user"),
+    refuses=("tool_choice", "parallel_tool_calls", "candidates", "user", *_OF_THE_PLATFORM),
 )

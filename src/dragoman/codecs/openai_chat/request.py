@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.encoded import Encoded
@@ -22,6 +24,7 @@ from dragoman.codecs.openai_chat.tools import (
 from dragoman.codecs.openai_chat.wire import PASSED_ON, USUALLY_PASSED_ON, ChatBody, ChatRequest, UsualChatBody
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
+from dragoman.codecs.shared_settings import CHAT_TIERS, OPENAI_LABELS, fit_identifier, fit_labels, fit_tier
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Metadata, Request
 from dragoman.ir.notes import MODELLED, Extra
@@ -35,6 +38,41 @@ _keys = collect_keys(ChatBody, PASSED_ON)
 
 def _read_stop(stop: str | list[str]) -> tuple[str, ...]:
     return (stop,) if isinstance(stop, str) else tuple(stop)
+
+
+def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
+    return labels if request.origin == FAMILY else fit_labels(labels, OPENAI_LABELS, request, log)
+
+
+def _write_identifier(identifier: str, request: Request, log: LossLog) -> str:
+    return identifier if request.origin == FAMILY else fit_identifier(identifier, request, log)
+
+
+def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
+    return tier if request.origin == FAMILY else fit_tier(tier, CHAT_TIERS, request, log)
+
+
+_OF_CACHE_OPTIONS = {"mode": None, "ttl": "30m"}
+
+
+def _write_cache_options(options: dict[str, Any], request: Request, log: LossLog) -> WireValue:
+    """Responses knows more of them, and longer lifetimes."""
+    if request.origin == FAMILY:
+        return options
+    kept = {}
+    for key, value in options.items():
+        if key in _OF_CACHE_OPTIONS and _OF_CACHE_OPTIONS[key] in (None, value):
+            kept[key] = value
+        else:
+            log.drop(request, f"prompt_cache_options.{key}", f"cache option {key}", "this API does not take it")
+    return kept or UNSET
+
+
+def _write_top_logprobs(number: int, request: Request, log: LossLog) -> WireValue:
+    if request.logprobs or request.origin == FAMILY:
+        return number
+    log.drop(request, "top_logprobs", "top logprobs", "this API takes it only beside `logprobs`")
+    return UNSET
 
 
 SETTINGS = Settings(
@@ -57,6 +95,18 @@ SETTINGS = Settings(
         Setting("stream"),
         Setting("user"),
         Setting("verbosity"),
+        Setting("labels", "metadata", write=_write_labels),
+        Setting("safety_identifier", write=_write_identifier),
+        Setting("service_tier", write=_write_tier),
+        Setting("store"),
+        Setting("prompt_cache_key"),
+        Setting("prompt_cache_retention"),
+        Setting("prompt_cache_options", write=_write_cache_options),
+        Setting("moderation"),
+        Setting("logprobs"),
+        Setting("top_logprobs", write=_write_top_logprobs),
+        Setting("modalities"),
+        Setting("obfuscation", "stream_options.include_obfuscation"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),
     ),
     content=("messages", "tools", "max_tokens"),
@@ -124,10 +174,25 @@ def _decode_spelling(wire: ChatRequest, extra: Extra, *, has_output: bool) -> Ex
     elif stop == []:
         extra["stop"] = Raw(b"[]")
     if options is not UNSET:
-        extra[MODELLED * _asks_for_usage_only(options) + "stream_options"] = options
+        if _asks_for_usage_only(options):
+            extra[MODELLED + "stream_options"] = options
+        else:
+            _decode_stream_options(options, extra)
     if output is not UNSET and not has_output:
         extra[MODELLED + "response_format"] = spliced(output, {} if output.extra is UNSET else output.extra)
     return extra
+
+
+_USAGE = "~include_usage"
+"""Note: whether the stream shall end with the token counts, which other APIs always send."""
+
+
+def _decode_stream_options(options: Raw, extra: Extra) -> None:
+    extra["stream_options"] = options
+    said = parse_json(options)
+    if isinstance(said, dict) and "include_usage" in said:
+        extra[_USAGE] = Raw(encode_json(said.pop("include_usage")))
+        extra["stream_options"] = Raw(encode_json(said))
 
 
 def _asks_for_usage_only(options: Raw) -> bool:
@@ -143,12 +208,15 @@ def _asks_for_usage_only(options: Raw) -> bool:
 def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFILE) -> Encoded:
     if profile.legalises_own_family:
         request = fit(request, profile, log, SETTINGS.keys_beside)
-    metadata = request.metadata
-    extra: Extra | None = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
     native = request.origin == FAMILY and not profile.legalises_own_family
     effort = UNSET if request.reasoning is None else encode_reasoning(request.reasoning, request, log)
     if not native:
         request = _as_the_model_takes_it(request, effort, log)
+    metadata = request.metadata
+    extra: Extra | None = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
+    if not native:
+        if request.modalities and request.origin != FAMILY:
+            extra = _with_audio(request, extra, log, profile)
         if extra is not None and MODELLED + SEED in extra:
             extra = {key: held for key, held in extra.items() if key != MODELLED + SEED}
     old_maximum = (extra is not None and "~max_tokens" in extra) or profile.maximum == "max_tokens"
@@ -170,6 +238,9 @@ def encode_request(request: Request, log: LossLog, profile: ChatProfile = PROFIL
         seed = None
     elif extra is not None and MODELLED + SEED in extra:
         seed = None
+    if extra is not None and _USAGE in extra:
+        options = parse_json(extra.get("stream_options", b"{}"))
+        extra = {**extra, "stream_options": Raw(encode_json({"include_usage": extra[_USAGE], **options}))}
     wire = SETTINGS.write(
         request,
         log,
@@ -191,6 +262,23 @@ def _as_the_model_takes_it(request: Request, effort: WireValue, log: LossLog) ->
     if request.output is not None and request.output.kind == "json":
         request = _announcing_json(request, log)
     return request
+
+
+def _with_audio(request: Request, extra: Extra | None, log: LossLog, profile: ChatProfile) -> Extra:
+    """The keys with what this API wants to know of an answer that is spoken, and without an answer in pictures."""
+    keys = dict(extra or {})
+    kept = [word for word in request.modalities if word in profile.modalities]
+    for word in request.modalities:
+        if word not in kept:
+            log.drop(request, "modalities", f"answer as {word}", "this API has no such answer")
+    keys.pop("modalities", None)
+    if kept:
+        keys["modalities"] = Raw(encode_json(kept))
+    if "audio" in kept and "audio" not in keys:
+        log.invent(request, "modalities", "voice and format of the sound", "this API demands both")
+        # In streams it takes raw samples only.
+        keys["audio"] = Raw(encode_json({"voice": "alloy", "format": "pcm16" if request.stream else "wav"}))
+    return keys
 
 
 def _announcing_json(request: Request, log: LossLog) -> Request:

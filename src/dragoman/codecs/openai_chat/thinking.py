@@ -67,4 +67,6 @@ def _samples(request: Request) -> bool:
         or request.top_p is not None
         or request.presence_penalty is not None
         or request.frequency_penalty is not None
+        or request.logprobs is not None
+        or request.top_logprobs is not None
     )

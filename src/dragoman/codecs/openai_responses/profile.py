@@ -39,8 +39,7 @@ PROFILE = Profile(
 REASONING_MODELS = re.compile(r"^(?:openai/)?(o[1-9]|gpt-5(?!.*chat)|gpt-[6-9]|codex)")
 """They refuse sampling settings while they reason, and only they can be asked for encrypted reasoning."""
 
-
-SAMPLING = ("temperature", "top_p")
+SAMPLING = ("temperature", "top_p", "logprobs", "top_logprobs")
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """In rising order. A model we do not know takes them all."""

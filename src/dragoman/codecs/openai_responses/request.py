@@ -37,7 +37,8 @@ from dragoman.codecs.openai_responses.wire import (
     UsualResponsesBody,
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
-from dragoman.codecs.settings import BY_HAND, Setting, Settings, collect_keys
+from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
+from dragoman.codecs.shared_settings import OPENAI_LABELS, RESPONSES_TIERS, fit_identifier, fit_labels, fit_tier
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Metadata, Request, StructuredOutput, Text
 from dragoman.ir.messages import content_held
@@ -56,6 +57,7 @@ _text_keys = collect_keys(TextSettings, ("verbosity",))
 
 NOT_STORED = Raw(b"false")
 ENCRYPTED = Raw(b'["reasoning.encrypted_content"]')
+ONLY_LOGPROBS = Raw(b'["message.output_text.logprobs"]')
 STRING = Raw(b'"string"')
 EMPTY = Raw(b'"empty"')
 ONLY_STRING = Spelling({FAMILY: {"~input": STRING}})
@@ -69,6 +71,18 @@ def _write_maximum(maximum: int, request: Request, log: LossLog) -> int:
     return LEAST_OUTPUT_TOKENS
 
 
+def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
+    return labels if request.origin == FAMILY else fit_labels(labels, OPENAI_LABELS, request, log)
+
+
+def _write_identifier(identifier: str, request: Request, log: LossLog) -> str:
+    return identifier if request.origin == FAMILY else fit_identifier(identifier, request, log)
+
+
+def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
+    return tier if request.origin == FAMILY else fit_tier(tier, RESPONSES_TIERS, request, log)
+
+
 SETTINGS = Settings(
     ResponsesRequest,
     FAMILY,
@@ -77,18 +91,30 @@ SETTINGS = Settings(
         Setting("tool_choice", read=decode_tool_choice, write=BY_HAND),
         Setting("parallel_tool_calls", write=BY_HAND),
         Setting("max_output_tokens", write=_write_maximum),
-        Setting("temperature", write=BY_HAND),
-        Setting("top_p", write=BY_HAND),
+        Setting("temperature"),
+        Setting("top_p"),
         Setting("reasoning", read=decode_reasoning, write=encode_reasoning),
         Setting("output", "text", BY_HAND, BY_HAND, path="text.format"),
         Setting("stream"),
         Setting("user"),
         Setting("verbosity", "text.verbosity"),
+        Setting("labels", "metadata", write=_write_labels),
+        Setting("safety_identifier", write=_write_identifier),
+        Setting("service_tier", write=_write_tier),
+        Setting("store", read=BY_HAND, write=BY_HAND),
+        Setting("prompt_cache_key"),
+        Setting("prompt_cache_retention"),
+        Setting("prompt_cache_options"),
+        Setting("moderation"),
+        Setting("logprobs", "include", BY_HAND, BY_HAND),
+        Setting("top_logprobs"),
+        Setting("modalities", None, lost=NO_SUCH_SETTING, anyway=("text",)),
+        Setting("obfuscation", "stream_options.include_obfuscation"),
         Setting("candidates", None),  # one answer is what this API gives; more are reported by hand
         Setting("stop", None, lost="this API takes none"),
         Setting("cache", None, lost="prompts are cached automatically by this API"),
     ),
-    content=("instructions", "tools", "store", "include", "input"),
+    content=("instructions", "tools", "input"),
 )
 
 # ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -115,13 +141,16 @@ def decode_request(body: bytes) -> Request:
     messages = decoder.finished()
     tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
     output: StructuredOutput | None = None
+    store = logprobs = None
     text = wire.text
     if not (wire.store is wire.include is text is UNSET and (tools.tools or wire.tools is UNSET)):
         extra = _decode_spelling(wire, dict((metadata or {}).get(FAMILY, {})) if extra is None else extra) or None
         output = None if text is UNSET or text.format is UNSET else decode_output(text.format)
+        store = _SWITCHES.get(bytes(wire.store)) if wire.store is not UNSET else None
+        logprobs = True if wire.include is not UNSET and LOGPROBS in bytes(wire.include) else None
     if extra is not None:
         metadata = {FAMILY: extra}
-    request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, output)
+    request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, output, store, logprobs)
     return decoder.noted_on(request, tools.names, tools.is_private)
 
 
@@ -130,15 +159,25 @@ def _decode_spelling(wire: RequestFields, extra: Extra) -> Extra:
     store, include, text = wire.store, wire.include, wire.text
     if wire.tools is not UNSET and not decode_tools(wire.tools).tools:
         extra["tools"] = wire.tools  # an empty list, or null
-    if store is not UNSET:
-        # Not keeping anything is what other APIs do anyway, and no loss there.
-        extra["store" if store == TRUE else MODELLED + "store"] = store
+    if store is not UNSET and bytes(store) not in _SWITCHES:
+        extra["store"] = store
     if include is not UNSET:
-        only_reasoning = include == ENCRYPTED or parse_json(include) in (None, [], ["reasoning.encrypted_content"])
-        extra[MODELLED * only_reasoning + "include"] = include
+        extra[MODELLED * _is_understood(include) + "include"] = include
     if text is not UNSET:
         _decode_text_settings(text, extra)
     return extra
+
+
+_SWITCHES = {b"true": True, b"false": False}
+LOGPROBS = b'"message.output_text.logprobs"'
+"""What `include` must name so that the answer has them."""
+_UNDERSTOOD = {"reasoning.encrypted_content", "message.output_text.logprobs"}
+
+
+def _is_understood(include: Raw) -> bool:
+    """Whether `include` asks for nothing that other APIs do not give unasked, or that no setting says."""
+    said = [] if include == ENCRYPTED else parse_json(include)
+    return said is None or (isinstance(said, list) and all(entry in _UNDERSTOOD for entry in said))
 
 
 def _decode_text_settings(text: TextSettings, extra: Extra) -> None:
@@ -158,17 +197,15 @@ def _decode_text_settings(text: TextSettings, extra: Extra) -> None:
 
 def encode_request(request: Request, log: LossLog) -> Encoded:
     native = request.origin == FAMILY
-    extra = SETTINGS.add_keys(request, log, own(request.metadata))
-    store = include = UNSET
-    temperature, top_p = request.temperature, request.top_p
+    extra = own(request.metadata)
     if not native:
         request = _as_the_api_takes_it(request, log)
-        if extra:
-            extra = _explicit(request, extra)
-        else:
-            store, include = _state(request)
-        if not (temperature is top_p is None):
-            temperature, top_p = _sampling(request, log)
+        if not (request.temperature is request.top_p is request.logprobs is request.top_logprobs is None):
+            request = _without_sampling(request, log)
+    store, include = _state(request, extra, native=native)
+    if extra and not native:
+        extra = {key: held for key, held in extra.items() if key.removeprefix(MODELLED) not in ("store", "include")}
+    extra = SETTINGS.add_keys(request, log, extra)
     instructions, messages = _split_instructions(request, native=native)
     items: Any = MessageEncoder(log, native).encode(messages)
     if "~input" in extra and native:
@@ -185,14 +222,12 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         log,
         instructions,
         tools,
-        store,
-        include,
         items,
         UNSET if choice is None else encode_tool_choice(choice, request.tools),
         request.parallel_tool_calls if is_choosable else None,
-        temperature,
-        top_p,
         UNSET if request.output is None and not extra else _encode_text_settings(request, extra, log),
+        store,
+        include,
     )
     return Encoded(encode_json(wire) if not extra else splice(wire, extra), (), PATH)
 
@@ -201,23 +236,25 @@ def _has_state(extra: Extra) -> bool:
     return any(key in extra for key in ("previous_response_id", "conversation", "prompt"))
 
 
-def _explicit(request: Request, extra: Extra) -> Extra:
-    """The keys of a request of another family that says something to this one, and what this API must be told."""
-    if _has_state(extra) or "store" in extra:
-        return extra
-    store, include = _state(request)
-    said: Extra = {"store": store} if include is UNSET else {"store": store, "include": include}
-    return {**said, **{key: held for key, held in extra.items() if key.removeprefix(MODELLED) not in said}}
-
-
 @lru_cache(maxsize=256)
 def _reasons(model: str | None) -> bool:
     return REASONING_MODELS.match(model or "") is not None
 
 
-def _state(request: Request) -> tuple[Any, Any]:
+def _state(request: Request, extra: Extra, *, native: bool) -> tuple[Any, Any]:
     """`store` and `include`: by default this API stores what it is sent and keeps its reasoning; no other does."""
-    return NOT_STORED, ENCRYPTED if _reasons(request.model) else UNSET
+    store, logprobs = request.store, request.logprobs
+    if native:
+        is_asked = logprobs and not ("include" in extra or MODELLED + "include" in extra)
+        return UNSET if store is None else store, ONLY_LOGPROBS if is_asked else UNSET
+    if store is None and (_has_state(extra) or "store" in extra):
+        return extra.get("store", UNSET), extra.get("include", ONLY_LOGPROBS if logprobs else UNSET)
+    include = extra.get("include", ENCRYPTED if _reasons(request.model) else UNSET)
+    if logprobs:
+        include = (
+            ONLY_LOGPROBS if include is UNSET else Raw(encode_json([*parse_json(include), *parse_json(ONLY_LOGPROBS)]))
+        )
+    return NOT_STORED if store is None else store, include
 
 
 def _as_the_api_takes_it(request: Request, log: LossLog) -> Request:
@@ -239,14 +276,16 @@ def _announcing_json(request: Request, log: LossLog) -> Request:
     return announced
 
 
-def _sampling(request: Request, log: LossLog) -> tuple[float | None, float | None]:
-    """Temperature and top_p, for a model that takes them."""
+def _without_sampling(request: Request, log: LossLog) -> Request:
+    """The request without what a model refuses while it reasons."""
     if not _reasons(request.model) or _is_switched_off(request):
-        return request.temperature, request.top_p
-    for name in SAMPLING:
-        if getattr(request, name) is not None:
-            log.drop(request, name, name, "this model refuses it while it reasons")
-    return None, None
+        return request
+    refused = [name for name in SAMPLING if getattr(request, name) is not None]
+    for name in refused:
+        log.drop(request, name, name, "this model refuses it while it reasons")
+    changed = structs.replace(request, **dict.fromkeys(refused))
+    log.replaced(changed, request)
+    return changed
 
 
 def _is_switched_off(request: Request) -> bool:

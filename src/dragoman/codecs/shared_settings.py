@@ -1,0 +1,88 @@
+"""Settings that several APIs have under other names, in other words and with other limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from msgspec import UNSET, Struct, UnsetType
+
+from dragoman.ir import Request
+from dragoman.losses import LossLog
+
+# ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class LabelRules(Struct, frozen=True):
+    """What an API takes as labels of a request."""
+
+    key: re.Pattern[str]
+    value: re.Pattern[str]
+    pairs: int = 16
+
+
+OPENAI_LABELS: Final = LabelRules(re.compile(r"(?s:.{0,64})"), re.compile(r"(?s:.{0,512})"))
+
+
+def fit_labels(labels: dict[str, str], rules: LabelRules, request: Request, log: LossLog) -> dict[str, str] | UnsetType:
+    """The labels that the API takes; the others are losses."""
+    kept: dict[str, str] = {}
+    for key, value in labels.items():
+        if rules.key.fullmatch(key) is None or rules.value.fullmatch(value) is None:
+            log.drop(request, f"labels.{key}", f"label {key!r}", "this API refuses such a label")
+        elif len(kept) == rules.pairs:
+            log.drop(request, f"labels.{key}", f"label {key!r}", f"this API takes {rules.pairs} labels")
+        else:
+            kept[key] = value
+    return kept or UNSET
+
+
+# ── the end user ──────────────────────────────────────────────────────────────────────────────────────────────
+
+LONGEST_IDENTIFIER: Final = 64
+"""Of OpenAI's `safety_identifier`."""
+
+
+def fit_identifier(identifier: str, request: Request, log: LossLog) -> str:
+    """The identifier, or its hash where it is too long: the same user keeps the same one."""
+    if len(identifier) <= LONGEST_IDENTIFIER:
+        return identifier
+    what = f"identifier of {len(identifier)} characters"
+    log.degrade(request, "safety_identifier", what, f"hashed: this API takes at most {LONGEST_IDENTIFIER}")
+    return sha256(identifier.encode()).hexdigest()
+
+
+# ── service tiers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+AUTO: Final = "auto"
+"""The provider or the account decides: what every API does when nothing is said."""
+
+
+def fit_tier(tier: str, words: Mapping[str, str], request: Request, log: LossLog) -> str | UnsetType:
+    """The tier in an API's own words (`words` maps ours to them)."""
+    word = words.get(tier)
+    if word is not None:
+        return word
+    if tier != AUTO:
+        log.drop(request, "service_tier", f"service tier {tier!r}", "this API has no such tier")
+    return UNSET
+
+
+def read_tier(words: Mapping[str, str]) -> Any:
+    """A reader of tiers: an API's own word -> ours; None for one we do not know."""
+    ours: dict[str, str] = {}
+    for tier, word in words.items():
+        ours.setdefault(word, tier)
+    return lambda word: ours.get(word) if isinstance(word, str) else None
+
+
+CHAT_TIERS: Final = {tier: tier for tier in ("auto", "default", "flex", "scale", "priority", "fast")}
+# «The response will show priority regardless»: fast is another word for it.
+RESPONSES_TIERS: Final = {**CHAT_TIERS, "ultrafast": "ultrafast"}
+MESSAGES_TIERS: Final = {"auto": "auto", "default": "standard_only"}
+GEMINI_TIERS: Final = {"default": "standard", "flex": "flex", "priority": "priority", "fast": "priority"}
+CONVERSE_TIERS: Final = {
+    "default": "default", "flex": "flex", "priority": "priority", "fast": "priority", "reserved": "reserved"
+}  # fmt: skip
