@@ -539,6 +539,7 @@ _PARALLEL = st.sampled_from((None, None, True, False))
 def _distinct_searches(messages: list[ir.Message]) -> list[ir.Message]:
     """No API mints an id twice: the second search of a conversation has another one than the first."""
     searches = iter(range(1, 1_000))
+    number = 0
 
     def renamed(part: Any) -> Any:
         nonlocal number
@@ -548,7 +549,6 @@ def _distinct_searches(messages: list[ir.Message]) -> list[ir.Message]:
         text = msgspec.json.encode(part).replace(b"srvtoolu_1", f"srvtoolu_{number}".encode())
         return msgspec.json.decode(text, type=type(part))
 
-    number = 0
     return [
         structs.replace(message, parts=tuple(renamed(part) for part in message.parts))
         if any(isinstance(part, ir.ServerToolCall) for part in message.parts)

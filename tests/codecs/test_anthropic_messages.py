@@ -1002,10 +1002,11 @@ def test_structured_output_loses_its_name_and_what_cannot_be_enforced() -> None:
     assert_legal(encoded)
 
 
-def test_json_without_a_schema_has_no_counterpart() -> None:
+def test_json_without_a_schema_is_asked_for_in_the_system_text() -> None:
     encoded, losses = encode(asked(output=ir.StructuredOutput("json")))
     assert "output_config" not in encoded.body
-    assert severities(losses, "$.output") == ["dropped"]
+    assert "JSON" in encoded.body["system"]
+    assert severities(losses, "$.output") == ["degraded"]
 
 
 def test_an_answer_that_must_be_json_is_not_begun_by_us() -> None:

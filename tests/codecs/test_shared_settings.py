@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 import dragoman
-from tests.support.formats import FORMATS
+from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 
 pytestmark = promise("core:shared-settings")
@@ -303,3 +303,140 @@ def test_answers_in_pictures() -> None:
 def test_text_is_what_every_api_answers(target: str) -> None:
     assert crossed("openai-chat", target, {**CHAT, "modalities": ["text"]})[1] == []
     assert "$.modalities" in crossed("openai-chat", target, {**CHAT, "modalities": ["text", "audio"]})[1]
+
+
+# ── JSON mode, names of schemas, effort, cache marks, what says nothing ──
+
+ANY_OBJECT = {"response_format": {"type": "json_object"}}
+
+
+@pytest.mark.parametrize("system", [None, "Be brief."])
+def test_json_mode_reaches_anthropic_and_bedrock_as_an_instruction(system: str | None) -> None:
+    asked = [*([] if system is None else [{"role": "system", "content": system}]), *CHAT["messages"]]
+    body = {**CHAT, **ANY_OBJECT, "messages": asked}
+    there = dragoman.translate_request(body, source="openai-chat", target="anthropic-messages")
+    texts = [block["text"] for block in there.body["system"]] if system else [there.body["system"]]
+    assert texts == [*([system] if system else []), "Answer with one JSON object and nothing else."]
+    assert ("$.response_format", "degraded") in {(loss.path, loss.severity) for loss in there.losses}
+    there = dragoman.translate_request(body, source="openai-chat", target="bedrock-converse")
+    assert [block["text"] for block in there.body["system"]] == texts
+    assert ("$.response_format", "degraded") in {(loss.path, loss.severity) for loss in there.losses}
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+
+
+def _asking_for(**form: Any) -> dict[str, Any]:
+    return {**CHAT, "response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA, **form}}}
+
+
+def test_name_and_description_of_a_schema_reach_gemini() -> None:
+    there, lost = crossed("openai-chat", "gemini", _asking_for(name="weather", description="What it is like."))
+    written = there["generationConfig"]["responseJsonSchema"]
+    assert written == {**SCHEMA, "title": "weather", "description": "What it is like."}
+    assert lost == []
+    back = dragoman.translate_request(there, source="gemini", target="openai-chat", model="gpt-5.1")
+    returned = back.body["response_format"]["json_schema"]
+    assert (returned["name"], returned["schema"]) == ("weather", {**SCHEMA, "description": "What it is like."})
+    back = dragoman.translate_request(there, source="gemini", target="openai-responses", model="gpt-5.1")
+    assert back.body["text"]["format"]["name"] == "weather"
+
+
+def test_a_schema_that_has_a_title_keeps_it() -> None:
+    titled = {**SCHEMA, "title": "Other"}
+    there, lost = crossed("openai-chat", "gemini", _asking_for(name="weather", schema=titled))
+    assert there["generationConfig"]["responseJsonSchema"] == titled
+    assert lost == ["$.response_format.json_schema.name"]
+    assert crossed("openai-chat", "gemini", _asking_for(name="Other", schema=titled))[1] == []
+
+
+@pytest.mark.parametrize(("said", "shown"), [({"effort": "low"}, True), ({"effort": "none"}, False), ({}, False)])
+def test_reasoning_effort_asks_gemini_for_thoughts(said: dict[str, str], *, shown: bool) -> None:
+    body = {**RESPONSES, "reasoning": said}
+    encoded = dragoman.translate_request(body, source="openai-responses", target="gemini", model="gemini-3-flash")
+    thinking = encoded.body.get("generationConfig", {}).get("thinkingConfig", {})
+    assert thinking.get("includeThoughts", False) is shown
+
+
+def test_hidden_thoughts_stay_hidden() -> None:
+    thinking = {"type": "enabled", "budget_tokens": 2048, "display": "omitted"}
+    body = {**MESSAGES, "max_tokens": 9999, "thinking": thinking}
+    encoded = dragoman.translate_request(body, source="anthropic-messages", target="gemini", model="gemini-2.5-flash")
+    assert encoded.body["generationConfig"]["thinkingConfig"] == {"thinkingBudget": 2048}
+
+
+def _marked(ttl: str | None = None) -> dict[str, Any]:
+    mark = {"type": "ephemeral", **({} if ttl is None else {"ttl": ttl})}
+    text = {"type": "text", "text": "A long text.", "cache_control": mark}
+    return {
+        **MESSAGES,
+        "system": [text],
+        "messages": [{"role": "user", "content": [text, {"type": "text", "text": "?"}]}],
+    }
+
+
+@pytest.mark.parametrize(("target", "kind"), [("openai-responses", "input_text"), ("openai-chat", "text")])
+def test_cache_marks_reach_openai_and_return(target: str, kind: str) -> None:
+    there = dragoman.translate_request(_marked(), source="anthropic-messages", target=target, model="gpt-5.6")
+    marked = {"type": kind, "text": "A long text.", "prompt_cache_breakpoint": {"mode": "explicit"}}
+    messages = there.body["input" if target == "openai-responses" else "messages"]
+    assert [message["content"][0] for message in messages] == [marked, marked]
+    assert there.losses == ()
+    back = dragoman.translate_request(
+        there.json(), source=target, target="anthropic-messages", model="claude-sonnet-4-5"
+    )
+    assert [block.get("cache_control") for block in back.body["messages"][0]["content"]] == [
+        {"type": "ephemeral"},
+        None,
+    ]
+    assert back.body["system"][0]["cache_control"] == {"type": "ephemeral"}
+
+
+def test_cache_marks_for_older_models_and_longer_lifetimes() -> None:
+    older = dragoman.translate_request(
+        _marked(), source="anthropic-messages", target="openai-responses", model="gpt-5.1"
+    )
+    assert "prompt_cache_breakpoint" not in older.json().decode()
+    assert [loss.severity for loss in older.losses] == ["dropped", "dropped"]
+    hour = dragoman.translate_request(_marked("1h"), source="anthropic-messages", target="openai-chat", model="gpt-5.6")
+    assert hour.body["messages"][0]["content"][0]["prompt_cache_breakpoint"] == {"mode": "explicit"}
+    assert {(loss.path, loss.severity) for loss in hour.losses} == {
+        ("$.system[0].cache_control.ttl", "degraded"),
+        ("$.messages[0].content[0].cache_control.ttl", "degraded"),
+    }
+    # Servers of others know nothing of breakpoints.
+    request = dragoman.decode_request(_marked(), "anthropic-messages")
+    assert "prompt_cache_breakpoint" not in dragoman.encode_request(request, "groq").json().decode()
+
+
+@pytest.mark.parametrize("stop", ["", [], [""]])
+@pytest.mark.parametrize("target", FORMATS)
+def test_an_empty_stop_sequence_says_nothing(stop: Any, target: str) -> None:
+    body = {**CHAT, "stop": stop}
+    there, lost = crossed("openai-chat", target, body)
+    assert lost == []
+    assert (there == body) if target == "openai-chat" else ("stop" not in str(there))
+
+
+EMPTY_OBJECTS = {
+    "openai-chat": (CHAT, ("metadata", "stream_options", "prompt_cache_options", "moderation", "logit_bias")),
+    "openai-responses": (RESPONSES, ("metadata", "text", "reasoning", "stream_options", "moderation")),
+    "anthropic-messages": (MESSAGES, ("metadata", "output_config", "context_management")),
+    "gemini": (GEMINI, ("generationConfig", "toolConfig", "labels")),
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "key"), [(source, key) for source, (_, keys) in EMPTY_OBJECTS.items() for key in keys]
+)
+@pytest.mark.parametrize("target", FORMATS)
+def test_empty_objects_say_nothing_and_return(source: str, key: str, target: str) -> None:
+    plain = EMPTY_OBJECTS[source][0]
+    body = {**plain, key: {}}
+    there = dragoman.translate_request(body, source=source, target=target, model="some-model")
+    without = dragoman.translate_request(plain, source=source, target=target, model="some-model")
+    assert there.losses == without.losses
+    if FAMILY[source] == FAMILY[target]:
+        assert there.body == {**without.body, key: {}}
+    else:
+        assert there.body == without.body

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
-from dragoman.ir import Request
+from dragoman.ir import Request, StructuredOutput
 from dragoman.losses import LossLog
 
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -86,3 +86,26 @@ GEMINI_TIERS: Final = {"default": "standard", "flex": "flex", "priority": "prior
 CONVERSE_TIERS: Final = {
     "default": "default", "flex": "flex", "priority": "priority", "fast": "priority", "reserved": "reserved"
 }  # fmt: skip
+
+
+# ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+JSON_INSTRUCTION: Final = "Answer with one JSON object and nothing else."
+"""For APIs without JSON mode."""
+
+
+def name_of_title(output: StructuredOutput) -> tuple[str | None, StructuredOutput]:
+    """The title of the schema, if it can be the name that OpenAI wants a schema to have, and the output without it."""
+    schema = output.schema
+    title = schema.get("title") if isinstance(schema, dict) else None
+    if not isinstance(title, str) or _NAME.fullmatch(title) is None:
+        return None, output
+    untitled = {key: value for key, value in schema.items() if key != "title"}
+    return title, structs.replace(output, schema=untitled)
+
+
+def report_json_instruction(request: Request, log: LossLog) -> None:
+    what, why = "JSON without a schema", "asked for in the system text: this API wants a schema for structured output"
+    log.degrade(request, "output", what, why)

@@ -36,7 +36,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
-from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, read_tier
+from dragoman.codecs.shared_settings import JSON_INSTRUCTION, MESSAGES_TIERS, fit_tier, read_tier
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.messages import content_held
@@ -196,11 +196,16 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
             _report_missing(request, log, has_tools=tools is not None)
         _end_with_user(wires, request, log, unfinished=output is not UNSET or settings.thinks)
     effort = settings.effort
+    system: WireValue = UNSET
+    if leading or encoder.hoisted:
+        system = _encode_system(messages[:leading] + encoder.hoisted, encoder)
+    if request.output is not None and request.output.kind == "json":
+        system = _asking_for_json(system)
     wire = SETTINGS.write(
         request,
         log,
         wires,
-        _encode_system(messages[:leading] + encoder.hoisted, encoder) if leading or encoder.hoisted else UNSET,
+        system,
         UNSET if tools is None else tools,
         output if "~output_format" in extra else UNSET,
         UNSET if tools is None and not native else encode_tool_choice(request, log),
@@ -257,6 +262,12 @@ def _encode_system(messages: tuple[Message, ...], encoder: MessageEncoder) -> st
         content = content_held(message)
         blocks += [TextBlock(content)] if isinstance(content, str) else encoder.encode_blocks(content, "system")
     return blocks or UNSET
+
+
+def _asking_for_json(system: WireValue) -> WireValue:
+    if system is UNSET:
+        return JSON_INSTRUCTION
+    return [*([TextBlock(system)] if isinstance(system, str) else system), TextBlock(JSON_INSTRUCTION)]
 
 
 def _output_config(effort: str | UnsetType, output: WireValue, extra: Extra) -> WireValue:

@@ -17,6 +17,7 @@ from dragoman.codecs.memo import ToolReader, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_settings import report_json_instruction
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -249,7 +250,7 @@ def decode_output(wire: FormatWire) -> StructuredOutput | None:
 
 def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
     if output.kind == "json":
-        log.drop(request, "output", "JSON without a schema", "this API wants a schema for structured output")
+        report_json_instruction(request, log)
         return UNSET
     for field in ("name", "description"):
         if getattr(output, field) is not None:

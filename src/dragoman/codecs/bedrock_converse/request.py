@@ -38,7 +38,14 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
-from dragoman.codecs.shared_settings import CONVERSE_TIERS, LabelRules, fit_labels, fit_tier, read_tier
+from dragoman.codecs.shared_settings import (
+    CONVERSE_TIERS,
+    JSON_INSTRUCTION,
+    LabelRules,
+    fit_labels,
+    fit_tier,
+    read_tier,
+)
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, ReasoningSettings, Request, StructuredOutput, ToolChoice
 from dragoman.ir.messages import content_held
@@ -233,6 +240,8 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     system: WireValue = UNSET
     if leading or encoder.hoisted:
         system = _encode_system([*messages[:leading], *encoder.hoisted], encoder) or UNSET
+    if request.output is not None and request.output.kind == "json" and output is UNSET:
+        system = [*([] if system is UNSET else system), Block(JSON_INSTRUCTION)]
     tools: WireValue = UNSET
     if request.tools or request.tool_choice is not None or notes:
         tools = _encode_tool_config(request, encoder, log, inner_extra(notes, _TOOLS) if notes else None)

@@ -26,6 +26,7 @@ from dragoman.codecs.bedrock_converse.wire import (
 from dragoman.codecs.memo import BoundedMemo, DecodedTools, ToolWriter
 from dragoman.codecs.object_root_schemas import NOTHING, adapted, answer_schema, is_plain_object, object_schema
 from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.shared_settings import report_json_instruction
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -301,7 +302,7 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     if "~format" in notes:
         return notes["~format"]
     if output.kind == "json":
-        log.drop(request, "output", "JSON without a schema", "this API wants a schema for structured output")
+        report_json_instruction(request, log)
         return UNSET
     if schema is None:
         log.drop(request, "output", "structured output without a schema", "this API wants one")

@@ -82,8 +82,16 @@ def encode_reasoning(request: Request, profile: GeminiProfile, log: LossLog) -> 
     level, budget = (
         _level(settings, rule, request, log) if rule.by == "level" else _budget(settings, rule, request, log)
     )
-    config = ThinkingConfig(True if settings.visible else UNSET, budget, level)
+    config = ThinkingConfig(True if _is_visible(settings, request) else UNSET, budget, level)
     return UNSET if config == ThinkingConfig() else config
+
+
+def _is_visible(settings: ReasoningSettings, request: Request) -> bool:
+    """Whether thoughts are asked for: whoever asks other APIs to think gets to see it, here only when asked."""
+    if settings.visible is not None or request.origin == FAMILY:
+        return bool(settings.visible)
+    is_off = settings.mode == "off" or settings.effort == "none"
+    return not is_off and (settings.mode is not None or settings.effort is not None)
 
 
 def _level(settings: ReasoningSettings, rule: ThinkingRule, request: Request, log: LossLog) -> tuple[Any, Any]:

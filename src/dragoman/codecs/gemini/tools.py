@@ -401,6 +401,24 @@ def _read_format(held: Raw) -> StructuredOutput | None:
     return StructuredOutput("schema", json_schema_of(text["schema"]), metadata=metadata)
 
 
+_ANNOTATIONS = {"name": "title", "description": "description"}
+
+
+def _annotated(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
+    """The schema with its name and description as annotations of its root: the model reads them there."""
+    schema = output.schema
+    added = {}
+    for field, key in _ANNOTATIONS.items():
+        said = getattr(output, field)
+        if said is None or (isinstance(schema, dict) and schema.get(key) == said):
+            continue
+        if isinstance(schema, dict) and key not in schema:
+            added[key] = said
+        else:
+            log.drop(request, f"output.{field}", f"{field} of the schema", f"the schema has no room for its {key}")
+    return {**schema, **added} if added else schema_held(output)
+
+
 OutputFields: TypeAlias = tuple[WireValue, WireValue, WireValue, WireValue]
 """responseMimeType, responseJsonSchema, responseSchema, responseFormat."""
 
@@ -412,15 +430,17 @@ def encode_output(request: Request, profile: GeminiProfile, log: LossLog) -> Out
     if request.origin != FAMILY and request.tools and profile.older_models.search(request.model or ""):
         log.drop(request, "output", "structured output", "this model gives no JSON answer beside functions")
         return UNSET, UNSET, UNSET, UNSET
-    for field in ("name", "description"):
-        if getattr(output, field) is not None:
-            log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
     notes: Extra = (output.metadata or {}).get(FAMILY, {})
     if "~format" in notes and _read_format(notes["~format"]) == output:
         return UNSET, UNSET, UNSET, notes["~format"]
     mime: Any = UNSET if "~mime" in notes else JSON
     held = schema_held(output)
     if output.kind == "json" or held is None:
+        for field in ("name", "description"):
+            if getattr(output, field) is not None:
+                log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
         return mime, UNSET, UNSET, UNSET
+    if not output.name is output.description is None:
+        return mime, _annotated(output, request, log), UNSET, UNSET
     typed = typed_again(held, notes[TYPED]) if TYPED in notes else UNSET
     return (mime, held, UNSET, UNSET) if typed is UNSET else (mime, UNSET, typed, UNSET)

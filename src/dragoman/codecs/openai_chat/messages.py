@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
+from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
@@ -51,6 +52,7 @@ from dragoman.ir import (
     AnyPart,
     Audio,
     Document,
+    Image,
     Media,
     Message,
     Metadata,
@@ -476,6 +478,9 @@ def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> Ass
     return None if text is None else AssistantMessage(text, UNSET, UNSET, name)
 
 
+_MARKED = frozenset({Text, Image, Document, Audio})
+
+
 class MessageEncoder(Struct, eq=False, gc=False):
     """Encodes messages one after the other; images of results wait until the last result of the turn is out."""
 
@@ -624,7 +629,13 @@ class MessageEncoder(Struct, eq=False, gc=False):
         if type(part) is Audio and not self._native and AUDIO_MODELS.search(self._model) is None:
             self._log.drop(part, "", "audio", "this model does not take audio")
             return None
+        if type(part) in _MARKED and part.cache is not None and self._takes_marks:  # type: ignore[union-attr]
+            part = with_breakpoint(part, FAMILY, self._log)  # type: ignore[type-var]
         return encode_part(part, self._log)
+
+    @property
+    def _takes_marks(self) -> bool:
+        return not self._native and self._profile is PROFILE and takes_breakpoints(self._model)
 
     def _assistant_content(
         self, parts: tuple[AnyPart, ...], texts: list[Text], others: list[AnyPart], extra: Extra

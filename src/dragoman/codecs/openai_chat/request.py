@@ -37,6 +37,9 @@ _keys = collect_keys(ChatBody, PASSED_ON)
 
 
 def _read_stop(stop: str | list[str]) -> tuple[str, ...]:
+    """An empty text stops nothing."""
+    if not any(stop):
+        return ()
     return (stop,) if isinstance(stop, str) else tuple(stop)
 
 
@@ -169,10 +172,10 @@ def _decode_seed(held: Raw, extra: Extra) -> int | None:
 def _decode_spelling(wire: ChatRequest, extra: Extra, *, has_output: bool) -> Extra:
     """Which of several ways of saying the same thing the client chose."""
     stop, options, output = wire.stop, wire.stream_options, wire.response_format
-    if isinstance(stop, str):
+    if stop is not UNSET and not any(stop):  # nothing, in any spelling
+        extra[MODELLED + "stop"] = Raw(encode_json(stop))
+    elif isinstance(stop, str):
         extra["~stop"] = Raw(b'"string"')
-    elif stop == []:
-        extra["stop"] = Raw(b"[]")
     if options is not UNSET:
         if _asks_for_usage_only(options):
             extra[MODELLED + "stream_options"] = options

@@ -28,6 +28,7 @@ from dragoman.codecs.openai_chat.wire import (
 )
 from dragoman.codecs.openai_chat.wire import CustomTool as CustomToolWire
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.shared_settings import name_of_title
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -275,8 +276,10 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         return spliced(ResponseFormat("json_object"), extra)
     name = output.name
     if name is None and FAMILY not in (output.metadata or {}):
-        name = "response"
-        log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
+        name, output = name_of_title(output)
+        if name is None:
+            name = "response"
+            log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
     if request.origin != FAMILY and not _is_object(output):
         log.drop(request, "output", "output schema", "this API wants an object at the root of the schema")
         return UNSET

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
+from dragoman.codecs.cache_breakpoints import with_breakpoint
 from dragoman.codecs.media import audio_format, audio_type, data_url, split_data_url
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import (
@@ -272,15 +273,22 @@ _FILM = re.compile(r"[^?#]*\.(mp3|wav|ogg|flac|aac|m4a|mp4|mov|webm|mkv|avi)([?#
 _IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
 
 
+_MARKED = frozenset({Text, Image, Document})
+
+
 class PartEncoder(Struct, eq=False, gc=False):
     """Encodes content parts. What cannot be said here is logged, and gives nothing."""
 
     _log: LossLog
     _native: bool = False
     """The body came from this family: all that it says may be said again, exactly as it was."""
+    _marks: bool = False
+    """The model takes cache marks."""
 
     def encode_part(self, part: AnyPart, role: str) -> WireValue:
         """The part on the wire, or None when this API cannot hold it there (logged)."""
+        if self._marks and type(part) in _MARKED and role != "assistant" and part.cache is not None:  # type: ignore[union-attr]
+            part = with_breakpoint(part, FAMILY, self._log)  # type: ignore[type-var]
         return self._ENCODERS[type(part)](self, part, role)
 
     def _encode_text(self, part: Text, role: str) -> WireValue:

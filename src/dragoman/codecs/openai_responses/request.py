@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, structs
 
+from dragoman.codecs.cache_breakpoints import takes_breakpoints
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.openai_responses.messages import MessageDecoder, MessageEncoder
@@ -30,6 +31,7 @@ from dragoman.codecs.openai_responses.tools import (
 from dragoman.codecs.openai_responses.wire import (
     PASSED_ON,
     USUALLY_PASSED_ON,
+    ReasoningWire,
     RequestFields,
     ResponsesBody,
     ResponsesRequest,
@@ -148,6 +150,8 @@ def decode_request(body: bytes) -> Request:
         output = None if text is UNSET or text.format is UNSET else decode_output(text.format)
         store = _SWITCHES.get(bytes(wire.store)) if wire.store is not UNSET else None
         logprobs = True if wire.include is not UNSET and LOGPROBS in bytes(wire.include) else None
+    if wire.reasoning is not UNSET and wire.reasoning == _NO_REASONING:
+        extra = {**(extra or (metadata or {}).get(FAMILY, {})), MODELLED + "reasoning": Raw(b"{}")}
     if extra is not None:
         metadata = {FAMILY: extra}
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, output, store, logprobs)
@@ -168,6 +172,7 @@ def _decode_spelling(wire: RequestFields, extra: Extra) -> Extra:
     return extra
 
 
+_NO_REASONING = ReasoningWire()
 _SWITCHES = {b"true": True, b"false": False}
 LOGPROBS = b'"message.output_text.logprobs"'
 """What `include` must name so that the answer has them."""
@@ -207,7 +212,8 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
         extra = {key: held for key, held in extra.items() if key.removeprefix(MODELLED) not in ("store", "include")}
     extra = SETTINGS.add_keys(request, log, extra)
     instructions, messages = _split_instructions(request, native=native)
-    items: Any = MessageEncoder(log, native).encode(messages)
+    marks = not native and takes_breakpoints(request.model or "")
+    items: Any = MessageEncoder(log, native, marks).encode(messages)
     if "~input" in extra and native:
         items = messages[0].text if extra["~input"] == STRING and len(messages) == 1 else items
     elif not items:

@@ -22,9 +22,13 @@ from dragoman.ir.values import encode_json
 from dragoman.losses import LossLog
 
 _keys = collect_keys(ReasoningWire, ("context", "generate_summary", "mode"))
+_NOTHING_SAID = ReasoningWire()
 
 
-def decode_reasoning(wire: ReasoningWire) -> ReasoningSettings:
+def decode_reasoning(wire: ReasoningWire) -> ReasoningSettings | None:
+    """None for an empty object, which asks for nothing."""
+    if wire == _NOTHING_SAID:
+        return None
     effort = None if wire.effort is UNSET else wire.effort
     notes: Extra = _keys(wire) or {}
     if wire.summary is not UNSET and wire.summary != "auto":

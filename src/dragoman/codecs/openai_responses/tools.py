@@ -16,6 +16,7 @@ from dragoman.codecs.openai_responses.profile import FAMILY, PROFILE
 from dragoman.codecs.openai_responses.wire import ChoiceObject, FormatWire, ProviderToolWire, ToolWire
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.shared_settings import name_of_title
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
@@ -252,8 +253,10 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     native = request.origin == FAMILY
     name = output.name
     if name is None and not native:
-        name = "response"
-        log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
+        name, output = name_of_title(output)
+        if name is None:
+            name = "response"
+            log.invent(request, "output.name", "schema name", "this API wants structured output to have a name")
     if not native and not _is_object(output):
         log.drop(request, "output", "output schema", "this API wants an object at the root of the schema")
         return UNSET

@@ -68,6 +68,7 @@ FEATURES: tuple[Feature, ...] = tuple(
             "text-documents": "documents that are text",
             "audio": "sound",
             "cache-marks": "marks of the prompt cache",
+            "cache-marks-of-openai": "the same, with models of OpenAI that take them",
             "citations": "citations",
             "speaker-names": "names of speakers",
             "refusals": "a refusal in the model's words",
@@ -105,6 +106,7 @@ FEATURES: tuple[Feature, ...] = tuple(
             "modalities": "what the answer may consist of",
             "stream-padding": "padding in streams",
             "structured-output": "an answer that follows a schema",
+            "schema-names": "the name of that schema",
             "json-mode": "an answer that is JSON",
         },
         "endings": {

@@ -61,6 +61,7 @@ _MODELS = {
     "reasoning-off": THINKING_MODELS,
     "audio": LISTENING_MODELS,
     "verbosity": THINKING_MODELS,
+    "cache-marks-of-openai": {**MODELS, "openai-chat": "gpt-5.6", "openai-responses": "gpt-5.6"},
 }
 
 
@@ -183,6 +184,9 @@ _CONTENT: tuple[Case, ...] = (
           slots(messages="text/plain", converse="document")),
     _case("audio", _show(Audio("audio/wav", WAV)), facts.media,
           slots(chat="input_audio", responses="input_audio", gemini="inlineData", converse="audio", ollama="images")),
+    _case("cache-marks-of-openai", ask(Message("user", (Text("A long text.", cache=Cache()), Text("Go on.")))),
+          facts.cache_marks, slots(chat="prompt_cache_breakpoint", responses="prompt_cache_breakpoint",
+                                   messages="cache_control", converse="cachePoint")),
     _case("cache-marks", ask(Message("user", (Text("A long text.", cache=Cache()), Text("Go on.")))),
           facts.cache_marks, slots(messages="cache_control", converse="cachePoint")),
     _case("citations", {family: history(cited) for family, cited in CITED.items()}, facts.cited,
@@ -260,6 +264,9 @@ _SETTINGS: tuple[Case, ...] = (
     _case("structured-output", ask(output=StructuredOutput("schema", _ANSWER)), facts.output,
           slots(chat="json_schema", responses="type=json_schema", messages="type=json_schema",
                 gemini="application/json", converse="outputConfig", ollama="format")),
+    _case("schema-names", ask(output=StructuredOutput("schema", _ANSWER, name="weather")),
+          lambda asked: asked.output and (asked.output.name or asked.output.schema.get("title")),
+          slots(chat="name=weather", responses="name=weather", gemini="title=weather", converse="name=weather")),
     _case("json-mode", ask(output=StructuredOutput("json")), facts.output,
           slots(chat="type=json_object", responses="type=json_object", gemini="application/json", ollama="format")),
 )  # fmt: skip
