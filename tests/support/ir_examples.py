@@ -254,7 +254,7 @@ EXAMPLES: dict[type[Value], Example] = {
     ),
     ir.Finish: Example(
         ir.Finish(reason="stop"),
-        {**_set(reason="length", raw=MARK, stop_sequence=MARK), **_METADATA},
+        {**_set(reason="length", raw=MARK, stop_sequence=MARK, explanation=MARK), **_METADATA},
     ),
     ir.Completion: Example(
         ir.Completion(messages=(ir.Message("assistant", "hi"),), finish=ir.Finish("stop")),

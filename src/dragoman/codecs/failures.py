@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
-from dragoman.ir import Failure, FailureKind
+from dragoman.ir import Completion, Failure, FailureKind, Finish, FinishReason
+from dragoman.ir.messages import content_held
 from dragoman.losses import LossLog
 
 _KIND_OF_STATUS: dict[int, FailureKind] = {
@@ -61,6 +63,35 @@ def tell_of_kind(failure: Failure, arrives: FailureKind, log: LossLog) -> None:
     if failure.kind not in {arrives, "truncated"}:  # that a stream broke off is our own word
         why = f"an error in a stream of this API reads as {arrives!r}"
         log.degrade(failure, "kind", f"kind of the error, {failure.kind!r}", why)
+
+
+def failure_of(finish: Finish) -> Failure:
+    """The error that a failed answer is for APIs whose answers cannot fail."""
+    word = finish.raw or finish.reason
+    kind: FailureKind = "cancelled" if word == "cancelled" else "server"
+    return Failure(kind, finish.explanation or f"the answer did not succeed: {word}")
+
+
+_FAILED = frozenset({"error"})
+
+
+def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[FinishReason] = _FAILED) -> Failure | None:
+    """The error to send in place of an answer that failed and has nothing to say; None for any other answer.
+
+    `reasons` are those that an answer of the API cannot state.
+    """
+    finish = completion.finish
+    if finish is None and not completion.messages:
+        finish = Finish("error", "no answer")
+    if finish is None or finish.reason not in reasons:
+        return None
+    if any(content_held(message) for message in completion.messages):
+        return None
+    what = f"finish reason {finish.raw or finish.reason!r}"
+    log.degrade(completion, "finish", what, "sent as an error: an answer of this API cannot say that it failed")
+    if completion.usage is not None:
+        log.drop(completion, "usage", "usage", "an error of this API has none")
+    return failure_of(finish)
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:

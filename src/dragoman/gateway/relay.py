@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from msgspec import Struct, structs
@@ -209,7 +210,9 @@ class Relay:
         # An answer of the client's own format may say that it failed, as those of the Responses API do.
         if failure is not None and not (upstream_call.same and completion.id):
             raise _broken(upstream_call, failure)
-        return WholeAnswer(upstream_call, encoded, completion, _passed_back(response, upstream_call), response.status)
+        # An answer that failed may be an error in the client's format.
+        status = response.status if encoded.status == HTTPStatus.OK else encoded.status
+        return WholeAnswer(upstream_call, encoded, completion, _passed_back(response, upstream_call), status)
 
     async def _stream(
         self, upstream_call: UpstreamCall, upstream: Upstream, held: CapturedRequest | None

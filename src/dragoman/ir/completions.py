@@ -43,6 +43,8 @@ class Finish(Value, frozen=True):
     raw: str | None = None
     stop_sequence: str | None = None
     metadata: Metadata | None = None
+    explanation: str | None = None
+    """Of an answer that failed: what the provider says about it."""
 
 
 WithheldReason: TypeAlias = Literal["blocked", "cut", "failed", "unknown"]

@@ -6,10 +6,12 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
+from dragoman.codecs.anthropic_messages.errors import encode_error
 from dragoman.codecs.anthropic_messages.messages import MessageEncoder, decode_blocks
 from dragoman.codecs.anthropic_messages.parts import own
 from dragoman.codecs.anthropic_messages.wire import MessageResponse, OutputDetails, TextBlock, UsageWire
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import failed_answer
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.reading import WireReader, WireValue, spliced
 from dragoman.codecs.settings import collect_keys
@@ -54,8 +56,8 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "content_filter": "refusal",
     "refusal": "refusal",
     "pause": "pause_turn",
-    "error": "end_turn",
-    "unknown": "end_turn",
+    "error": "max_tokens",  # the answer is cut, whatever cut it; "end_turn" would call it a success
+    "unknown": "max_tokens",
 }
 
 NO_DETAILS = {FAMILY: {"~stop_details": NULL}}
@@ -125,6 +127,8 @@ def encode_finish(
     if finish.reason in {"content_filter", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"
         log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
+    if finish.explanation is not None:
+        log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     return word, None
 
 
@@ -208,6 +212,9 @@ def _note_spelling(wire: MessageResponse, finish: Finish | None, extra: Extra) -
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
     if completion.metadata is not None and FAMILY in completion.metadata:
         return Encoded(bytes(_encode_native(completion, completion.metadata[FAMILY], log)))
+    failure = failed_answer(completion, log)
+    if failure is not None:
+        return encode_error(failure)
     for message in completion.messages[1:] if len(completion.messages) > 1 else ():
         log.drop(message, "", "further candidate", "an answer of this API is one message")
     if completion.created is not None:

@@ -32,7 +32,7 @@ from dragoman.codecs.gemini.wire import (
     says,
     usage_keys,
 )
-from dragoman.codecs.reading import WireReader, WireValue, keep
+from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Message, Text, ToolCall, Usage
 from dragoman.ir.messages import content_held
@@ -103,6 +103,12 @@ def decode_finish(spelled: str | int | UnsetType, message: Message | None) -> Fi
     if word == spelled and word in _DECODE_FINISH:
         return Finish(reason, word)
     return Finish(reason, word, metadata={FAMILY: {"~word": Raw(encode_json(spelled))}})
+
+
+def with_explanation(finish: Finish, held: Raw | UnsetType) -> Finish:
+    """The end of a failed answer with the provider's words about it."""
+    said = None if held is UNSET else parse_json(held)
+    return structs.replace(finish, explanation=said) if isinstance(said, str) and said else finish
 
 
 def refuses_calls(finish: Finish | None) -> bool:
@@ -273,6 +279,8 @@ def decode_response(body: bytes) -> Completion:
         for index, candidate in enumerate(candidates):
             message = _decode_candidate(candidate, f"{seed} {index}" if index else seed, index)
             finish = decode_finish(candidate.finish_reason, message)
+            if finish is not None and finish.reason == "error":
+                finish = with_explanation(finish, candidate.finish_message)
             messages.append(_unrunnable(message) if refuses_calls(finish) else message)
             finishes.append(finish)
         if wire.prompt_feedback is not UNSET:
@@ -350,7 +358,10 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
         messages = (Message("assistant", ()),)  # a client takes no candidates for a prompt that was blocked
     for index, message in enumerate(messages):
         finish = finishes[index] if finishes else completion.finish
-        candidates.append(_encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log))
+        candidate = _encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log)
+        if finish is not None and finish.explanation is not None:
+            candidate = explained(candidate, finish.explanation)
+        candidates.append(candidate)
     feedback: Any = UNSET
     if not candidates and notes is not None:
         candidates = notes.get("~candidates", UNSET)
@@ -375,6 +386,13 @@ def encode_time(created: int | None, notes: Extra | None) -> WireValue:
         return dt.datetime.fromtimestamp(created, dt.UTC)
     except (OverflowError, ValueError, OSError):
         return UNSET  # no date: a number of seconds beyond the year 9999
+
+
+def explained(candidate: WireValue, explanation: str) -> WireValue:
+    """The candidate with the words about its end, unless it has them."""
+    held = bytes(candidate) if isinstance(candidate, Raw) else encode_json(candidate)
+    keys = {"finishMessage": Raw(encode_json(explanation))}
+    return Raw(held) if b'"finishMessage"' in held else spliced(Raw(held), keys)
 
 
 def _encode_candidate(

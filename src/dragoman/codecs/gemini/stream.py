@@ -29,7 +29,7 @@ from dragoman.codecs.gemini.foreign_signatures import NATIVE_THOUGHT, Bundle
 from dragoman.codecs.gemini.partial_arguments import PartialArgument, PartialArguments
 from dragoman.codecs.gemini.parts import GIVEN_ID, PartDecoder
 from dragoman.codecs.gemini.profile import FAMILY
-from dragoman.codecs.gemini.response import decode_finish, decode_time, decode_usage, refuses_calls
+from dragoman.codecs.gemini.response import decode_finish, decode_time, decode_usage, refuses_calls, with_explanation
 from dragoman.codecs.gemini.stream_encoding import EventEncoder
 from dragoman.codecs.gemini.stream_wire import (
     CallPiece,
@@ -419,6 +419,8 @@ class PayloadDecoder(Struct):
             finish = structs.replace(finish, reason="tool_calls")
         if not answer.extra:
             return finish
+        if finish.reason == "error" and "finishMessage" in answer.extra:
+            finish = with_explanation(finish, answer.extra["finishMessage"])
         kept: Any = keep(FAMILY, UNSET, candidate=answer.extra)
         return structs.replace(finish, metadata={FAMILY: {**(finish.metadata or {}).get(FAMILY, {}), **kept[FAMILY]}})
 

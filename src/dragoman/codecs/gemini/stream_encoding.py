@@ -15,7 +15,7 @@ from dragoman.codecs.gemini.errors import encode_error
 from dragoman.codecs.gemini.foreign_signatures import THOUGHT, Bundle
 from dragoman.codecs.gemini.parts import TRUE, PartEncoder
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
-from dragoman.codecs.gemini.response import encode_finish, encode_time, encode_usage
+from dragoman.codecs.gemini.response import encode_finish, encode_time, encode_usage, explained
 from dragoman.codecs.gemini.wire import Candidate, Content, GenerateContentResponse, Part, TextOut, overlaid
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.ir import (
@@ -364,7 +364,10 @@ class EventEncoder:
             grounding = UNSET if held is None else held
         word = encode_finish(finish, self._log, Completion(()))
         wire = Candidate(Content("model", parts), word, number, grounding_metadata=grounding)
-        return overlaid(wire, extra) if extra else wire
+        candidate: WireValue = overlaid(wire, extra) if extra else wire
+        if finish is not None and finish.explanation is not None:
+            candidate = explained(candidate, finish.explanation)
+        return candidate
 
     def _on_failed(self, event: StreamFailed) -> None:
         content = encode_error(event.failure).content.strip()

@@ -11,6 +11,8 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import failed_answer
+from dragoman.codecs.ollama_chat.errors import encode_error
 from dragoman.codecs.ollama_chat.messages import ABSENT, MessageEncoder, decode_assistant
 from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.wire import ALIASES, DURATIONS, ChatResponse
@@ -43,13 +45,15 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "stop": "stop",
     "length": "length",
     "tool_calls": "stop",
-    "content_filter": "stop",
+    "content_filter": "length",
     "refusal": "stop",
     "pause": "stop",
-    "error": "stop",
-    "unknown": "stop",
+    "error": "length",  # the answer is cut, whatever cut it
+    "unknown": "length",
 }
 _EXACT = frozenset({"stop", "length", "tool_calls"})
+_UNSAID: frozenset[FinishReason] = frozenset({"error", "content_filter"})
+"""What no answer of this API can state."""
 
 
 def decode_finish(raw: str | UnsetType, message: Message | None) -> Finish:
@@ -73,6 +77,8 @@ def encode_finish(finish: Finish | None, log: LossLog, completion: Completion, *
         return "stop"
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+    if finish.explanation is not None:
+        log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     word = _ENCODE_FINISH[finish.reason]
     if finish.reason not in _EXACT:
         log.degrade(
@@ -176,6 +182,9 @@ def encode_time(created: int | None) -> str:
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
     notes: Extra | None = (completion.metadata or {}).get(FAMILY)
     native = notes is not None
+    failure = None if native else failed_answer(completion, log, _UNSAID)
+    if failure is not None:
+        return encode_error(failure)
     message = completion.messages[0] if completion.messages else Message("assistant", ())
     for other in completion.messages[1:]:
         log.drop(other, "", "a further candidate", "an answer of this API has one")

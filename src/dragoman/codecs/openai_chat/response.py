@@ -6,7 +6,9 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import failed_answer
 from dragoman.codecs.ids import invent_id
+from dragoman.codecs.openai_chat.errors import encode_error
 from dragoman.codecs.openai_chat.messages import FAMILY, NULL, MessageEncoder, decode_assistant
 from dragoman.codecs.openai_chat.profile import PROFILE, ChatProfile
 from dragoman.codecs.openai_chat.wire import (
@@ -66,8 +68,8 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "content_filter": "content_filter",
     "refusal": "stop",
     "pause": "stop",
-    "error": "stop",
-    "unknown": "stop",
+    "error": "length",
+    "unknown": "length",
 }
 
 
@@ -108,13 +110,16 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
         # Anthropic's classifiers stop an answer that said something else so far; here only a refusal's words tell one.
         log.degrade(completion, "finish", "finish reason 'refusal'", "this API calls it a filtered answer")
         return _ENCODE_FINISH["content_filter"]
+    word = _ENCODE_FINISH[finish.reason]
     if finish.reason in {"pause", "error", "unknown"}:
-        log.degrade(
-            completion, "finish", f"finish reason {finish.raw or finish.reason!r}", "this API can only say stop"
-        )
+        # "length": the answer is cut, whatever cut it, or may be. "stop" would call it a success.
+        what = f"finish reason {finish.raw or finish.reason!r}"
+        log.degrade(completion, "finish", what, f"the nearest word of this API is {word}")
+    if finish.explanation is not None:
+        log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
-    return _ENCODE_FINISH[finish.reason]
+    return word
 
 
 def _has_calls(completion: Completion) -> bool:
@@ -243,6 +248,9 @@ def decode_choice_notes(message: Message, choice: ChoiceWire, position: int) -> 
 
 def encode_response(completion: Completion, log: LossLog, profile: ChatProfile = PROFILE) -> Encoded:
     native = completion.metadata is not None and FAMILY in completion.metadata
+    failure = None if native else failed_answer(completion, log)
+    if failure is not None:
+        return encode_error(failure)
     extra = (completion.metadata or {}).get(FAMILY)
     encoder = MessageEncoder(log, profile, _to_client=True)
     # A prompt that was blocked has no answer; this API says so in a choice that says nothing.

@@ -9,8 +9,10 @@ from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
 from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import failure_of
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
+from dragoman.codecs.openai_responses.errors import encode_failure
 from dragoman.codecs.openai_responses.items import COMPLETED, INCOMPLETE, STATUS
 from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_answer
 from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
@@ -52,22 +54,24 @@ INVENTED_ID = f"resp_{invent_id('answer', 0)}"
 
 # ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
 
-_STATUS: dict[str, FinishReason] = {"failed": "error", "cancelled": "error", "incomplete": "unknown"}
-_UNFINISHED = frozenset({"in_progress", "queued"})
+# An answer that is still to come is no success either.
+_FAILED = frozenset({"failed", "cancelled", "in_progress", "queued"})
 _ENDED = frozenset({"completed", "complete"})
 _NOT_COMPLETE = frozenset({bytes(INCOMPLETE), b'"in_progress"'})
 
 
-def decode_finish(status: str | None, details: Raw | UnsetType, parts: tuple[AnyPart, ...]) -> Finish | None:
+def decode_finish(
+    status: str | None, details: Raw | UnsetType, parts: tuple[AnyPart, ...], error: Raw | UnsetType = UNSET
+) -> Finish:
     """There is no finish reason here: the status, the details of an early end, and what was said tell it."""
-    if status in _UNFINISHED:
-        return None
     if status == "incomplete":
         reason, further = _early_end(details)
         if reason is not None:
             return Finish(ENDED_EARLY.get(reason, "unknown"), reason, metadata=further)
     if status is not None and status not in _ENDED:
-        return Finish(_STATUS.get(status, "unknown"), status)
+        if status not in _FAILED:
+            return Finish("unknown", status)
+        return Finish("error", status, explanation=None if error is UNSET else _explanation(error))
     word: FinishReason = "stop"
     for part in parts:
         kind = type(part)
@@ -78,6 +82,14 @@ def decode_finish(status: str | None, details: Raw | UnsetType, parts: tuple[Any
         elif kind is Opaque and asks_client(part):
             word = "pause"  # the client is asked for something that no other API calls a tool call
     return Finish(word, status)
+
+
+def _explanation(error: Raw) -> str | None:
+    said = parse_json(error)
+    if not isinstance(said, dict) or not isinstance(said.get("message"), str):
+        return None
+    code = said.get("code")
+    return said["message"] if code in {None, "server_error"} else f"{said['message']} ({code})"
 
 
 def _early_end(held: Raw | UnsetType) -> tuple[str | None, Metadata | None]:
@@ -100,6 +112,8 @@ def encode_finish(
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
     reason = finish.reason
+    if finish.explanation is not None and reason != "error":
+        log.drop(completion, "finish.explanation", "explanation of the failure", "an answer without error has none")
     if reason == "length":
         return "incomplete", "max_output_tokens"
     if reason == "content_filter":
@@ -113,7 +127,13 @@ def encode_finish(
         # Classifiers elsewhere stop an answer that said something else so far; here only a refusal's words tell one.
         log.degrade(completion, "finish", "finish reason 'refusal'", "this API calls it a filtered answer")
         return "incomplete", "content_filter"
-    if reason in {"pause", "error", "unknown"} or (reason == "tool_calls" and not message.tool_calls):
+    if reason == "error":
+        return "cancelled" if finish.raw == "cancelled" else "failed", None
+    if reason == "unknown":
+        what = f"finish reason {finish.raw or reason!r}"
+        log.degrade(completion, "finish", what, "sent as an answer that is not complete: it may have been cut")
+        return "incomplete", "max_output_tokens"
+    if reason == "pause" or (reason == "tool_calls" and not message.tool_calls):
         log.degrade(completion, "finish", f"finish reason {finish.raw or reason!r}", "this API can only say completed")
     return "completed", None
 
@@ -200,8 +220,10 @@ def decode_response(body: bytes) -> Completion:
     wire: Any = _reader.read(body)
     extra = metadata_of(wire)
     parts = decode_answer(wire.output or (), wire.id or "")
-    finish = decode_finish(wire.status, wire.incomplete_details, parts)
-    parts = _cut(parts, None if finish is None else finish.reason)
+    finish = decode_finish(wire.status, wire.incomplete_details, parts, wire.error)
+    if finish.explanation is not None:
+        extra[MODELLED + "error"] = extra.pop("error")
+    parts = _cut(parts, finish.reason)
     created = None if wire.created_at is UNSET else parse_json(wire.created_at)
     usage = wire.usage
     if usage is not UNSET and usage == NULL:
@@ -228,7 +250,7 @@ def metadata_of(wire: ResponsesResponse | ResponsesAnswer) -> Extra:
     return extra
 
 
-def _cut(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[AnyPart, ...]:
+def _cut(parts: tuple[AnyPart, ...], reason: FinishReason) -> tuple[AnyPart, ...]:
     """A call that says of itself that it is not complete must not be run; nor one whose text breaks off."""
     for part in parts:
         if type(part) is ToolCall and own(part.metadata).get(STATUS, COMPLETED) != COMPLETED:
@@ -256,7 +278,10 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     usage = None if completion.usage is None else encode_usage(completion.usage)
     if completion.usage is not None:
         report_usage(completion.usage, completion, log)
-    return Encoded(encode_json(answer_object(completion, status, reason, items, usage)))
+    answer = answer_object(completion, status, reason, items, usage)
+    if status == "failed" and completion.finish is not None:
+        answer["error"] = encode_failure(failure_of(completion.finish))
+    return Encoded(encode_json(answer))
 
 
 def answer_object(

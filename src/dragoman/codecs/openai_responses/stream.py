@@ -56,7 +56,6 @@ from dragoman.ir import (
     AnyPart,
     Citation,
     Failure,
-    Finish,
     Finished,
     Metadata,
     PartDelta,
@@ -270,7 +269,7 @@ class PayloadDecoder(Struct):
             self._backfill(wire.output or [])
         cut = status == "incomplete"
         self._end_slots(incomplete=failed or cut)
-        finish = decode_finish(status, wire.incomplete_details, tuple(self._said)) or Finish("unknown", status)
+        finish = decode_finish(status, wire.incomplete_details, tuple(self._said))
         self._flush(cut=finish.reason == "length")
         if wire.usage is not UNSET and bytes(wire.usage) != b"null":
             self._events.append(UsageUpdate(decode_usage(wire.usage)))

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
-from dragoman.codecs.failures import tell_of_kind
+from dragoman.codecs.failures import failure_of, tell_of_kind
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
@@ -165,6 +165,8 @@ class EventEncoder:
         return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
+        if event.finish.reason == "error":
+            return self._on_failed(StreamFailed(failure_of(event.finish)))
         out = self._begin()
         for finish in event.others:
             self._log.drop(finish or event, "", "a further candidate", "one answer is streamed")
