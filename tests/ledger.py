@@ -46,6 +46,7 @@ CORE: tuple[tuple[str, str], ...] = (
     ("traits", "Decoders note what a conversation contains; only the passes that it needs for a target run."),
     ("lifts-one-object", "An unknown key costs the lifting of its own object; many of them, one lifting of the body."),
     ("settings-table", "A setting without a row in a codec is a loss there, by construction."),
+    ("honest-endings", "An answer that failed, was blocked or is not finished is no success in any format."),
     ("shared-settings", "A setting that two APIs have crosses between them; the limits of the target are kept."),
     ("tool-memo", "A tool is read and written once, in whatever body it comes; its losses are remembered with it."),
     ("hosted-tools", "A tool that two vendors run crosses between them, with its options, choice, calls and results."),

@@ -1221,8 +1221,8 @@ WORDS: list[tuple[ir.FinishReason, tuple[ir.AnyPart, ...], str, int]] = [
     ("content_filter", (), "refusal", 1),
     ("refusal", (), "refusal", 0),
     ("pause", (ir.Text("hi"),), "pause_turn", 0),
-    ("error", (ir.Text("hi"),), "end_turn", 1),
-    ("unknown", (ir.Text("hi"),), "end_turn", 1),
+    ("error", (ir.Text("hi"),), "max_tokens", 1),
+    ("unknown", (ir.Text("hi"),), "max_tokens", 1),
 ]
 
 

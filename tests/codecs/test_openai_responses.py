@@ -376,7 +376,7 @@ REFUSED = {"type": "message", "id": "m", "role": "assistant", "content": [{"type
         ([TEXT], {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "content_filter"),
         ([TEXT], {"status": "incomplete", "incomplete_details": {"reason": "new"}}, "unknown"),
         ([], {"status": "failed", "error": {"code": "server_error", "message": "no"}}, "error"),
-        ([], {"status": "queued"}, None),
+        ([], {"status": "queued"}, "error"),
     ],
 )
 def test_how_an_answer_ended_is_told_by_status_and_items(

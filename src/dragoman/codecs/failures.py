@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from dragoman.ir import Completion, Failure, FailureKind, Finish, FinishReason
+from dragoman.ir import Completion, Failure, FailureKind, Finish, FinishReason, StreamFailed
 from dragoman.ir.messages import content_held
 from dragoman.losses import LossLog
 
@@ -72,7 +72,14 @@ def failure_of(finish: Finish) -> Failure:
     return Failure(kind, finish.explanation or f"the answer did not succeed: {word}")
 
 
-_FAILED = frozenset({"error"})
+def failed_stream(finish: Finish, log: LossLog) -> StreamFailed:
+    """The event in place of the end of an answer that failed."""
+    what = f"finish reason {finish.raw or finish.reason!r}"
+    log.degrade(finish, "", what, "sent as an error: an answer of this API cannot say that it failed")
+    return StreamFailed(failure_of(finish))
+
+
+_FAILED: frozenset[FinishReason] = frozenset({"error"})
 
 
 def failed_answer(completion: Completion, log: LossLog, reasons: AbstractSet[FinishReason] = _FAILED) -> Failure | None:

@@ -21,7 +21,7 @@ from dragoman.codecs.anthropic_messages.wire import MessageResponse, ToolUseBloc
 from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
-from dragoman.codecs.failures import failure_of
+from dragoman.codecs.failures import failed_stream
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.ir import (
     AnyPart,
@@ -98,7 +98,7 @@ class EventEncoder(SequentialEncoder):
 
     def _ending(self, event: Finished, completion: Completion) -> list[bytes]:
         if event.finish.reason == "error" and not self._native:
-            return [self._failure(failure_of(event.finish))]
+            return [self._failure(failed_stream(event.finish, self._log).failure)]
         word, matched = encode_finish(event.finish, FAMILY if self._native else None, self._log, completion)
         if self._usage is None:
             self._log.invent(completion, "usage", "usage of zero tokens", "an answer of this API tells its usage")

@@ -56,7 +56,7 @@ _ENCODE_FINISH: dict[FinishReason, str] = {
     "refusal": "content_filtered",
     "pause": "end_turn",
     "error": "malformed_model_output",
-    "unknown": "end_turn",
+    "unknown": "max_tokens",  # it may have been cut
 }
 
 
@@ -82,6 +82,9 @@ def _stop_sequence(further: Raw) -> str | None:
 
 def encode_finish(finish: Finish | None, source: str | None, log: LossLog, completion: Completion) -> str | UnsetType:
     if finish is None:
+        if source != FAMILY and not completion.messages:
+            log.invent(completion, "finish", "stop reason malformed_model_output", "there is no answer")
+            return "malformed_model_output"
         if source != FAMILY:
             log.invent(completion, "finish", "stop reason end_turn", "an answer of this API says why it ended")
         return UNSET if source == FAMILY else "end_turn"

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
-from dragoman.codecs.failures import failure_of, tell_of_kind
+from dragoman.codecs.failures import failed_stream, tell_of_kind
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
 from dragoman.codecs.ollama_chat.parts import gather
@@ -180,7 +180,7 @@ class EventEncoder:
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         if event.finish.reason in {"error", "content_filter"}:
-            return self._on_failed(StreamFailed(failure_of(event.finish)))
+            return self._on_failed(failed_stream(event.finish, self._log))
         self._on_start(StreamStart())
         for outgoing in self._queue:
             if isinstance(outgoing, _Outgoing) and not outgoing.ended:

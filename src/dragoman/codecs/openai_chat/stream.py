@@ -2,7 +2,8 @@
 
 `data:` payloads are chunks; every chunk's delta is cut by kind and goes to the running text, to reasoning, to the
 refusal or to a call. Nothing on this wire says that a call is complete except the end of the answer, so all parts end
-there. The answer ends with a finish reason *and* the end of the stream: `[DONE]`, or the end of bytes.
+there. The answer ends with a finish reason *and* the end of the stream: `[DONE]`, or the end of bytes. Without a finish
+reason it is whole if token counts came, every call can be read, and `[DONE]` ends it.
 """
 
 from __future__ import annotations
@@ -105,6 +106,7 @@ class PayloadDecoder(Struct):
     _sounds: dict[int, tuple[int, dict[str, Raw]]] = field(default_factory=dict)
     """Of each candidate: the part that is its sound, and what is said of it beside data and transcript."""
     _thought: list[str] = field(default_factory=list)
+    _counted: bool = False
     _lane: Lane = field(default_factory=first_lane)
 
     @property
@@ -117,6 +119,10 @@ class PayloadDecoder(Struct):
 
     def decode(self, payload: bytes) -> list[AnyEvent]:
         if payload[0] == _BRACKET and payload.startswith(b"[DONE]"):
+            if self._state is OPEN and self._is_whole():
+                # Some servers never say why an answer ended. Counts come when it has, and `[DONE]` says so too.
+                self._finishes[0] = ""
+                self._move("finish")
             return self.close()
         try:
             chunk = self._reader.decode(payload)
@@ -184,8 +190,13 @@ class PayloadDecoder(Struct):
                 self._finishes[candidate] = choice.finish_reason
                 self._move("finish")
         if chunk.usage is not None:
+            self._counted = True
             self._book.events.append(UsageUpdate(usage_of(chunk.usage)))
         return self._book.take()
+
+    def _is_whole(self) -> bool:
+        """Whether an answer without a finish reason is complete all the same: counted, and every call can be read."""
+        return self._counted and all(call.name and _whole(call) for calls in self._calls.values() for call in calls)
 
     def _delta(self, lane: Lane, candidate: int, delta: PlainDelta | VendorDelta) -> None:
         if isinstance(delta, VendorDelta):

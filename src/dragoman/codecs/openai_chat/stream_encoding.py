@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dragoman.codecs.arguments import arguments_as_text
-from dragoman.codecs.failures import failure_of, tell_of_kind
+from dragoman.codecs.failures import failed_stream, tell_of_kind
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.errors import decode_error, encode_error
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
@@ -233,7 +233,7 @@ class EventEncoder:
 
     def _on_finished(self, event: Finished) -> list[bytes]:
         if event.finish.reason == "error":
-            return self._on_failed(StreamFailed(failure_of(event.finish)))
+            return self._on_failed(failed_stream(event.finish, self._log))
         out = [] if self._started else self._on_start(StreamStart())
         said = Completion((Message("assistant", (ToolCall("call", "f"),)),)) if self._calls else Completion(())
         word = encode_finish(event.finish, None, self._log, said)

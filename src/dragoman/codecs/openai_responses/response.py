@@ -106,9 +106,10 @@ def encode_finish(
 ) -> tuple[str, str | None]:
     """The status, and the reason of an early end."""
     if finish is None:
+        status = "completed" if completion.messages or source == FAMILY else "failed"
         if source != FAMILY:
-            log.invent(completion, "finish", "status completed", "an answer of this API says how it ended")
-        return "completed", None
+            log.invent(completion, "finish", f"status {status}", "an answer of this API says how it ended")
+        return status, None
     if finish.stop_sequence is not None:
         log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
     reason = finish.reason
@@ -127,15 +128,22 @@ def encode_finish(
         # Classifiers elsewhere stop an answer that said something else so far; here only a refusal's words tell one.
         log.degrade(completion, "finish", "finish reason 'refusal'", "this API calls it a filtered answer")
         return "incomplete", "content_filter"
-    if reason == "error":
-        return "cancelled" if finish.raw == "cancelled" else "failed", None
-    if reason == "unknown":
-        what = f"finish reason {finish.raw or reason!r}"
-        log.degrade(completion, "finish", what, "sent as an answer that is not complete: it may have been cut")
-        return "incomplete", "max_output_tokens"
+    if reason in _NO_SUCCESS:
+        return _encode_no_success(finish, log, completion)
     if reason == "pause" or (reason == "tool_calls" and not message.tool_calls):
         log.degrade(completion, "finish", f"finish reason {finish.raw or reason!r}", "this API can only say completed")
     return "completed", None
+
+
+_NO_SUCCESS = frozenset({"error", "unknown"})
+
+
+def _encode_no_success(finish: Finish, log: LossLog, completion: Completion) -> tuple[str, str | None]:
+    if finish.reason == "error":
+        return "cancelled" if finish.raw == "cancelled" else "failed", None
+    what = f"finish reason {finish.raw or finish.reason!r}"
+    log.degrade(completion, "finish", what, "sent as an answer that is not complete: it may have been cut")
+    return "incomplete", "max_output_tokens"
 
 
 # ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -279,8 +287,8 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     if completion.usage is not None:
         report_usage(completion.usage, completion, log)
     answer = answer_object(completion, status, reason, items, usage)
-    if status == "failed" and completion.finish is not None:
-        answer["error"] = encode_failure(failure_of(completion.finish))
+    if status == "failed":
+        answer["error"] = encode_failure(failure_of(completion.finish or Finish("error", "no answer")))
     return Encoded(encode_json(answer))
 
 
