@@ -7,6 +7,7 @@ from msgspec import UNSET, Raw, UnsetType, structs
 from dragoman.ir import AnyPart, FinishReason, ToolCall
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import EMPTY_OBJECT, compact_text, encode_json, exact_json, read_arguments, to_raw
+from dragoman.losses import LossLog
 
 __all__ = [
     "EMPTY_OBJECT",
@@ -15,6 +16,7 @@ __all__ = [
     "arguments_as_text",
     "cut_short",
     "read_arguments",
+    "report_unparsed",
     "unwrap_arguments",
     "unwrap_fragment",
 ]
@@ -47,6 +49,11 @@ def arguments_as_object(call: ToolCall) -> Raw:
     if held is UNSET:
         return Raw(encode_json({UNPARSED_KEY: call.arguments_text or ""}))
     return to_raw(held)
+
+
+def report_unparsed(call: ToolCall, log: LossLog) -> None:
+    """Arguments that are no JSON object cross to object formats in a wrapper: the model there sees another object."""
+    log.degrade(call, "arguments", "arguments that are no JSON", f"wrapped as {UNPARSED_KEY}: this API wants an object")
 
 
 def cut_short(parts: tuple[AnyPart, ...], reason: FinishReason | None) -> tuple[AnyPart, ...]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 from msgspec.structs import replace
 
-from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments
+from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments, report_unparsed
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.reading import WireValue
@@ -302,6 +302,8 @@ class SequentialEncoder(ABC):
             return []
         text = "".join(part.pieces)
         call = replace(part.part, arguments=read_arguments(text), arguments_text=text)
+        if not call.parsed:
+            report_unparsed(part.part, self._log)
         return [self._piece(part, bytes(arguments_as_object(call)).decode())]
 
     # ── ends ──

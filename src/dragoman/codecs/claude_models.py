@@ -46,7 +46,8 @@ class ModelLimits(Struct, frozen=True, kw_only=True):
     sampling: Sampling = "free"
     """free; not temperature and top_p together; only the default values (other ones are refused)."""
     invented_max_tokens: int = 8192
-    """`max_tokens` for a request that does not say; within what the model can write."""
+    """`max_tokens` for a request that does not say: the most that the model can write, as its vendor documents it. The
+    default is what every model since Claude 3.5 takes."""
 
 
 _UP_TO_HIGH = ALL_EFFORTS[:3]
@@ -54,25 +55,33 @@ _UP_TO_HIGH = ALL_EFFORTS[:3]
 UNKNOWN_MODEL = ModelLimits()
 _CLAUDE_3 = ModelLimits(thinking=frozenset(), efforts=(), invented_max_tokens=4096)
 _CLAUDE_3_5 = replace(_CLAUDE_3, invented_max_tokens=8192)
-_CLAUDE_4 = ModelLimits(thinking=frozenset({"enabled", "disabled"}), efforts=())
+_CLAUDE_4 = ModelLimits(thinking=frozenset({"enabled", "disabled"}), efforts=(), invented_max_tokens=64_000)
+_OPUS_4 = replace(_CLAUDE_4, invented_max_tokens=32_000)
 _CLAUDE_4_5 = replace(_CLAUDE_4, sampling="one of two")
-_CLAUDE_4_6 = ModelLimits(efforts=("low", "medium", "high", "max"))
-_OPUS_4_7 = ModelLimits(thinking=frozenset({"adaptive", "disabled"}), sampling="default")
+_CLAUDE_4_6 = ModelLimits(efforts=("low", "medium", "high", "max"), invented_max_tokens=128_000)
+_OPUS_4_7 = ModelLimits(thinking=frozenset({"adaptive", "disabled"}), sampling="default", invented_max_tokens=128_000)
 _SONNET_5 = replace(_OPUS_4_7, thinks_unasked=True)
 _OPUS_5 = replace(_SONNET_5, efforts_without_thinking=_UP_TO_HIGH)
 _ALWAYS_THINKING = replace(_SONNET_5, thinking=frozenset({"adaptive"}))
+# What these can write is not documented where we could read it.
+_UNDOCUMENTED = UNKNOWN_MODEL.invented_max_tokens
 _SONNET_5_5 = replace(
-    _SONNET_5, thinking=frozenset({"adaptive", "between_tools"}), efforts_without_thinking=_UP_TO_HIGH
+    _SONNET_5,
+    thinking=frozenset({"adaptive", "between_tools"}),
+    efforts_without_thinking=_UP_TO_HIGH,
+    invented_max_tokens=_UNDOCUMENTED,
 )
-_HAIKU_5_5 = replace(_SONNET_5, sampling="default, one of two")
-_MYTHOS_PREVIEW = replace(_SONNET_5, thinking=frozenset({"adaptive", "enabled"}))
+_HAIKU_5_5 = replace(_SONNET_5, sampling="default, one of two", invented_max_tokens=_UNDOCUMENTED)
+_MYTHOS = replace(_ALWAYS_THINKING, invented_max_tokens=_UNDOCUMENTED)
+_MYTHOS_PREVIEW = replace(_SONNET_5, thinking=frozenset({"adaptive", "enabled"}), invented_max_tokens=_UNDOCUMENTED)
 
 # The first row that matches counts. A date after the name is no minor version.
 _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
     (re.compile(pattern), limits)
     for pattern, limits in (
         (r"mythos-preview", _MYTHOS_PREVIEW),
-        (r"(?:fable|mythos)-5", _ALWAYS_THINKING),
+        (r"mythos-5", _MYTHOS),
+        (r"fable-5", _ALWAYS_THINKING),
         (r"opus-5[-.]5(?!\d)", _ALWAYS_THINKING),
         (r"sonnet-5[-.]5(?!\d)", _SONNET_5_5),
         (r"haiku-5[-.]5(?!\d)", _HAIKU_5_5),
@@ -81,7 +90,8 @@ _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
         (r"opus-4[-.][78](?!\d)", _OPUS_4_7),
         (r"(?:opus|sonnet)-4[-.]6(?!\d)", _CLAUDE_4_6),
         (r"(?:opus|sonnet|haiku)-4[-.]5(?!\d)", _CLAUDE_4_5),
-        (r"(?:opus|sonnet)-4(?:[-.@][01]?(?!\d)|[-@]\d{8}|$)|claude-3[-.]7", _CLAUDE_4),
+        (r"opus-4(?:[-.@][01]?(?!\d)|[-@]\d{8}|$)|claude-4-opus", _OPUS_4),
+        (r"sonnet-4(?:[-.@][01]?(?!\d)|[-@]\d{8}|$)|claude-3[-.]7", _CLAUDE_4),
         (r"claude-3[-.]5", _CLAUDE_3_5),
         (r"claude-(?:3|2|v2|instant)(?!\d)", _CLAUDE_3),
     )

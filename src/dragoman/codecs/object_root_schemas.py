@@ -84,15 +84,20 @@ def object_schema(tool: ToolDefinition, tools: Sequence[AnyTool], log: LossLog, 
     return found.schema
 
 
-def answer_schema(request: Request, schema: Raw, log: LossLog, target: str) -> Raw:
-    """The schema of the answer, as Claude takes it, behind whatever API."""
+def answer_schema(request: Request, schema: Raw, log: LossLog) -> Raw | None:
+    """The schema of the answer, as Claude takes it, behind whatever API.
+
+    None where it takes no such schema (a recursive one, a property without a type): then the schema is asked for in the
+    system text, and the request need not be refused.
+    """
     found = adapted(bytes(schema), "ANTHROPIC_FORMAT")
-    if found.refusal:
-        raise EncodeError(path="$.output.schema", reason=found.refusal, target=target)
+    refusals = [f"{note.keyword}: {note.reason}" for note in found.notes if note.action == "kept"]
+    if found.refusal or refusals:
+        why = f"asked for in the system text: {found.refusal or refusals[0]}"
+        log.degrade(request, "output.schema", "schema of the answer", why)
+        return None
     for note in found.notes:
-        field = "output.schema" + note.path.removeprefix("$")
-        if note.action == "kept":
-            raise EncodeError(path=f"$.{field}", reason=f"{note.keyword}: {note.reason}", target=target)
         if not note.exact:
+            field = "output.schema" + note.path.removeprefix("$")
             log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
     return found.schema

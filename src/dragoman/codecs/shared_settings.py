@@ -10,6 +10,8 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from dragoman.ir import Request, StructuredOutput
+from dragoman.ir.requests import schema_held
+from dragoman.ir.values import compact_text
 from dragoman.losses import LossLog
 
 # ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,6 +96,14 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 JSON_INSTRUCTION: Final = "Answer with one JSON object and nothing else."
 """For APIs without JSON mode."""
+
+
+def json_instruction(output: StructuredOutput) -> str:
+    """What to tell a model whose API does not take the form that the answer must have."""
+    held = schema_held(output)
+    if output.kind == "json" or held is None:
+        return JSON_INSTRUCTION
+    return f"Answer with JSON that follows this JSON Schema, and nothing else:\n{compact_text(held)}"
 
 
 def name_of_title(output: StructuredOutput) -> tuple[str | None, StructuredOutput]:

@@ -25,7 +25,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
+from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_unparsed, unwrap_arguments
 from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import Unmodelled, WireValue, spliced
@@ -447,6 +447,8 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
     def _encode_call(self, call: ToolCall) -> list[WireValue]:
         held, notes = arguments_held(call), own(call.metadata)
         arguments: Any = arguments_as_object(call)
+        if held is UNSET and not self._native:
+            report_unparsed(call, self._log)
         if "~input" in notes:
             arguments = UNSET if held is not UNSET else notes["~input"]
         block = ToolUseBlock(call.id, call.name, arguments, UNSET, self.mark(call))

@@ -36,7 +36,7 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.memo import NO_TOOLS
 from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
-from dragoman.codecs.shared_settings import JSON_INSTRUCTION, MESSAGES_TIERS, fit_tier, read_tier
+from dragoman.codecs.shared_settings import MESSAGES_TIERS, fit_tier, json_instruction, read_tier
 from dragoman.errors import EncodeError
 from dragoman.ir import Message, Request, StructuredOutput
 from dragoman.ir.messages import content_held
@@ -199,8 +199,8 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     system: WireValue = UNSET
     if leading or encoder.hoisted:
         system = _encode_system(messages[:leading] + encoder.hoisted, encoder)
-    if request.output is not None and request.output.kind == "json":
-        system = _asking_for_json(system)
+    if output is UNSET and request.output is not None:
+        system = _asking_for_json(system, request.output)
     wire = SETTINGS.write(
         request,
         log,
@@ -264,10 +264,11 @@ def _encode_system(messages: tuple[Message, ...], encoder: MessageEncoder) -> st
     return blocks or UNSET
 
 
-def _asking_for_json(system: WireValue) -> WireValue:
+def _asking_for_json(system: WireValue, output: StructuredOutput) -> WireValue:
+    instruction = json_instruction(output)
     if system is UNSET:
-        return JSON_INSTRUCTION
-    return [*([TextBlock(system)] if isinstance(system, str) else system), TextBlock(JSON_INSTRUCTION)]
+        return instruction
+    return [*([TextBlock(system)] if isinstance(system, str) else system), TextBlock(instruction)]
 
 
 def _output_config(effort: str | UnsetType, output: WireValue, extra: Extra) -> WireValue:

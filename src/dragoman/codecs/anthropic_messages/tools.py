@@ -258,10 +258,12 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
     notes, schema = own(output.metadata), schema_held(output)
     if schema is None:
         if request.origin != FAMILY:
-            log.drop(request, "output", "structured output without a schema", "this API wants one")
+            report_json_instruction(request, log)
             return UNSET
         schema = UNSET
     elif request.origin != FAMILY:
-        schema = answer_schema(request, to_raw(schema), log, PROFILE.name)
+        schema = answer_schema(request, to_raw(schema), log)
+        if schema is None:
+            return UNSET
     wire = FormatWire("json_schema", schema)
     return spliced(wire, notes) if notes else wire

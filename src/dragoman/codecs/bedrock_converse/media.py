@@ -114,11 +114,15 @@ def _decode_video(wire: MediaWire, notes: Extra, raw: Raw) -> Document:  # noqa:
     return Document(media_type, data, url, metadata={FAMILY: notes} if notes else None)
 
 
+_SPELLED = "~format"
+"""Note: the format of a sound that has two names (mpeg, mp3)."""
+
+
 def _decode_audio(wire: MediaWire, notes: Extra, raw: Raw) -> Audio:  # noqa: ARG001
     data, url = _given(wire.source)
     media_type = audio_type(str(wire.format))
     if audio_format(media_type) != wire.format:
-        media_type = f"audio/{wire.format}"
+        media_type, notes[_SPELLED] = f"audio/{wire.format}", Raw(encode_json(wire.format))
     return Audio(media_type, data, url, metadata={FAMILY: notes} if notes else None)
 
 
@@ -217,6 +221,7 @@ class MediaEncoder:
             self.why = f"this API knows no sound of type {part.media_type}"
             return None
         source = self._source(part)
+        known = parse_json(_own(part)[_SPELLED]) if _SPELLED in _own(part) else known
         return None if source is None else Block(audio=_finished(MediaWire(source, known), part))
 
     def document(self, part: Document) -> Block | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, field
 
-from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, unwrap_arguments
+from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_unparsed, unwrap_arguments
 from dragoman.codecs.bedrock_converse import foreign_signatures
 from dragoman.codecs.bedrock_converse.caching import marked
 from dragoman.codecs.bedrock_converse.hosted_tools import HOSTED
@@ -533,6 +533,8 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
     def _encode_call(self, call: ToolCall) -> list[WireValue]:
         held, notes = arguments_held(call), own(call.metadata)
         arguments: Any = arguments_as_object(call)
+        if held is UNSET and not self._native:
+            report_unparsed(call, self._log)
         if "~input" in notes:
             arguments = UNSET if held is not UNSET else notes["~input"]
         wire: Any = ToolUse(call.id, call.name, arguments)

@@ -40,10 +40,10 @@ from dragoman.codecs.reading import WireReader, WireValue, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
 from dragoman.codecs.shared_settings import (
     CONVERSE_TIERS,
-    JSON_INSTRUCTION,
     LabelRules,
     fit_labels,
     fit_tier,
+    json_instruction,
     read_tier,
 )
 from dragoman.errors import EncodeError
@@ -240,8 +240,8 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     system: WireValue = UNSET
     if leading or encoder.hoisted:
         system = _encode_system([*messages[:leading], *encoder.hoisted], encoder) or UNSET
-    if request.output is not None and request.output.kind == "json" and output is UNSET:
-        system = [*([] if system is UNSET else system), Block(JSON_INSTRUCTION)]
+    if output is UNSET and request.output is not None:
+        system = [*([] if system is UNSET else system), Block(json_instruction(request.output))]
     tools: WireValue = UNSET
     if request.tools or request.tool_choice is not None or notes:
         tools = _encode_tool_config(request, encoder, log, inner_extra(notes, _TOOLS) if notes else None)

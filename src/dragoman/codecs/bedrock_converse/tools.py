@@ -305,12 +305,15 @@ def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> W
         report_json_instruction(request, log)
         return UNSET
     if schema is None:
-        log.drop(request, "output", "structured output without a schema", "this API wants one")
+        report_json_instruction(request, log)
         return UNSET
     if request.origin == FAMILY and type(schema) is Raw:
         text = bytes(schema).decode()
     else:
-        text = compact_text(answer_schema(request, to_raw(schema), log, PROFILE.name))
+        taken = answer_schema(request, to_raw(schema), log)
+        if taken is None:
+            return UNSET
+        text = compact_text(taken)
     name = UNSET if output.name is None else output.name
     description = UNSET if not output.description else output.description
     return TextFormat("json_schema", FormatStructure(JsonSchema(text, name, description)))

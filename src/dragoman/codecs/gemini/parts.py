@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
-from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, unwrap_arguments
+from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, report_unparsed, unwrap_arguments
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.alphabets import read_base64, write_base64
 from dragoman.codecs.gemini.foreign_signatures import HIDDEN, NATIVE_THOUGHT, Bundle
@@ -55,7 +55,7 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
-from dragoman.ir.parts import call_block_held, opaque_block_held, result_block_held
+from dragoman.ir.parts import arguments_held, call_block_held, opaque_block_held, result_block_held
 from dragoman.ir.values import encode_json, note, parse_json
 from dragoman.losses import LossLog
 
@@ -499,6 +499,8 @@ class PartEncoder(Struct, eq=False, gc=False):
 
     def _call(self, call: ToolCall) -> WireValue:
         self._report(call)
+        if arguments_held(call) is UNSET and not self._native:
+            report_unparsed(call, self._log)
         signature = self._signature(call)
         sends_id = self.sends_id(call)
         notes = (call.metadata or {}).get(FAMILY)

@@ -338,7 +338,9 @@ def _encode_noted_choice(choice: ToolChoice, notes: Extra) -> WireValue:
         spelled = parse_json(noted)
         mode = UNSET if spelled is None else spelled
     names: Any = list(choice.names) if choice.names or "~names" in notes else UNSET
-    return spliced(FunctionCallingConfig(mode, names), {key: note for key, note in notes.items() if key != "mode"})
+    # A mode of null stays: the struct leaves it out.
+    further = {key: note for key, note in notes.items() if key != "mode" or bytes(note) == b"null"}
+    return spliced(FunctionCallingConfig(mode, names), further)
 
 
 # ── structured output ─────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, read_arguments, unwrap_arguments
+from dragoman.codecs.arguments import (
+    EMPTY_OBJECT,
+    arguments_as_object,
+    read_arguments,
+    report_unparsed,
+    unwrap_arguments,
+)
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.foreign_signatures import THINKING
@@ -40,7 +46,7 @@ from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Message, Reasoning, ResultKind, Role, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra, inner_extra
-from dragoman.ir.parts import value_held
+from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.traits import BLANK_TEXT, EMPTY_MESSAGE, TraitNotes
 from dragoman.ir.values import compact_text, encode_json, note, parse_json
 from dragoman.losses import LossLog
@@ -529,6 +535,8 @@ class MessageEncoder(Struct, eq=False, gc=False):
             self._report_signature(call)
             signature = None
         if notes is None:
+            if arguments_held(call) is UNSET:
+                report_unparsed(call, self._log)
             function = Function(call.name, arguments_as_object(call), position if self._to_client else UNSET)
             body = Call(function, UNSET if call.invented_id and not self._to_client else call.id)
             if signature is None:

@@ -75,6 +75,9 @@ from dragoman.losses import LossLog
 
 FAMILY = "openai"
 
+_NO_PARTS = "~no_parts"
+"""Note: the content of a tool message was an empty list."""
+
 DEVELOPER: Extra = {"~role": Raw(b'"developer"')}
 ONLY_DEVELOPER = Spelling({FAMILY: DEVELOPER})
 TAGGED_MEDIA: Metadata = {FAMILY: {foreign_signatures.TAGGED: Raw(b"true")}}
@@ -213,6 +216,9 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
             error = read_error(content)
             kind: Any = "text" if error is UNSET else "error"
             return self._add_result(call_id, name, kind, content if error is UNSET else error, extra)
+        if not content:
+            extra[_NO_PARTS] = Raw(b"true")
+            return self._add_result(call_id, name, "text", "", extra)
         if not all(type(part) is TextPart for part in content):
             # Some servers take images in tool messages; what came that way goes back that way.
             extra["~inline"] = Raw(b"true")
@@ -601,7 +607,8 @@ class MessageEncoder(Struct, eq=False, gc=False):
         further = self._further_fields(parts, extra)
         legacy = _legacy_call(parts)
         if legacy is not None:
-            body, further = AssistantMessage(body.content, name=name), {**further, "function_call": legacy}
+            body = AssistantMessage(body.content, UNSET, body.refusal, name)
+            further = {**further, "function_call": legacy}
         return spliced(body, further) if further else body
 
     def encode_answer(self, message: Message) -> WireValue:
@@ -780,7 +787,7 @@ class MessageEncoder(Struct, eq=False, gc=False):
             return spliced(FunctionMessage(result.name, None if "~null" in extra else content), extra)
         spelled_id = note(metadata, FAMILY, "~id")
         call_id: Any = result.tool_call_id if spelled_id is UNSET else UNSET if spelled_id is None else spelled_id
-        return spliced(ToolMessage(content, call_id), extra)
+        return spliced(ToolMessage([] if _NO_PARTS in extra and content == "" else content, call_id), extra)
 
     def _result_content(self, result: ToolResult) -> WireValue:
         kind = result.kind
