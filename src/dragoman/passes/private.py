@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
+from msgspec import Raw
+
 from dragoman.ir import Audio, Completion, Message, Metadata, Opaque, ProviderTool, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import WITHIN, inner_extra
@@ -12,7 +14,7 @@ from dragoman.ir.values import Value
 from dragoman.losses import LossLog, Severity
 from dragoman.profile import Profile
 
-_SAYS_NOTHING = frozenset({b"null", b"[]", b"{}"})
+_SAYS_NOTHING = (Raw(b"null"), Raw(b"[]"), Raw(b"{}"))
 _LONGEST_NOTHING = 4
 
 BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
@@ -38,6 +40,10 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
 }
 """Keys of an answer that tell how it was made, and nothing of what it says. One list for all: servers that speak
 another's format copy its names, and no name here means two things."""
+
+_SPELLINGS: set[str] = set()
+"""Keys that were found to tell only how something was spelled. Some answers have thirty of them."""
+_MOST_SPELLINGS = 1024
 
 _NONE: Mapping[type[Value], frozenset[str]] = {}
 
@@ -113,13 +119,17 @@ def _report_node(
         if family == own:
             continue
         for key, held in entries.items():
-            # Few keys have the mark of a note, and looking for it costs less than a slice of each.
-            if "~" not in key or key[:1] != "~":
-                if len(held) > _LONGEST_NOTHING or bytes(held) not in _SAYS_NOTHING:
+            if key in _SPELLINGS:
+                continue
+            if key[:1] != "~":
+                if len(held) > _LONGEST_NOTHING or held not in _SAYS_NOTHING:
                     is_noted = within == _COUNTS or key in bookkeeping.get(type(node), ())
                     severity: Severity = "noted" if is_noted else "dropped"
                     log.entries.append((node, within + key, key, severity, f"only {family} understands it"))
-            elif key.startswith(WITHIN):
+            elif not key.startswith(WITHIN):
+                if len(_SPELLINGS) < _MOST_SPELLINGS:
+                    _SPELLINGS.add(key)
+            else:
                 name = key.removeprefix(WITHIN)
                 inner = {family: inner_extra(entries, name) or {}}
                 _report_node(node, inner, f"{within}{name}.", own, log, bookkeeping)

@@ -261,7 +261,10 @@ def _signed_behind(held: Block, parts: list[AnyPart]) -> bool:
 
 def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[str, str], role: str) -> AnyPart:
     call, result = block.tool_use, block.tool_result
-    kind = kind_of(block)
+    if call is not UNSET and block == Block(UNSET, call):
+        kind = "tool_use"
+    else:
+        kind = "tool_result" if block == Block(UNSET, UNSET, result) else kind_of(block)
     if kind == "tool_use" and call is not UNSET and role == "assistant":
         if call.type == SERVER_CALL:
             server_names[call.tool_use_id] = call.name

@@ -68,14 +68,8 @@ _KINDS = tuple(name for name in Block.__struct_fields__ if name != "extra")
 
 
 def is_plain_text(block: Block) -> bool:
-    """A text and nothing else: what most blocks are."""
-    return (
-        block.text is not UNSET
-        and block.tool_use is block.tool_result is block.cache_point is block.reasoning_content is UNSET
-        and block.json is block.image is block.document is block.video is block.audio is UNSET
-        and block.citations_content is block.guard_content is block.extra is UNSET
-        and block.search_result is block.tool_addition is block.tool_removal is UNSET
-    )
+    """A text and nothing else, as most blocks are. One comparison costs less than a look at fifteen members."""
+    return block.text is not UNSET and block == Block(block.text)
 
 
 def kind_of(block: Block) -> str:

@@ -90,8 +90,9 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
         return UNSET if source == FAMILY else "end_turn"
     if source == FAMILY and finish.raw is not None:
         return finish.raw
-    parts = completion.messages[0].parts if completion.messages else ()
-    calls = any(isinstance(part, ToolCall) and not part.incomplete for part in parts)
+    content = content_held(completion.messages[0]) if completion.messages else ()
+    made = [part for part in content if type(part) is ToolCall] if type(content) is tuple else []
+    calls = bool([call for call in made if not call.incomplete])
     if calls and finish.reason in {"stop", "tool_calls"}:
         return "tool_use"
     if finish.reason == "stop" and finish.stop_sequence is not None:
@@ -99,7 +100,7 @@ def encode_finish(finish: Finish | None, source: str | None, log: LossLog, compl
     word = "end_turn" if finish.reason == "tool_calls" else _ENCODE_FINISH[finish.reason]
     if calls and finish.reason == "unknown":
         word = "malformed_model_output"  # no client runs the calls of such an answer
-    elif word == "end_turn" and any(isinstance(part, ToolCall) for part in parts):
+    elif word == "end_turn" and made:
         word = "max_tokens"  # the one word of this API for an answer with a call that must not be run
     if finish.reason in {"refusal", "pause", "error", "unknown", "tool_calls"}:
         what = f"finish reason {finish.raw or finish.reason!r}"
@@ -144,10 +145,11 @@ def report_usage(usage: Usage, log: LossLog, node: Any) -> None:
         log.degrade(node, "usage", "counts that do not add up", "none is told as less than zero")
     if usage.total not in {None, usage.input + usage.output}:
         log.degrade(node, "usage.total", f"total of {usage.total} tokens", "this API's total is the sum of all counts")
-    for field in ("reasoning", "image"):
-        count = getattr(usage, field)
-        if count:
-            log.note(node, f"usage.{field}", f"{count} {field} tokens", "this API does not count them apart")
+    if usage.reasoning:
+        what = f"{usage.reasoning} reasoning tokens"
+        log.note(node, "usage.reasoning", what, "this API does not count them apart")
+    if usage.image:
+        log.note(node, "usage.image", f"{usage.image} image tokens", "this API does not count them apart")
 
 
 # ── bodies ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -215,9 +217,13 @@ def matched_field(finish: Finish | None, stop_reason: str | UnsetType) -> WireVa
 
 def report_untold(node: Any, log: LossLog) -> None:
     """An answer of this API has no id, names no model and tells no time."""
-    for field, what in (("id", "id of the answer"), ("model", "name of the model"), ("created", "time of creation")):
-        if getattr(node, field) is not None:
-            log.note(node, field, what, "an answer of this API does not tell it")
+    why = "an answer of this API does not tell it"
+    if node.id is not None:
+        log.note(node, "id", "id of the answer", why)
+    if node.model is not None:
+        log.note(node, "model", "name of the model", why)
+    if node.created is not None:
+        log.note(node, "created", "time of creation", why)
 
 
 def _encode_native(completion: Completion, notes: Extra, log: LossLog) -> Raw:

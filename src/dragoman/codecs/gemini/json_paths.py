@@ -80,6 +80,8 @@ def _respelled(path: str, notes: Mapping[str, Any]) -> str:
 
 def _found(path: str, held: Any) -> str:
     """A path into a value that was kept whole, as the client wrote its keys."""
+    if isinstance(held, Raw) and b"_" not in bytes(held):
+        return path  # no key of it is in snake_case
     head, dot, rest = path.partition(".")
     said = parse_json(held) if isinstance(held, Raw) else held
     if not isinstance(said, dict) or (head not in said and snake_case(head) not in said):

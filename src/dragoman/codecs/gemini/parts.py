@@ -322,17 +322,10 @@ def read_signature(wire: Part, notes: Extra) -> Signature | None:
 
 def is_plain_text(wire: Part) -> bool:
     """Whether a part holds text and nothing beside it, but perhaps that it is no thought."""
-    return (
-        wire.text is not UNSET
-        and wire.thought is not True
-        and wire.thought_signature
-        is wire.function_call
-        is wire.function_response
-        is wire.inline_data
-        is wire.file_data
-        is UNSET
-        and (type(wire) is Part or part_keys(wire) is None)
-    )
+    kind, text = type(wire), wire.text
+    if text is UNSET:
+        return False
+    return wire == kind(text) or (wire.thought is False and wire == kind(text, thought=False))
 
 
 def is_only_call(wire: Part) -> bool:

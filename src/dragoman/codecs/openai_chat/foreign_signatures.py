@@ -255,11 +255,14 @@ def text_signature_detail(signature: Signature, start: int, length: int) -> Reas
 # ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_NO_ANNOTATIONS = Raw(b"[]")
+
+
 def read_annotations(held: Raw | UnsetType, parts: list[AnyPart], extra: Extra) -> None:
     """url_citation annotations become citations of the last text; anything else stays an extra."""
     if held is UNSET:
         return
-    if bytes(held) == b"[]":
+    if held == _NO_ANNOTATIONS:
         extra[MODELLED + "annotations"] = held
         return
     citations = tuple(_citation(raw) for raw in _raw_items(held)) if bytes(held)[:2] == b"[{" else ()

@@ -294,15 +294,6 @@ _assistant_keys = collect_keys(
 )
 
 
-_SPELLED: dict[tuple[bool, bool], Metadata | None] = {
-    (False, False): None,
-    (True, False): {FAMILY: {REFUSAL_KEY: NULL}},
-    (False, True): {FAMILY: {MODELLED + "annotations": NO_ANNOTATIONS}},
-    (True, True): {FAMILY: {REFUSAL_KEY: NULL, MODELLED + "annotations": NO_ANNOTATIONS}},
-}
-"""By whether a null refusal and an empty list of annotations were there."""
-
-
 def decode_assistant(wire: AssistantMessage, seed: object) -> Message:
     """An assistant message, from history or from a response. `seed` names its place, for ids the wire does not give."""
     content, calls = wire.content, wire.tool_calls
