@@ -342,7 +342,7 @@ def collect_keys(wire: type[Wire], names: Sequence[str] | Mapping[str, str]) -> 
     lines = ["def generated(wire):", "    extra = {} if wire.extra is UNSET else dict(wire.extra)"]
     for name in names:
         absent = _absent(defaults[name])
-        lines += [f"    if (held := wire.{name}) is not {absent}:", f"        extra[{keys[name]!r}] = held"]
+        lines += [f"    if wire.{name} is not {absent}:", f"        extra[{keys[name]!r}] = wire.{name}"]
     return _compiled("\n".join([*lines, "    return extra or None\n"]), f"keys of {wire.__name__}", {})
 
 

@@ -63,7 +63,10 @@ class Message(Value, frozen=True):
     @property
     def text(self) -> str:
         """All text, joined without separators."""
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        content = content_held(self)
+        if isinstance(content, str):
+            return content
+        return "".join([part.text for part in content if type(part) is Text])
 
     @property
     def reasoning(self) -> str:
@@ -76,11 +79,13 @@ class Message(Value, frozen=True):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+        content = content_held(self)
+        return () if isinstance(content, str) else tuple([part for part in content if type(part) is ToolCall])
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
-        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+        content = content_held(self)
+        return () if isinstance(content, str) else tuple([part for part in content if type(part) is ToolResult])
 
 
 def _joined(content: Sequence[Any]) -> Any:

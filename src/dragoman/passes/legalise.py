@@ -127,16 +127,29 @@ class _Target:
         self.mask = 0
         for _, bits, _ in self._steps:
             self.mask |= bits
+        self._plans: dict[int, tuple[Pass, ...]] = {}
         self._good_ids: set[str] = set()
         self._good_names: set[str] = set()
 
     def run(self, request: Request, bits: int, log: LossLog) -> Request:
+        needed = bits & self.mask
+        plan = self._plans.get(needed) or self._plan(needed)
+        for run in plan:
+            request = run(request, self.profile, log)
+        return request
+
+    def _plan(self, bits: int) -> tuple[Pass, ...]:
+        """The passes that these traits call for, in order; remembered, as most requests have the same few traits."""
         moved = False
+        plan = []
         for run, needed_by, moves in self._steps:
             if bits & needed_by or (moved and moves):
-                request = run(request, self.profile, log)
+                plan.append(run)
                 moved = moved or moves
-        return request
+        if len(self._plans) >= _MOST_TARGETS:
+            self._plans.clear()
+        self._plans[bits] = tuple(plan)
+        return self._plans[bits]
 
     # Traits that depend on what this target accepts.
 

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from dragoman.errors import EncodeError
 from dragoman.ir import AnyPart, Message, ProviderTool, Request, Text, ToolChoice, ToolDefinition
+from dragoman.ir.messages import content_held
 from dragoman.losses import LossLog
 from dragoman.passes.pairing import joined_turn
 from dragoman.profile import Profile
@@ -58,20 +59,29 @@ def drop_blank_text(request: Request, profile: Profile, log: LossLog) -> Request
 
 def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message | None:
     parts: list[AnyPart] = []
-    for part in message.parts:
-        blank = isinstance(part, Text) and not part.text.strip()
-        signed = isinstance(part, Text) and part.signature is not None and part.signature.family == profile.family
-        if not blank or profile.blank_text or signed:
+    given = content_held(message)
+    if isinstance(given, str):
+        if profile.blank_text or given.strip():
+            return message
+        given = (Text(given),)
+    for part in given:
+        is_blank = type(part) is Text and not profile.blank_text and not part.text.strip()
+        if not is_blank or _is_owed(part, profile):
             parts.append(part)
-        elif isinstance(part, Text) and part.text:
+        elif part.text:  # type: ignore[union-attr]
             log.drop(message, "", "blank text", "this API refuses text that is only white space")
-    if len(parts) == len(message.parts) and parts:
+    if len(parts) == len(given) and parts:
         return message
     if not parts:
         return None
     kept = structs.replace(message, parts=tuple(parts))
     log.replaced(kept, message)
     return kept
+
+
+def _is_owed(part: AnyPart, profile: Profile) -> bool:
+    signature = part.signature if type(part) is Text else None
+    return signature is not None and signature.family == profile.family
 
 
 def merge_model_turns(request: Request, profile: Profile, log: LossLog) -> Request:
@@ -92,13 +102,14 @@ def ensure_turns(request: Request, profile: Profile, log: LossLog) -> Request:
     messages = list(request.messages)
     if not messages:
         raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
-    if all(message.role == "system" for message in messages):
+    if messages[-1].role == "system" and all(message.role == "system" for message in messages):
         messages = _system_as_user(messages, profile, log)
-    first = next((index for index, message in enumerate(messages) if message.role != "system"), None)
-    if first is not None and profile.first_turn_user and messages[first].role == "assistant":
-        messages.insert(first, Message("user", "" if profile.blank_text else CONTINUE))
-        log.invent(messages[first + 1], "", "a user turn before it", "this API wants a user turn first")
-    if messages and messages[-1].role == "assistant":
+    if profile.first_turn_user:
+        first = next((index for index, message in enumerate(messages) if message.role != "system"), None)
+        if first is not None and messages[first].role == "assistant":
+            messages.insert(first, Message("user", "" if profile.blank_text else CONTINUE))
+            log.invent(messages[first + 1], "", "a user turn before it", "this API wants a user turn first")
+    if messages[-1].role == "assistant":
         messages = _legal_ending(messages, request, profile, log)
     return structs.replace(request, messages=tuple(messages))
 
