@@ -320,6 +320,14 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("responses-state", "A response is kept and can be followed, fetched, listed and deleted, whatever the upstream."),
     ("responses-background", "A response may be made in the background, and cancelled."),
     (
+        "signature-memory",
+        "What vendors sign is remembered per key, bounded and for a while; without that, placeholders are reported.",
+    ),
+    (
+        "signatures-survive-clients",
+        "What Gemini and Claude sign comes back to them through real clients that drop, move, merge and split it.",
+    ),
+    (
         "message-threads",
         "Threads of Anthropic's SDK are kept for upstreams that have none; one that is not here is sent again in full.",
     ),

@@ -222,7 +222,8 @@ class StreamTranslator:
     """A stream of one format in, the same stream in another format out; the completion is built on the way.
 
     With the same format on both sides the bytes pass unchanged. Otherwise `opening` may say in other words how the
-    answer begins: a relay gives it an id and a time of its own, where the client's format wants them.
+    answer begins: a relay gives it an id and a time of its own, where the client's format wants them. `outgoing` may
+    change events before they are written; the completion is built from those that came.
     """
 
     def __init__(
@@ -233,12 +234,15 @@ class StreamTranslator:
         request: Request | None = None,
         limits: Limits | None = None,
         opening: Callable[[StreamStart], StreamStart] | None = None,
+        outgoing: Callable[[Iterable[AnyEvent]], list[AnyEvent]] | None = None,
         **options: Any,
     ) -> None:
         codec(source), codec(target)
         self._accumulator = account = Accumulator()
         self._decoder = StreamDecoder(source, request=request, limits=limits, account=account)
         self._encoder = None if source == target else StreamEncoder(target, account=account, **options)
+        if self._encoder is not None and outgoing is not None:
+            self._encoder.inner = _ChangedEvents(self._encoder.inner, outgoing)
         self._decode = self._decoder.feed
         self._encode = None if self._encoder is None else self._encoder.inner.encode
         self._opening = opening
@@ -296,6 +300,20 @@ class StreamTranslator:
     @property
     def losses(self) -> tuple[Loss, ...]:
         return () if self._encoder is None else self._encoder.losses
+
+
+class _ChangedEvents:
+    """An encoder whose events are changed first."""
+
+    def __init__(self, inner: EventEncoder, change: Callable[[Iterable[AnyEvent]], list[AnyEvent]]) -> None:
+        self._inner = inner
+        self._change = change
+
+    def encode(self, events: Iterable[AnyEvent]) -> bytes:
+        return self._inner.encode(self._change(events))
+
+    def close(self) -> bytes:
+        return self._inner.close()
 
 
 class TextStream:

@@ -52,10 +52,10 @@ def npm_packages(folder: Path = FOLDER) -> Path:
     return _once("npm", sources, install, folder) / "node_modules"
 
 
-def python_packages(folder: Path = FOLDER) -> Path:
+def python_packages(folder: Path = FOLDER, name: str = "python") -> Path:
     """`bin` of an environment with what python.lock pins. What the tests' own environment has already is taken from it:
     its packages lie beneath, so that pip finds them and fetches only those of other versions."""
-    lock = HERE / "python.lock"
+    lock = HERE / f"{name}.lock"
 
     def install(place: Path) -> None:
         venv.create(place, with_pip=False, symlinks=True, clear=True)
@@ -66,7 +66,12 @@ def python_packages(folder: Path = FOLDER) -> Path:
         pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--no-input"]
         _run([*pip, "install", "--quiet", "--no-deps", "--no-compile", "-r", str(lock)], place)
 
-    return _once("python", (lock, ROOT / "requirements.lock"), install, folder) / "bin"
+    return _once(name, (lock, ROOT / "requirements.lock"), install, folder) / "bin"
+
+
+def more_python_packages(folder: Path = FOLDER) -> Path:
+    """The same for frameworks that want other versions of what those of python.lock need."""
+    return python_packages(folder, "python-more")
 
 
 def _once(name: str, sources: tuple[Path, ...], install: Callable[[Path], None], folder: Path) -> Path:
@@ -122,7 +127,7 @@ def installed(client: str, packages: Callable[[], Path], program: str) -> Path:
 
 def main() -> int:
     failed = 0
-    for packages in (npm_packages, python_packages):
+    for packages in (npm_packages, python_packages, more_python_packages):
         started = time.monotonic()
         try:
             sys.stdout.write(f"{packages()}: {time.monotonic() - started:.0f} s\n")

@@ -178,8 +178,8 @@ def test_large_bodies_are_converted_off_the_event_loop() -> None:
         return value
 
     async def both() -> tuple[int, int]:
-        small = await relay._off_loop_if_large(10, work, 1)  # noqa: SLF001
-        return small, await relay._off_loop_if_large(relay._LARGE + 1, work, 2)  # noqa: SLF001
+        small = await relay.off_loop_if_large(10, work, 1)
+        return small, await relay.off_loop_if_large(relay._LARGE + 1, work, 2)  # noqa: SLF001
 
     assert asyncio.run(both()) == (1, 2)
     assert threads[0] is threading.main_thread() or threads[0] is threading.current_thread()

@@ -57,7 +57,7 @@ FORGETFUL = {"pydantic-ai"}
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_a_tool_loop_in_every_format(gateway: RunningGateway, tmp_path: Path, name: str) -> None:
     command = FRAMEWORKS[name]()
-    given = json.dumps({"question": QUESTION, "weather": WEATHER, "cases": CASES})
+    given = json.dumps({"questions": [QUESTION], "weather": WEATHER, "cases": CASES})
     lines = printed(name, gateway.url, "anthropic/claude-sonnet-5")
     ended = in_shell(lines, [*command, given], home=tmp_path, path=Path(sys.executable).parent, environment={})
     assert ended.good, ended.output[-3000:]

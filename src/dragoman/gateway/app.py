@@ -27,10 +27,19 @@ from dragoman.gateway.merged_metrics import Peers
 from dragoman.gateway.message_threads import MessageThreads, Thread
 from dragoman.gateway.model_catalogue import Catalogue
 from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, worker_endpoints
-from dragoman.gateway.relay import Failed, Relay, StreamedAnswer, WholeAnswer, loss_headers, refuse
+from dragoman.gateway.relay import (
+    Failed,
+    Relay,
+    StreamedAnswer,
+    WholeAnswer,
+    loss_headers,
+    off_loop_if_large,
+    refuse,
+)
 from dragoman.gateway.request_records import Log, Metrics, Record, cost_of, price_of
 from dragoman.gateway.responses_endpoints import RESPONSES_ENDPOINTS
 from dragoman.gateway.routing import Candidate, NoSuchModel, Plan, Router
+from dragoman.gateway.signature_memory import SignatureMemory
 from dragoman.gateway.state.base import Unavailable
 from dragoman.gateway.state_errors import UnknownResponse
 from dragoman.gateway.stored_responses import Background, Keeping, Responses
@@ -58,6 +67,7 @@ class Gateway:
         self.log = log
         self.responses = responses
         self.threads = MessageThreads(responses.store)
+        self.signatures = SignatureMemory(responses.store, router.config.server.signature_seconds)
         self.capture = capture
         """None: nobody looks at requests, and none are held."""
         self.tracing: Tracing | None = None
@@ -252,15 +262,17 @@ class Gateway:
         client_request = self.client_request(endpoint, exchange, record)
         plan = self.planned(caller, client_request, record)
         keeping = await self._keeping(client_request, plan, caller.id, exchange)
+        asked = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
         try:
+            await self._recall_signatures(asked, plan, caller.id)
             if isinstance(keeping, Keeping) and keeping.in_background:
                 await self._later(caller, keeping, plan, exchange, record)
                 return
             if isinstance(keeping, Keeping) and client_request.known.generate is False:
                 await self._warm_up(keeping, exchange, record)
                 return
-            begun = await self.relay.ask(keeping.client_request if keeping else client_request, plan, record)
+            begun = await self.relay.ask(asked, plan, record)
             record.first_byte = time.perf_counter() - record.started
             if record.held is not None:
                 record.held.began_to_answer()
@@ -270,6 +282,16 @@ class Gateway:
                 await self._put_stream(caller, begun, exchange, record, keeping)
         finally:
             caller.leave()
+
+    async def _recall_signatures(self, client_request: ClientRequest, plan: Plan, owner: str) -> None:
+        """What vendors signed earlier in this conversation, for clients of other formats."""
+        protocol = client_request.protocol
+        formats = {candidate.upstream.channel.provider.format for candidate in plan.candidates}
+        if not self.signatures.seconds or formats == {protocol.format}:
+            return
+        client_request.hides_signatures = not protocol.keeps_unknown_keys
+        request = await off_loop_if_large(len(client_request.body), client_request.decoded)
+        client_request.remembered = await self.signatures.recall(request, owner)
 
     async def _keeping(
         self, client_request: ClientRequest, plan: Plan, owner: str, exchange: Exchange
@@ -299,6 +321,8 @@ class Gateway:
         record.status = whole.status
         if whole.completion is not None:
             record.usage = whole.completion.usage
+            if not whole.upstream_call.same:
+                await self.signatures.remember(whole.completion, caller.id)
             await self._note(whole, whole.completion.id, record, keeping)
         if caller.grant is not None:
             await self.settle(caller, record)
@@ -323,11 +347,14 @@ class Gateway:
                 record.failure = translator.failure.kind
             if keeping is not None:
                 await keeping.keep_streamed()
+            if not streamed.upstream_call.same:
+                await self.signatures.remember(translator.completion, caller.id)
             await self._note(streamed, translator.completion.id, record, keeping)
             if caller.grant is not None:
                 await self.settle(caller, record)
 
-        waits = caller.grant is not None or keeping is not None or record.client == Responses.format
+        remembers = bool(self.signatures.seconds) and not streamed.upstream_call.same
+        waits = caller.grant is not None or keeping is not None or remembers or record.client == Responses.format
         try:
             exchange.start(200, headers, streamed.first)
             heard = None if keeping is None else keeping.heard
@@ -379,6 +406,8 @@ class Gateway:
                 assert isinstance(begun, WholeAnswer)  # noqa: S101 - it was not asked to stream
                 later.status, later.usage = begun.status, begun.completion.usage if begun.completion else None
                 await self.settle(worker, later)
+                if begun.completion is not None and not begun.upstream_call.same:
+                    await self.signatures.remember(begun.completion, worker.id)
                 await background.completed(begun.encoded.content)
             except Failed as failed:
                 later.status, later.failure = failed.failure.status or 500, failed.failure.kind

@@ -40,6 +40,8 @@ class ClientProtocol(Struct, frozen=True, kw_only=True):
     """Of the encoder of a stream, from the query and the `stream_options` of the request."""
     home: str
     """The provider that a model without one is asked of, if nothing else tells."""
+    keeps_unknown_keys: bool = False
+    """Whether what other vendors signed may travel in keys that clients of this format do not look at."""
     passed: tuple[str, ...] = ()
     """Headers of the client that an upstream of the same format gets too."""
 
@@ -53,6 +55,7 @@ CLIENT_PROTOCOLS: Mapping[str, ClientProtocol] = {
             dated=True,
             options=_usage_if_asked,
             home="openai-chat",
+            keeps_unknown_keys=True,
             passed=("openai-beta",),
         ),
         ClientProtocol(
@@ -73,6 +76,7 @@ CLIENT_PROTOCOLS: Mapping[str, ClientProtocol] = {
             dated=True,
             streams_by_default=True,
             home="ollama",
+            keeps_unknown_keys=True,
         ),
         ClientProtocol(
             format="bedrock-converse",

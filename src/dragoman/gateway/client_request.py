@@ -23,6 +23,7 @@ from dragoman.drivers.transport import HttpRequest
 from dragoman.errors import DecodeError
 from dragoman.gateway.client_protocols import ClientProtocol
 from dragoman.gateway.routing import Candidate, RouteSettings
+from dragoman.gateway.signature_memory import UnsignedEvents, restored, unsigned
 from dragoman.ir import AnyPart, Completion, CustomTool, Message, ReasoningSettings, Request, StreamStart
 from dragoman.ir.values import encode_json
 from dragoman.losses import Loss
@@ -85,6 +86,10 @@ class ClientRequest(Struct, kw_only=True):
     """The body is no longer the client's own: what it refers to was put in its place."""
     request: Request | None = None
     known: Peek = Peek()
+    remembered: Mapping[str, bytes] = {}
+    """What vendors signed in answers of this conversation (see `SignatureMemory`)."""
+    hides_signatures: bool = False
+    """The client is not given what other vendors signed: it is remembered here."""
 
     def decoded(self) -> Request:
         if self.request is None:
@@ -115,6 +120,7 @@ class UpstreamCall(Struct, frozen=True, kw_only=True):
             target=protocol.format,
             request=self.client_request.decoded(),
             opening=lambda start: opened(start, self.client_request),
+            outgoing=UnsignedEvents(_family(protocol)) if self.client_request.hides_signatures else None,
             **self.client_request.options,
         )
 
@@ -248,6 +254,7 @@ def _is(quoted: bytes, text: str) -> bool:
 
 def _translated(client_request: ClientRequest, model: str, settings: RouteSettings, channel: Channel) -> Encoded:
     request = structs.replace(client_request.decoded(), model=model)
+    request = restored(request, client_request.remembered, channel.codec.profile.family)
     if client_request.protocol.format == channel.provider.format and _carries(client_request.body):
         request = _without_foreign(request, channel.codec.profile.family)
     if settings.changes_requests:
@@ -320,7 +327,12 @@ def translate_answer(upstream_call: UpstreamCall, body: bytes) -> tuple[Completi
     id, created = _own_id(completion.id, protocol), _own_time(completion.created, protocol)
     own = structs.replace(completion, id=id, created=created, model=completion.model or client_request.model)
     request = client_request.decoded()
-    return own, encode_response(own, protocol.format, request=request if _needs_request(own, request) else None)
+    shown = unsigned(own, _family(protocol)) if client_request.hides_signatures else own
+    return own, encode_response(shown, protocol.format, request=request if _needs_request(own, request) else None)
+
+
+def _family(protocol: ClientProtocol) -> str:
+    return codec(protocol.format).profile.family
 
 
 def _needs_request(completion: Completion, request: Request) -> bool:

@@ -50,6 +50,8 @@ class Server(_Table, frozen=True, kw_only=True):
     """Keys, usage and stored responses: a SQLite file, `postgresql://…` or `env:NAME`; empty keeps them in memory."""
     usage: bool = True
     """Whether requests without a key are written to the database, too."""
+    signature_seconds: float = 7 * 86_400.0
+    """For how long what vendors sign is remembered for clients of other formats; 0 gives it to the clients instead."""
     limits: str = ""
     """Rates and concurrency: `redis://…`, `env:NAME`, or `memory` of each process; empty is where the keys are."""
     lease_seconds: float = 15.0

@@ -106,7 +106,7 @@ _LARGE = 256 << 10
 """Bytes of a body that are converted in a few milliseconds; a larger one would hold up all other requests."""
 
 
-async def _off_loop_if_large(size: int, work: Callable[..., T], *given: Any) -> T:
+async def off_loop_if_large(size: int, work: Callable[..., T], *given: Any) -> T:
     return work(*given) if size <= _LARGE else await asyncio.to_thread(work, *given)
 
 
@@ -155,7 +155,7 @@ class Relay:
         self, client_request: ClientRequest, candidate: Candidate, plan: Plan, record: Record
     ) -> WholeAnswer | StreamedAnswer:
         upstream = candidate.upstream
-        upstream_call = await _off_loop_if_large(
+        upstream_call = await off_loop_if_large(
             len(client_request.body), prepare_call, client_request, candidate, plan.settings
         )
         record.upstream, record.target = upstream.name, candidate.model
@@ -203,7 +203,7 @@ class Relay:
             held.received(response.status, body)
         call = upstream_call.call
         try:
-            completion, encoded = await _off_loop_if_large(len(body), translate_answer, upstream_call, body)
+            completion, encoded = await off_loop_if_large(len(body), translate_answer, upstream_call, body)
         except (DecodeError, EncodeError) as error:
             raise _broken(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
         failure = failure_within(upstream_call.channel, call, body) or failure_in(completion)

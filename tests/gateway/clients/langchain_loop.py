@@ -12,28 +12,35 @@ from langchain_openai import ChatOpenAI
 MODELS = {
     "openai-chat": lambda model: ChatOpenAI(model=model),
     "openai-responses": lambda model: ChatOpenAI(model=model, use_responses_api=True),
-    "anthropic-messages": lambda model: ChatAnthropic(model=model),
+    "anthropic-messages": lambda model, **more: ChatAnthropic(model=model, **more),
     "gemini": lambda model: ChatGoogleGenerativeAI(model=model),
 }
 
 
-def answer(asked, question, weather):
+THINKING = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 4000}
+
+
+def answer(asked, questions, weather):
     @tool
     def get_weather(city: str) -> str:
         """Weather of a city."""
         return weather[city]
 
-    model = MODELS[asked["client"]](asked["model"]).bind_tools([get_weather])
-    history = [HumanMessage(question)]
-    while True:
-        message = _streamed(model, history) if asked["streamed"] else model.invoke(history)
-        history.append(message)
-        if not message.tool_calls:
-            return message.text
-        history.extend(
-            ToolMessage(get_weather.invoke(call["args"]), tool_call_id=call["id"], name=call["name"])
-            for call in message.tool_calls
-        )
+    more = THINKING if asked.get("thinks") and asked["client"] == "anthropic-messages" else {}
+    model = MODELS[asked["client"]](asked["model"], **more).bind_tools([get_weather])
+    history = []
+    for question in questions:
+        history.append(HumanMessage(question))
+        while True:
+            message = _streamed(model, history) if asked["streamed"] else model.invoke(history)
+            history.append(message)
+            if not message.tool_calls:
+                break
+            history.extend(
+                ToolMessage(get_weather.invoke(call["args"]), tool_call_id=call["id"], name=call["name"])
+                for call in message.tool_calls
+            )
+    return message.text
 
 
 def _streamed(model, history):
@@ -45,7 +52,13 @@ def _streamed(model, history):
 
 def main():
     given = json.loads(sys.argv[1])
-    print(json.dumps([answer(case, given["question"], given["weather"]) for case in given["cases"]]))
+    answers = []
+    for case in given["cases"]:
+        try:
+            answers.append(answer(case, given["questions"], given["weather"]))
+        except Exception as error:  # noqa: BLE001 - the test reads what went wrong, and in which case
+            answers.append(f"{type(error).__name__}: {error}"[:600])
+    print(json.dumps(answers))
 
 
 main()

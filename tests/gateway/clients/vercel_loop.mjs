@@ -19,22 +19,35 @@ const models = {
   gemini: (name) => google(name),
 };
 
-const { question, weather, cases } = JSON.parse(process.argv[2]);
+const { questions, weather, cases } = JSON.parse(process.argv[2]);
 const answers = [];
 for (const { client, model, streamed } of cases) {
-  const asked = {
-    model: models[client](model),
-    prompt: question,
-    maxRetries: 0,
-    stopWhen: stepCountIs(5),
-    tools: {
-      get_weather: tool({
-        description: "Weather of a city",
-        inputSchema: z.object({ city: z.string() }),
-        execute: async ({ city }) => weather[city],
-      }),
-    },
-  };
-  answers.push(await (streamed ? streamText(asked) : await generateText(asked)).text);
+  const messages = [];
+  let text = "";
+  try {
+    for (const question of questions) {
+      messages.push({ role: "user", content: question });
+      const asked = {
+        model: models[client](model),
+        messages,
+        maxRetries: 0,
+        onError: () => {},
+        stopWhen: stepCountIs(5),
+        tools: {
+          get_weather: tool({
+            description: "Weather of a city",
+            inputSchema: z.object({ city: z.string() }),
+            execute: async ({ city }) => weather[city],
+          }),
+        },
+      };
+      const result = streamed ? streamText(asked) : await generateText(asked);
+      text = await result.text;
+      messages.push(...(await result.response).messages);
+    }
+  } catch (error) {
+    text = `${error.name}: ${error.message}`.slice(0, 600);
+  }
+  answers.push(text);
 }
 console.log(JSON.stringify(answers));

@@ -256,6 +256,14 @@ class Store(Protocol):
 
     async def forget_item(self, id: str, owner: str, item: str) -> bool: ...
 
+    async def remember(self, owner: str, key: str, message: bytes) -> None:
+        """Keeps a signed message; the oldest ones make room."""
+        ...
+
+    async def recalled(self, owner: str, keys: Sequence[str], seconds: float) -> dict[str, bytes]:
+        """Signed messages that are not older, by their keys."""
+        ...
+
     async def touch(self, id: str) -> None:
         """Somebody still works on it."""
         ...

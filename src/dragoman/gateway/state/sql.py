@@ -40,6 +40,12 @@ SCHEMA = (
       conversation TEXT NOT NULL, place BIGINT NOT NULL, owner TEXT NOT NULL, id TEXT NOT NULL, item BYTEA NOT NULL,
       PRIMARY KEY (conversation, id))
     """,
+    """
+    CREATE TABLE IF NOT EXISTS gateway_signatures (
+      owner TEXT NOT NULL, key TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, message BYTEA NOT NULL,
+      PRIMARY KEY (owner, key))
+    """,
+    "CREATE INDEX IF NOT EXISTS gateway_signatures_by_time ON gateway_signatures (created)",
 )
 # Columns that databases of earlier versions do not have, and what makes them right afterwards.
 ADDED_COLUMNS = (
@@ -90,10 +96,12 @@ class Database(Protocol):
 
 
 class SqlStore:
-    def __init__(self, database: Database, *, most_responses: int = 10_000) -> None:
+    def __init__(self, database: Database, *, most_responses: int = 10_000, most_signatures: int = 20_000) -> None:
         self._database = database
         self._most = most_responses
+        self._most_signatures = most_signatures
         self._keeping = 0
+        self._remembering = 0
         self.shared = database.shared
 
     async def close(self) -> None:
@@ -220,6 +228,33 @@ class SqlStore:
             return bool(await self._database.rows(gone, (id, owner, item)))
         except Unwritable:
             return False
+
+    # ── signatures ──
+
+    async def remember(self, owner: str, key: str, message: bytes) -> None:
+        await self._database.rows(
+            "INSERT INTO gateway_signatures VALUES (?, ?, ?, ?) ON CONFLICT (owner, key) DO UPDATE SET "
+            "created = excluded.created, message = excluded.message",
+            (owner, key, time.time(), message),
+        )
+        self._remembering += 1
+        if self._remembering % _PRUNED_EVERY == 0:
+            await self._database.rows(
+                "DELETE FROM gateway_signatures WHERE created < (SELECT min(created) FROM "
+                "(SELECT created FROM gateway_signatures ORDER BY created DESC LIMIT ?) AS kept)",
+                (self._most_signatures,),
+            )
+
+    async def recalled(self, owner: str, keys: Sequence[str], seconds: float) -> dict[str, bytes]:
+        marks = ", ".join("?" * len(keys))
+        try:
+            rows = await self._database.rows(
+                f"SELECT key, message FROM gateway_signatures WHERE owner = ? AND created > ? AND key IN ({marks})",  # noqa: S608 - marks only
+                (owner, time.time() - seconds, *keys),
+            )
+        except Unwritable:  # ids come from clients: what cannot be written was never kept
+            return {}
+        return {row[0]: bytes(row[1]) for row in rows}
 
     async def touch(self, id: str) -> None:
         await self._database.rows("UPDATE gateway_responses SET created = ? WHERE id = ?", (time.time(), id))

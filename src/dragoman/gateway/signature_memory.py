@@ -1,0 +1,239 @@
+"""What vendors signed, remembered for clients that lose it.
+
+Gemini 3 refuses a call without its thought signature, Claude wants its thinking back within a tool loop. Clients of
+other formats have no field for either: some drop what they do not know, others move or merge it. So the gateway keeps
+the signed message of an answer under its first call id (or a digest of its text), per key, for a while, and puts back
+what is missing when the message returns. Clients then need not be given anything that is not theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+from msgspec import structs
+
+from dragoman.gateway.state.base import Store, Unavailable
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Completion,
+    Message,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Reasoning,
+    Refusal,
+    Request,
+    Signature,
+    Text,
+    ToolCall,
+)
+from dragoman.ir.values import encode_json
+
+_MOST_LOOKED_UP = 100
+"""Messages of one request, the newest, whose signatures are looked up."""
+_LARGEST = 256 << 10
+"""Bytes of one remembered message."""
+_SIGNED = (Reasoning, Text, ToolCall)
+_parts = msgspec.json.Decoder(tuple[Reasoning | Text | ToolCall, ...]).decode
+
+
+def key_of(message: Message) -> str | None:
+    """Under what a message is found again: the id of its first call, or its words."""
+    calls = message.tool_calls
+    if calls:
+        return f"call:{calls[0].id}"
+    words = _words(message.parts)
+    return f"text:{hashlib.blake2s(words.encode(), digest_size=16).hexdigest()}" if words else None
+
+
+def _words(parts: Iterable[AnyPart]) -> str:
+    """The text without its white space: clients join and trim it in their own way."""
+    return "".join("".join(part.text.split()) for part in parts if isinstance(part, Text | Refusal))
+
+
+class SignatureMemory:
+    """Of one gateway, in its store. `seconds` is for how long; 0 remembers nothing."""
+
+    def __init__(self, store: Store, seconds: float) -> None:
+        self._store = store
+        self.seconds = seconds
+
+    async def remember(self, completion: Completion, owner: str) -> None:
+        """Keeps the signed message of an answer; answers without signatures leave nothing."""
+        message = completion.messages[0] if completion.messages else None
+        if not self.seconds or message is None or completion.finish is None:
+            return
+        if not any(_signature(part) is not None for part in message.parts):
+            return
+        key = key_of(message)
+        skeleton = [_bare(part) for part in message.parts if isinstance(part, _SIGNED)]
+        held = encode_json(skeleton)
+        if key is not None and len(held) <= _LARGEST:
+            with suppress(Unavailable):
+                await self._store.remember(owner, key, held)
+
+    async def recall(self, request: Request, owner: str) -> Mapping[str, bytes]:
+        """What is remembered of the messages of a request, by their keys."""
+        if not self.seconds:
+            return {}
+        said = [message for message in request.messages if message.role == "assistant"][-_MOST_LOOKED_UP:]
+        keys = {key for message in said if (key := key_of(message)) is not None}
+        if not keys:
+            return {}
+        with suppress(Unavailable):
+            return await self._store.recalled(owner, sorted(keys), self.seconds)
+        return {}
+
+
+def _signature(part: AnyPart) -> Signature | None:
+    signature: Signature | None = getattr(part, "signature", None)
+    return signature if signature is not None and signature.data else None
+
+
+def _bare(part: Reasoning | Text | ToolCall) -> Reasoning | Text | ToolCall:
+    """What is needed to recognise a part and to sign it again."""
+    if isinstance(part, ToolCall):
+        return ToolCall(part.id, part.name, {}, signature=part.signature)
+    if isinstance(part, Text):
+        return Text(part.text, signature=part.signature)
+    return structs.replace(part, metadata=None)
+
+
+def restored(request: Request, remembered: Mapping[str, bytes], family: str) -> Request:
+    """The request with what this family signed back on its parts."""
+    if not remembered:
+        return request
+    messages = tuple(_restored(message, remembered, family) for message in request.messages)
+    return structs.replace(request, messages=messages) if messages != request.messages else request
+
+
+def _restored(message: Message, remembered: Mapping[str, bytes], family: str) -> Message:
+    if message.role != "assistant":
+        return message
+    held = remembered.get(key_of(message) or "")
+    if held is None:
+        return message
+    skeleton = [part for part in _parts(held) if not isinstance(part, Reasoning) or _is_of(part, family)]
+    if _owed(skeleton, family) == _owed(message.parts, family):
+        return message
+    return structs.replace(message, parts=tuple(_rebuilt(message.parts, skeleton, family)))
+
+
+def _is_of(part: AnyPart, family: str) -> bool:
+    signature = _signature(part)
+    return signature is not None and signature.family == family
+
+
+def _owed(parts: Sequence[AnyPart], family: str) -> list[tuple[str, str]]:
+    return [
+        (part.id if isinstance(part, ToolCall) else type(part).__name__, signature.data)
+        for part in parts
+        if (signature := _signature(part)) is not None and signature.family == family
+    ]
+
+
+def _rebuilt(parts: Sequence[AnyPart], skeleton: Sequence[AnyPart], family: str) -> list[AnyPart]:
+    """The parts in the order in which they were minted, each with its signature.
+
+    Calls are the client's own. Its text is too, unless it says the same: then the cuts that were signed return.
+    """
+    calls = {part.id: part for part in parts if isinstance(part, ToolCall)}
+    thoughts = {part.text for part in skeleton if isinstance(part, Reasoning)}
+    same_words = _words(parts) == _words(skeleton)
+    others = [part for part in parts if not _replaces(part, thoughts, family, same_words=same_words)]
+    said = [part for part in others if isinstance(part, Text | Refusal)]
+    rebuilt: list[AnyPart] = []
+    for part in skeleton:
+        if isinstance(part, Reasoning):
+            rebuilt.append(part)
+        elif isinstance(part, ToolCall):
+            call = calls.pop(part.id, None)
+            if call is not None and call.name == part.name:
+                rebuilt.append(structs.replace(call, signature=part.signature) if _is_of(part, family) else call)
+            elif call is not None:
+                rebuilt.append(call)
+        elif same_words:
+            rebuilt.append(part if _is_of(part, family) else structs.replace(part, signature=None))
+        else:
+            rebuilt += said
+            said = []
+    placed = {id(part) for part in rebuilt}
+    calls_left = set(calls)
+    rest = [
+        part for part in others if id(part) not in placed and (not isinstance(part, ToolCall) or part.id in calls_left)
+    ]
+    return [*rebuilt, *rest]
+
+
+def _replaces(part: AnyPart, thoughts: set[str], family: str, *, same_words: bool) -> bool:
+    """Whether the skeleton says this part again."""
+    if isinstance(part, Reasoning):
+        return _is_of(part, family) or part.text in thoughts or not part.text
+    return isinstance(part, Text | Refusal) and same_words
+
+
+# ── what clients are given ──
+
+
+def unsigned(completion: Completion, family: str) -> Completion:
+    """The answer without what other families signed: the gateway remembers it."""
+    messages = tuple(
+        structs.replace(message, parts=tuple(_unsigned(part, family) for part in message.parts if _shows(part, family)))
+        if any(_is_foreign(part, family) for part in message.parts)
+        else message
+        for message in completion.messages
+    )
+    return structs.replace(completion, messages=messages)
+
+
+def _is_foreign(part: AnyPart, family: str) -> bool:
+    signature = getattr(part, "signature", None)
+    return signature is not None and signature.family != family
+
+
+def _shows(part: AnyPart, family: str) -> bool:
+    """A thought without words, or a text without characters, shows nothing but its signature."""
+    return not _is_foreign(part, family) or isinstance(part, ToolCall) or bool(getattr(part, "text", ""))
+
+
+def _unsigned(part: AnyPart, family: str) -> AnyPart:
+    return structs.replace(part, signature=None) if _is_foreign(part, family) else part
+
+
+class UnsignedEvents:
+    """The same for the events of a stream. A thought is announced with its first words, if it has any."""
+
+    def __init__(self, family: str) -> None:
+        self._family = family
+        self._silent: dict[int, PartStart] = {}
+        """Thoughts that have said nothing yet."""
+
+    def __call__(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
+        kept: list[AnyEvent] = []
+        for event in events:
+            if isinstance(event, PartStart):
+                start = structs.replace(event, part=_unsigned(event.part, self._family))
+                if isinstance(start.part, Reasoning) and start.part.signature is None and not start.part.text:
+                    self._silent[event.index] = start
+                else:
+                    kept.append(start)
+            elif isinstance(event, PartDelta):
+                start_of_it = self._silent.pop(event.index, None)
+                kept += [event] if start_of_it is None else [start_of_it, event]
+            elif isinstance(event, PartEnd):
+                kept += self._ended(event)
+            else:
+                kept.append(event)
+        return kept
+
+    def _ended(self, event: PartEnd) -> list[AnyEvent]:
+        start = self._silent.pop(event.index, None)
+        is_foreign = event.signature is not None and event.signature.family != self._family
+        end = structs.replace(event, signature=None) if is_foreign else event
+        if start is None:
+            return [end]
+        return [] if end.signature is None else [start, end]

@@ -1,0 +1,73 @@
+"""Tool loops with litellm's SDK, for each case of the argument: answers as JSON. It knows nothing of dragoman."""
+
+import json
+import os
+import sys
+
+import litellm
+
+litellm.telemetry = False
+PREFIXES = {"openai-chat": "openai/", "anthropic-messages": "anthropic/", "gemini": "gemini/"}
+BASES = {
+    "openai-chat": "OPENAI_BASE_URL",
+    "anthropic-messages": "ANTHROPIC_BASE_URL",
+    "gemini": "GOOGLE_GEMINI_BASE_URL",
+}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather of a city",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+
+
+def ask(asked, messages):
+    thinks = {"reasoning_effort": "low"} if asked.get("thinks") else {}
+    base = os.environ[BASES[asked["client"]]]
+    if asked["client"] == "gemini":
+        base += "/v1beta"
+    answer = litellm.completion(
+        model=PREFIXES[asked["client"]] + asked["model"],
+        messages=messages,
+        tools=[TOOL],
+        stream=asked["streamed"],
+        api_base=base,
+        api_key="any",
+        num_retries=0,
+        drop_params=True,
+        **thinks,
+    )
+    if asked["streamed"]:
+        answer = litellm.stream_chunk_builder(list(answer), messages=messages)
+    return answer.choices[0].message
+
+
+def answer(asked, questions, weather):
+    messages = []
+    for question in questions:
+        messages.append({"role": "user", "content": question})
+        while True:
+            message = ask(asked, messages)
+            messages.append(message.model_dump(exclude_none=True))
+            if not message.tool_calls:
+                break
+            for call in message.tool_calls:
+                city = json.loads(call.function.arguments)["city"]
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": weather[city]})
+    return message.content
+
+
+def main():
+    given = json.loads(sys.argv[1])
+    answers = []
+    for case in given["cases"]:
+        try:
+            answers.append(answer(case, given["questions"], given["weather"]))
+        except Exception as error:  # noqa: BLE001 - the test reads what went wrong, and in which case
+            answers.append(f"{type(error).__name__}: {error}"[:600])
+    print(json.dumps(answers))
+
+
+main()

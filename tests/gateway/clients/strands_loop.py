@@ -1,0 +1,60 @@
+"""Tool loops with Strands Agents, for each case of the argument: answers as JSON. It knows nothing of dragoman."""
+
+import asyncio
+import json
+import os
+import sys
+
+from strands import Agent, tool
+from strands.models.anthropic import AnthropicModel
+from strands.models.gemini import GeminiModel
+from strands.models.openai import OpenAIModel
+
+THINKING = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+
+
+def anthropic(asked):
+    given = {"params": THINKING} if asked.get("thinks") else {}
+    client = {"base_url": os.environ["ANTHROPIC_BASE_URL"], "api_key": "any", "max_retries": 0}
+    return AnthropicModel(client_args=client, model_id=asked["model"], max_tokens=4000, **given)
+
+
+def gemini(asked):
+    given = {"params": {"thinking_config": {"include_thoughts": True}}} if asked.get("thinks") else {}
+    client = {"api_key": "any", "http_options": {"base_url": os.environ["GOOGLE_GEMINI_BASE_URL"]}}
+    return GeminiModel(client_args=client, model_id=asked["model"], **given)
+
+
+def openai(asked):
+    given = {"params": {"reasoning_effort": "low"}} if asked.get("thinks") else {}
+    client = {"base_url": os.environ["OPENAI_BASE_URL"], "api_key": "any", "max_retries": 0}
+    return OpenAIModel(client_args=client, model_id=asked["model"], **given)
+
+
+MODELS = {"openai-chat": openai, "anthropic-messages": anthropic, "gemini": gemini}
+
+
+async def answer(asked, questions, weather):
+    @tool
+    def get_weather(city: str) -> str:
+        """Weather of a city."""
+        return weather[city]
+
+    agent = Agent(model=MODELS[asked["client"]](asked), tools=[get_weather], callback_handler=None)
+    for question in questions:
+        result = await agent.invoke_async(question)
+    return str(result).strip()
+
+
+def main():
+    given = json.loads(sys.argv[1])
+    answers = []
+    for case in given["cases"]:
+        try:
+            answers.append(asyncio.run(answer(case, given["questions"], given["weather"])))
+        except Exception as error:  # noqa: BLE001 - the test reads what went wrong, and in which case
+            answers.append(f"{type(error).__name__}: {error}"[:600])
+    print(json.dumps(answers))
+
+
+main()

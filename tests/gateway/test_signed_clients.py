@@ -1,0 +1,145 @@
+"""Real clients in front of models that sign: what was signed comes back, whatever a client does with it.
+
+Each client asks Gemini 3 and thinking Claude through formats that are not theirs: a text and two calls at once, a text
+and a third call, an answer, another question. The simulators refuse a signature that is missing, altered or moved.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from dragoman.gateway.config import read_config
+from dragoman.sim.server import Simulator
+from tests.gateway.installing import HERE, installed, more_python_packages, npm_packages, python_packages
+from tests.gateway.running import RunningGateway, every_format, simulated
+from tests.support.promises import promise
+
+GEMINI, CLAUDE = "as-gemini/gemini-3.6-flash", "as-anthropic-messages/claude-sonnet-5"
+WEATHER = {"Paris": "clear sky", "Oslo": "heavy rain", "Rome": "thick fog"}
+QUESTIONS = ["What is the weather in Paris and in Oslo?", "Thanks. And what do you think?"]
+LAST = "I think so."
+PARIS, OSLO, ROME = ({"name": "get_weather", "arguments": {"city": city}} for city in WEATHER)
+TURNS: list[dict[str, Any]] = [
+    {
+        "when": {"rounds": 0, "says": "Paris"},
+        "reasoning": "I look.",
+        "text": "Let me look.",
+        "calls": [PARIS, OSLO],
+    },
+    {"when": {"rounds": 1}, "reasoning": "Rome too.", "text": "One more.", "calls": [ROME]},
+    {"when": {"rounds": 2, "says": "fog"}, "reasoning": "Enough.", "text": "Clear, rain, fog."},
+    {"when": {"rounds": 2, "says": "Thanks"}, "reasoning": "Hm.", "text": LAST},
+]
+
+
+def _python(name: str, packages: Callable[[], Path], script: str) -> Callable[[], list[str]]:
+    return lambda: [str(installed(name, packages, "python")), str(HERE / script)]
+
+
+def _node(package: str, script: str) -> Callable[[], list[str]]:
+    def command() -> list[str]:
+        found = installed(package, npm_packages, "zod/package.json")
+        run = 'cd "$0" && exec node "$@"'
+        return ["bash", "-c", run, str(found.parents[2]), str(HERE / script)]
+
+    return command
+
+
+CLIENTS: dict[str, Callable[[], list[str]]] = {
+    "litellm": _python("litellm", more_python_packages, "litellm_loop.py"),
+    "haystack": _python("haystack", more_python_packages, "haystack_loop.py"),
+    "strands": _python("strands", more_python_packages, "strands_loop.py"),
+    "langchain": _python("langchain", python_packages, "langchain_loop.py"),
+    "pydantic-ai": _python("pydantic-ai", python_packages, "pydantic_ai_loop.py"),
+    "langchain-js": _node("langchain-js", "langchain_loop.mjs"),
+    "vercel-ai-sdk": _node("vercel-ai-sdk", "vercel_loop.mjs"),
+}
+FORMATS = {
+    "anthropic-messages": (GEMINI,),
+    "gemini": (CLAUDE,),
+    "openai-chat": (GEMINI, CLAUDE),
+    "openai-responses": (GEMINI, CLAUDE),
+}
+NOT_SPOKEN = {("litellm", "openai-responses"), ("strands", "openai-responses")}
+ALWAYS_STREAMS = {"strands"}
+# Streamed by any server, also by Google, parallel calls in chunks of their own become one call with broken arguments.
+MERGES_CALLS = {("haystack", "gemini", True)}
+THINKERS = {"litellm", "haystack", "strands", "langchain", "langchain-js"}
+"""Those that ask for thinking in the Messages API if told to."""
+
+
+def cases(client: str) -> list[dict[str, Any]]:
+    return [
+        {"client": spoken, "model": model, "streamed": streamed, "thinks": thinks}
+        for spoken, models in FORMATS.items()
+        if (client, spoken) not in NOT_SPOKEN
+        for model in models
+        for streamed in ((True,) if client in ALWAYS_STREAMS else (False, True))
+        if (client, spoken, streamed) not in MERGES_CALLS
+        for thinks in ((False, True) if spoken == "anthropic-messages" and client in THINKERS else (False,))
+    ]
+
+
+@pytest.fixture(scope="module", params=["remembered"])
+def signing(request: pytest.FixtureRequest, dragoman_simulator: Simulator) -> Iterator[tuple[str, RunningGateway]]:
+    """Signatures are remembered by the gateway, or travel with the client."""
+    config = every_format(dragoman_simulator.url)
+    if request.param == "carried":
+        config = structs.replace(config, server=read_config("[server]\nsignature_seconds = 0.0\n").server)
+    with RunningGateway(simulated(dragoman_simulator.url, config)) as gateway:
+        yield request.param, gateway
+
+
+# What no carrier survives: these drop or rebuild everything that they do not know.
+DROPS = {
+    ("haystack", "gemini", CLAUDE),
+    ("pydantic-ai", "openai-responses", GEMINI),
+    *((client, "openai-chat", GEMINI) for client in CLIENTS),
+}
+
+
+@promise("gateway:signatures-survive-clients")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_was_signed_comes_back(signing: tuple[str, RunningGateway], dragoman_sim: Simulator, client: str) -> None:
+    how, gateway = signing
+    command = CLIENTS[client]()
+    asked = [
+        case for case in cases(client) if how == "remembered" or (client, case["client"], case["model"]) not in DROPS
+    ]
+    dragoman_sim.play(*(turn for _ in asked for turn in TURNS))
+    gateway.log.clear()
+    answers = run(command, gateway.url, asked, is_vercel=client == "vercel-ai-sdk")
+    assert answers == [LAST] * len(asked), list(zip(asked, answers, strict=True))
+    records = gateway.requests(len(TURNS) * len(asked))
+    lost = [loss for line in records for loss in line.get("losses", ()) if "signature" in loss]
+    assert lost == []
+    sent = [request.body.decode() for request in dragoman_sim.requests if request.method == "POST"]
+    for last in sent[len(TURNS) - 1 :: len(TURNS)]:
+        for said in ("Let me look.", "One more.", *WEATHER.values()):
+            assert last.count(said) == 1
+
+
+def run(command: list[str], url: str, asked: list[dict[str, Any]], *, is_vercel: bool) -> Any:
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    environment |= {
+        "ANTHROPIC_BASE_URL": f"{url}/v1" if is_vercel else url,
+        "ANTHROPIC_API_KEY": "any",
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "OPENAI_API_KEY": "any",
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GOOGLE_API_KEY": "any",
+        "GOOGLE_GENERATIVE_AI_BASE_URL": f"{url}/v1beta",
+        "GOOGLE_GENERATIVE_AI_API_KEY": "any",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "NO_PROXY": "*",
+    }
+    given = json.dumps({"questions": QUESTIONS, "weather": WEATHER, "cases": asked})
+    ended = subprocess.run([*command, given], capture_output=True, text=True, env=environment, timeout=280, check=False)  # noqa: S603
+    assert ended.returncode == 0, (ended.stderr or ended.stdout)[-3000:]
+    return json.loads(ended.stdout.splitlines()[-1])
