@@ -51,7 +51,8 @@ def test_no_placeholder_is_needed(gateway: RunningGateway, dragoman_sim: Simulat
     answer = loop(gateway, dragoman_sim)
     assert answer.status_code == 200, answer.text
     assert "signature" not in answer.headers.get("x-dragoman-lost", "")
-    call = dragoman_sim.requests[-1].json["contents"][1]["parts"][-1]
+    sent: Any = dragoman_sim.requests[-1].json
+    call = sent["contents"][1]["parts"][-1]
     assert call["functionCall"]["name"] == "look"
     assert not call["thoughtSignature"].startswith("skip")
 
@@ -99,7 +100,7 @@ def signed_call(number: int) -> ir.ToolCall:
 def test_it_is_bounded_and_expires() -> None:
     async def remembered() -> tuple[list[int], list[int]]:
         store, database = await open_store("")
-        store._most_signatures = 60  # type: ignore[attr-defined]  # noqa: SLF001
+        store._most_signatures = 60  # noqa: SLF001
         memory = SignatureMemory(store, 3600.0)
         for number in range(100):
             await memory.remember(completion(signed_call(number)), "me")
