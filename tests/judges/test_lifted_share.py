@@ -17,16 +17,12 @@ BODIES = 120
 # File -> the most that may be lifted of its requests and of its responses, in percent. Lower a number when a codec
 # models more; a file that is not named has reached the goal.
 AT_MOST: dict[str, tuple[int, int]] = {
-    "openai-chat": (4, 15),
-    "anthropic-messages": (14, 8),
-    "gemini-generate": (11, 2),
+    "gemini-generate": (11, 2),  # proto3's other spelling of its keys, snake_case
     "ollama-chat": (12, 2),
-    "openai-compat-chat": (20, 96),
-    "openrouter-chat": (15, 99),
-    "deepseek-chat": (65, 63),
-    "groq-chat": (4, 100),
-    "mistral-chat": (25, 32),
-    "xai-chat": (11, 32),
+    "openai-compat-chat": (4, 23),
+    "deepseek-chat": (8, 2),
+    "mistral-chat": (13, 5),
+    "xai-chat": (7, 2),
     "responses-compat": (2, 3),
 }
 
