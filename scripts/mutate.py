@@ -43,6 +43,7 @@ _IMPORTED = "ignore::pytest.PytestAssertRewriteWarning"  # the parent has import
 TESTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "passes": (
         (
+            "tests/passes/test_selection.py",
             "tests/passes/test_turns.py",
             "tests/passes/test_pairing_and_names.py",
             "tests/passes/test_traits.py",

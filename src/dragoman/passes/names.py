@@ -23,11 +23,8 @@ def name_alias(name: str, profile: Profile) -> str:
     if profile.tool_name.fullmatch(name) is not None:
         return name
     digest = hashlib.blake2s(name.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    return (
-        f"{_UNSAFE.sub('_', name)[:_KEPT] or 'tool'}_{digest}"
-        if name[:1].isalpha()
-        else f"t_{_UNSAFE.sub('_', name)[:_KEPT]}_{digest}"
-    )
+    readable = _UNSAFE.sub("_", name)[:_KEPT]
+    return f"{readable}_{digest}" if name[:1].isalpha() else f"t_{readable}_{digest}"
 
 
 def alias_names(request: Request, profile: Profile, log: LossLog) -> Request:

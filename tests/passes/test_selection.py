@@ -1,0 +1,178 @@
+"""Passes chosen by traits give what all passes together would give; and what single passes do, literally."""
+
+import hashlib
+import re
+
+import pytest
+from msgspec import structs
+
+import dragoman
+from dragoman import ir
+from dragoman.codecs.registry import codec
+from dragoman.errors import EncodeError
+from dragoman.losses import LossLog
+from dragoman.passes import legalise as module
+from dragoman.passes.legalise import legalise
+from dragoman.passes.misplaced import check_places
+from dragoman.passes.names import name_alias
+from dragoman.passes.pairing import pair_results
+from dragoman.profile import Profile
+from tests.support.promises import promise
+
+pytestmark = promise("core:traits")
+
+HI = ir.Message("user", "hi")
+TOOL = ir.ToolDefinition("look")
+
+
+def step(id: str, name: str = "look") -> tuple[ir.Message, ir.Message]:
+    call, result = ir.ToolCall(id, name, {"a": 1}), ir.ToolResult(id, name, "text", "x")
+    return ir.Message("assistant", (call,)), ir.Message("tool", (result,))
+
+
+def asked(*messages: ir.Message, **settings: object) -> ir.Request:
+    return structs.replace(ir.Request("m", messages, (TOOL,)), **settings)
+
+
+REQUESTS: dict[str, ir.Request] = {
+    "plain": asked(HI, tools=()),
+    "calls": asked(HI, *step("call_1"), HI),
+    "an id with a space": asked(HI, *step("call 1 é"), HI),
+    "a long id": asked(HI, *step("c" * 200), HI),
+    "an empty id": asked(HI, *step(""), HI),
+    "the same id twice": asked(HI, *step("a"), *step("a"), HI),
+    "a name with a space": asked(HI, *step("a", "look up"), tools=(ir.ToolDefinition("look up"),)),
+    "a name that is too long": asked(HI, tools=(ir.ToolDefinition("n" * 200),)),
+    "a name that only calls have": asked(HI, *step("a", "look up"), HI, tools=()),
+    "calls without tools": asked(HI, *step("a"), HI, tools=()),
+    "two tools of one name": asked(HI, tools=(TOOL, ir.ToolDefinition("look", "Another."))),
+    "a call without result": asked(HI, step("a")[0], HI),
+    "a result without call": asked(HI, step("a")[1], HI),
+    "system text alone": asked(ir.Message("system", "be brief")),
+    "system text in the middle": asked(HI, ir.Message("system", "be brief"), HI),
+    "the assistant first": asked(ir.Message("assistant", "hello"), HI),
+    "the assistant last": asked(HI, ir.Message("assistant", "hello ")),
+    "the assistant last, for a model without prefill": asked(
+        HI, ir.Message("assistant", "hello"), model="claude-opus-4-6"
+    ),
+    "the assistant twice": asked(HI, ir.Message("assistant", "a"), ir.Message("assistant", "b"), HI),
+    "blank text": asked(HI, ir.Message("assistant", (ir.Text(" "), ir.Text("b"))), HI),
+    "no candidates": asked(HI, candidates=0),
+    "one candidate": asked(HI, candidates=1),
+    "many stop sequences": asked(HI, stop=tuple(f"s{n}" for n in range(20))),
+    "a blank stop sequence": asked(HI, stop=(" ", "s")),
+    "a choice without tools": asked(HI, tools=(), tool_choice=ir.ToolChoice("required")),
+    "a choice of unknown tools": asked(HI, tool_choice=ir.ToolChoice("required", ("other",))),
+    "parallel calls without tools": asked(HI, tools=(), parallel_tool_calls=False),
+}
+
+
+@pytest.mark.parametrize("target", [*dragoman.formats("wire"), *dragoman.formats("compatible")])
+@pytest.mark.parametrize("name", REQUESTS)
+def test_the_chosen_passes_do_what_all_would_do(name: str, target: str) -> None:
+    profile = codec(target).profile
+    module._TARGETS.pop(profile.name, None)  # noqa: SLF001 - ids and names that were accepted before are remembered
+    expected, every = _with_all(REQUESTS[name], profile)
+    for _ in range(2):  # with and without what was remembered
+        log = LossLog()
+        assert legalise(REQUESTS[name], profile, log) == expected
+        assert [entry[1:] for entry in log.entries] == every
+
+
+def _with_all(request: ir.Request, profile: Profile) -> tuple[ir.Request, list[object]]:
+    log = LossLog()
+    for run in [one.run for one in module.STEPS]:
+        request = run(request, profile, log)
+    return request, [entry[1:] for entry in log.entries]
+
+
+def test_an_accepted_id_does_not_vouch_for_others() -> None:
+    profile = codec("anthropic-messages").profile
+    for id in ("call_1", "call_1", "call 2", "call_1", "call 2"):
+        calls = legalise(asked(HI, *step(id), HI), profile, LossLog()).messages[1].tool_calls
+        assert profile.call_id is not None
+        assert profile.call_id.fullmatch(calls[0].id)
+        assert (calls[0].id == id) == (id == "call_1")
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    memory: set[str] = set()
+    assert module._take((f"id_{number}" for number in range(20_000)), None, memory)  # noqa: SLF001
+    assert 0 < len(memory) <= 10_000
+    memory.clear()
+    assert module._take(("a" * 1_000, "b"), None, memory)  # noqa: SLF001
+    assert memory == {"b"}
+    assert not module._take(("c", "c c"), re.compile(r"\w+"), memory)  # noqa: SLF001
+    assert memory == {"b", "c"}
+
+
+# ── what stands in the wrong message ──
+
+RESULT, CALL = ir.ToolResult("a", "look", "text", "x"), ir.ToolCall("a", "look", {})
+
+
+@pytest.mark.parametrize(
+    ("messages", "path"),
+    [
+        ((), "$.messages"),
+        ((ir.Message("user", (ir.Text("x"), RESULT)),), "$.messages[0].parts[1]"),
+        ((ir.Message("assistant", (RESULT,)),), "$.messages[0].parts[0]"),
+        ((HI, ir.Message("tool", (RESULT, ir.Text("x")))), "$.messages[1].parts[1]"),
+        ((HI, ir.Message("tool", (CALL,))), "$.messages[1].parts[0]"),
+        ((ir.Message("user", (CALL,)),), "$.messages[0].parts[0]"),
+        ((HI, ir.Message("system", (ir.Text("x"), CALL))), "$.messages[1].parts[1]"),
+    ],
+)
+def test_what_stands_in_the_wrong_message_is_an_error_with_its_path(
+    messages: tuple[ir.Message, ...], path: str
+) -> None:
+    profile = codec("openai-chat").profile
+    with pytest.raises(EncodeError) as caught:
+        check_places(ir.Request("m", messages), profile, LossLog())
+    assert (caught.value.path, caught.value.target) == (path, "openai-chat")
+    with pytest.raises(EncodeError):
+        dragoman.encode_request(ir.Request("m", messages), "anthropic-messages")
+
+
+def test_what_stands_in_its_place_passes() -> None:
+    request = asked(ir.Message("system", "x"), HI, *step("a"), ir.Message("assistant", (ir.Text("x"), CALL)))
+    assert check_places(request, codec("openai-chat").profile, LossLog()) is request
+
+
+# ── names and ids ──
+
+
+@pytest.mark.parametrize(
+    ("name", "readable"),
+    [
+        ("look up", "look_up"),
+        ("look-up!" * 10, ("look_up_" * 10)[:48]),
+        ("1 look", "t_1_look"),
+        ("", "t_"),
+        ("天気", "__"),
+    ],
+)
+def test_an_alias_is_readable_and_ends_in_a_hash_of_the_name(name: str, readable: str) -> None:
+    profile = structs.replace(codec("openai-chat").profile, tool_name=re.compile("[a-z]"))
+    digest = hashlib.blake2s(name.encode(), digest_size=4).hexdigest()
+    assert name_alias(name, profile) == f"{readable}_{digest}"
+    assert name_alias("x", profile) == "x"
+
+
+def test_losses_of_a_renamed_tool_point_to_the_tool() -> None:
+    encoded = dragoman.encode_request(asked(HI, tools=(TOOL, ir.CustomTool("look up"))), "anthropic-messages")
+    assert len(encoded.losses) > 1
+    assert {loss.path.partition("].")[0].rstrip("]") for loss in encoded.losses if "tools" in loss.path} == {
+        "$.tools[1"
+    }
+
+
+def test_repeated_ids_are_numbered_from_two() -> None:
+    profile = codec("openai-chat").profile
+    request = pair_results(asked(HI, *step("a"), *step("a"), *step("a")), profile, LossLog())
+    ids = [call.id for message in request.messages for call in message.tool_calls]
+    assert ids == ["a", _digest("a 2"), _digest("a 3")]
+
+
+def _digest(text: str) -> str:
+    return f"call_{hashlib.blake2s(text.encode(), digest_size=12).hexdigest()}"
