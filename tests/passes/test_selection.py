@@ -4,7 +4,7 @@ import hashlib
 import re
 
 import pytest
-from msgspec import structs
+from msgspec import Raw, structs
 
 import dragoman
 from dragoman import ir
@@ -71,7 +71,7 @@ REQUESTS: dict[str, ir.Request] = {
 @pytest.mark.parametrize("name", REQUESTS)
 def test_the_chosen_passes_do_what_all_would_do(name: str, target: str) -> None:
     profile = codec(target).profile
-    module._TARGETS.pop(profile.name, None)  # noqa: SLF001 - ids and names that were accepted before are remembered
+    module._TARGETS.clear()  # noqa: SLF001 - ids and names that were accepted before are remembered
     expected, every = _with_all(REQUESTS[name], profile)
     for _ in range(2):  # with and without what was remembered
         log = LossLog()
@@ -176,3 +176,16 @@ def test_repeated_ids_are_numbered_from_two() -> None:
 
 def _digest(text: str) -> str:
     return f"call_{hashlib.blake2s(text.encode(), digest_size=12).hexdigest()}"
+
+
+# ── keys that only one family understands ──
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "groq"])
+def test_keys_of_the_own_family_are_written_and_are_no_loss(target: str) -> None:
+    part = ir.Text("hi", metadata={"openai": {"own_part": Raw(b"1")}, "elsewhere": {"other_part": Raw(b"2")}})
+    metadata = {"openai": {"own": Raw(b"1")}, "elsewhere": {"other": Raw(b"2")}}
+    encoded = dragoman.encode_request(ir.Request("m", (ir.Message("user", (part,)),), metadata=metadata), target)
+    assert [loss.what for loss in encoded.losses] == ["other", "other_part"]
+    assert encoded.body["own"] == 1
+    assert encoded.body["messages"][0]["content"][0]["own_part"] == 1

@@ -201,15 +201,15 @@ def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> WireValue
         return notes["~choice"]
     if not choice.names:
         return choice.mode
-    entries = [_chosen_entry(name, tools) for name in choice.names]
+    by_name = {tool.name: tool for tool in reversed(tools)}  # of tools with one name the first counts
+    entries = [_chosen_entry(name, by_name.get(name)) for name in choice.names]
     # A search can be one of several allowed tools, but not the type of a choice.
     if len(entries) == 1 and choice.mode == "required" and entries[0].type != "web_search":
         return entries[0]
     return ChoiceObject("allowed_tools", mode=choice.mode, tools=entries)
 
 
-def _chosen_entry(name: str, tools: tuple[Tool, ...]) -> ChoiceObject:
-    tool = next((tool for tool in tools if tool.name == name), None)
+def _chosen_entry(name: str, tool: Tool | None) -> ChoiceObject:
     if isinstance(tool, ProviderTool) and tool.kind is not None:
         return ChoiceObject("mcp", server_label=name) if tool.kind == "mcp" else ChoiceObject(_CHOSEN[tool.kind])
     return ChoiceObject("custom" if isinstance(tool, CustomTool) else "function", name)
