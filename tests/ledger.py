@@ -275,6 +275,11 @@ AGENT: tuple[tuple[str, str], ...] = (
 
 GATEWAY: tuple[tuple[str, str], ...] = (
     (
+        "six-protocols",
+        "All 36 pairs of the six protocols of the public comparison cross, whole, streamed and in errors.",
+    ),
+    ("addresses", "Addresses that real clients of known formats use are endpoints of their formats, not 404."),
+    (
         "attacks",
         "Malformed answers, odd headers, large bodies and mistakes in a configuration harm one request at most.",
     ),

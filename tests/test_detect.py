@@ -80,6 +80,19 @@ CASES: dict[str, tuple[Any, Detected | None]] = {
     "a message that is done": ({"message": {"content": "hi"}, "done": True}, Detected("ollama-chat", "response")),
     "a line of a message": ({"message": {"content": "hi"}, "done": False}, None),
     "an error that is a text": ({"error": "no"}, Detected("ollama-chat", "error")),
+    "a plan": (
+        {"messages": [{"role": "assistant", "tool_plan": "x", "tool_calls": []}]},
+        Detected("cohere-chat", "request"),
+    ),
+    "a choice in capitals": ({"messages": [HELLO], "tool_choice": "REQUIRED"}, Detected("cohere-chat", "request")),
+    "documents with data": ({"messages": [HELLO], "documents": [{"data": "x"}]}, Detected("cohere-chat", "request")),
+    "a dated model": ({"model": "command-a-03-2025", "messages": [HELLO]}, Detected("cohere-chat", "request")),
+    "version 1 of it": ({"model": "command-r", "message": "hi", "chat_history": []}, None),
+    "a message that is complete": (
+        {"id": "x", "message": {"role": "assistant"}, "finish_reason": "COMPLETE"},
+        Detected("cohere-chat", "response"),
+    ),
+    "a flat error": ({"id": "x", "message": "no"}, Detected("cohere-chat", "error")),
     "an empty object": ({}, None),
     "a number": (3, None),
     "a list": ([], None),
@@ -139,6 +152,7 @@ OWN = {
     # A plain request of it is a plain request of Chat too.
     "ollama-chat": {"ollama-chat", "openai-chat"},
     "bedrock-converse": {"bedrock-converse"},
+    "cohere-chat": {"cohere-chat", "openai-chat"},  # the same
 }
 
 

@@ -323,7 +323,7 @@ def test_a_name_nobody_made_is_an_attribute_error() -> None:
 
 def test_no_name_of_a_provider_decides_anything_outside_its_codec() -> None:
     """`if name == "anthropic"` belongs into a profile."""
-    words = {"openai", "anthropic", "google", "gemini", "vertex", "ollama", *dragoman.formats()}
+    words = {"openai", "anthropic", "google", "gemini", "vertex", "ollama", "cohere", *dragoman.formats()}
     wrong = []
     for path in files():
         module = name_of(path)

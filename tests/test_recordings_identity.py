@@ -37,6 +37,7 @@ FILES: Mapping[str, str] = {
     "vertex-generate": "vertex",
     "bedrock-converse": "bedrock-converse",
     "ollama-chat": "ollama-chat",
+    "cohere-chat": "cohere-chat",
 }
 GOOGLE = {"gemini", "vertex"}
 # Between the two backends of one family bodies pass as they are: docs/decisions/0004-passes.md.

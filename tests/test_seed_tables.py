@@ -36,6 +36,7 @@ RECEIVED: dict[str, dict[str, Any]] = {
     },
 }
 RECEIVED["vertex"] = RECEIVED["gemini"]
+RECEIVED["cohere-chat"] = RECEIVED["openai-chat"]
 RECEIVED |= dict.fromkeys(dragoman.formats("compatible"), RECEIVED["openai-chat"])
 WITHOUT_IDS = {"gemini", "vertex", "ollama-chat"}
 
@@ -91,6 +92,7 @@ DEFINED: dict[str, Any] = {
     "ollama-chat": {"type": "function", "function": {**PLAIN, "parameters": SCHEMA}},
 }
 DEFINED["vertex"] = DEFINED["gemini"]
+DEFINED["cohere-chat"] = DEFINED["ollama-chat"]
 DEFINED |= {name: {**PLAIN, "parameters": SCHEMA, "strict": True} for name in dragoman.formats("record")}
 
 

@@ -75,6 +75,7 @@ def test_hard_json_passes_through_unknown_keys(text: str) -> None:
         "openai-chat": '{"model":"m","messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "anthropic-messages": '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "openai-responses": '{"model":"m","input":[{"role":"user","content":"hi","x":%s}],"y":%s}',
+        "cohere-chat": '{"model":"m","messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "ollama-chat": '{"model":"m","messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "bedrock-converse": '{"messages":[{"role":"user","content":[{"text":"hi","x":%s}]}],"y":%s}',
         "gemini": '{"contents":[{"role":"user","parts":[{"text":"hi","x":%s}]}],"y":%s}',

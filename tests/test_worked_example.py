@@ -116,6 +116,22 @@ ANSWERS["ollama-chat"] = {
     "done_reason": "stop",
 }
 
+ANSWERS["cohere-chat"] = {
+    "id": "6a25b227-ab2f-4049-95cb-15e8fb05d116",
+    "message": {
+        "role": "assistant",
+        "tool_plan": "I will look.",
+        "tool_calls": [
+            {
+                "id": "call_123",
+                "type": "function",
+                "function": {"name": "get_weather", "arguments": '{"location":"Tokyo"}'},
+            }
+        ],
+    },
+    "finish_reason": "TOOL_CALL",
+}
+
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_call_reads_the_same_from_every_vendor(name: str) -> None:

@@ -44,7 +44,7 @@ def detect(body: Body) -> Detected | None:
         data = data[0]
     if not isinstance(data, Mapping) or _is_chunk(data) or _is_line(data) or _is_responses_event(data):
         return None
-    for rule in (_gemini, _responses, _converse, _ollama, _answer, _request):
+    for rule in (_gemini, _responses, _converse, _ollama, _cohere, _answer, _request):
         found = rule(data)
         if found is not None:
             return found
@@ -145,6 +145,36 @@ def _is_ollama_message(message: Mapping[str, Any]) -> bool:
     )
 
 
+_COHERE_KEYS = frozenset({"citation_options", "strict_tools", "safety_mode", "p", "k"})
+_COHERE_ERROR = frozenset({"id", "message", "error_type"})
+_COHERE_MODEL = re.compile(r"command-[a-z0-9-]+-\d{2}-\d{4}|c4ai-[a-z0-9-]+")
+_COHERE_FINISHES = frozenset({"COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TOOL_CALL", "ERROR", "TIMEOUT"})
+
+
+def _cohere(data: Mapping[str, Any]) -> Detected | None:
+    """Version 2 of the API: version 1 has `message` where this one has `messages`."""
+    if isinstance(data.get("message"), Mapping) and _word(data.get("finish_reason")) in _COHERE_FINISHES:
+        return Detected("cohere-chat", "response")
+    if isinstance(data.get("message"), str) and _has(data, "id", "error_type") and data.keys() <= _COHERE_ERROR:
+        return Detected("cohere-chat", "error")
+    messages = data.get("messages")
+    if isinstance(messages, list) and (
+        not _COHERE_KEYS.isdisjoint(data)
+        or _COHERE_MODEL.fullmatch(_word(data.get("model"))) is not None
+        or _word(data.get("tool_choice")) in {"REQUIRED", "NONE"}
+        or any("data" in document for document in _mappings(data.get("documents")))
+        or any(map(_is_cohere_message, _mappings(messages)))
+    ):
+        return Detected("cohere-chat", "request")
+    return None
+
+
+def _is_cohere_message(message: Mapping[str, Any]) -> bool:
+    return "tool_plan" in message or any(
+        isinstance(part.get("document"), Mapping) and "type" in part for part in _mappings(message.get("content"))
+    )
+
+
 def _answer(data: Mapping[str, Any]) -> Detected | None:
     """Responses and errors of the two formats whose requests have `messages`."""
     if data.get("type") == "error" and "error" in data:
@@ -237,6 +267,9 @@ _CONVERSE_EVENTS = frozenset({"messageStart", "messageStop", "metadata"}) | {
     f"contentBlock{step}" for step in ("Start", "Delta", "Stop")
 }
 """Each in a frame, whose payload is read under the type of the event."""
+_COHERE_EVENTS = frozenset({"message-start", "message-end", "tool-plan-delta"}) | {
+    f"{what}-{step}" for what in ("content", "tool-call") for step in ("start", "delta", "end")
+}
 
 
 def is_event_stream(start: bytes) -> bool:
@@ -290,11 +323,13 @@ def _event(data: Mapping[str, Any]) -> Detected | None:
         return Detected("openai-responses", "response")
     if _word(data.get("type")) in _MESSAGES_EVENTS:
         return Detected("anthropic-messages", "response")
+    if _word(data.get("type")) in _COHERE_EVENTS:
+        return Detected("cohere-chat", "response")
     if _is_chunk(data):
         return Detected("openai-chat", "response")
     if len(data) == 1 and _is_converse_event(*next(iter(data.items()))):
         return Detected("bedrock-converse", "response")
-    found = _gemini(data) or _responses(data) or _converse(data) or _ollama(data) or _answer(data)
+    found = _gemini(data) or _responses(data) or _converse(data) or _ollama(data) or _cohere(data) or _answer(data)
     return None if found is None or found.kind == "request" or data.get("type") == "message" else found
 
 
@@ -323,7 +358,7 @@ def _is_line(data: Mapping[str, Any]) -> bool:
 def _only_streamed(start: bytes, data: Mapping[str, Any], found: Detected) -> bool:
     return (
         is_event_stream(start)
-        or _word(data.get("type")) in _MESSAGES_EVENTS
+        or _word(data.get("type")) in _MESSAGES_EVENTS | _COHERE_EVENTS
         or _is_chunk(data)
         or _is_line(data)
         or _is_responses_event(data)

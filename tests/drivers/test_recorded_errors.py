@@ -23,6 +23,7 @@ SOURCES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("gemini-generate", "gemini", {"api_key": "k"}),
     ("vertex-generate", "vertex", {"credentials": GoogleCredentials()}),
     ("ollama-chat", "ollama", {}),
+    ("cohere-chat", "cohere", {"api_key": "k"}),
     ("bedrock-converse", "bedrock", {"api_key": "k", "region": "us-east-1"}),
     ("groq-chat", "groq", {"api_key": "k"}),
     ("mistral-chat", "mistral", {"api_key": "k"}),

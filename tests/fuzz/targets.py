@@ -60,6 +60,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "vertex": ("vertex-generate", "gemini-generate"),
     "bedrock-converse": ("bedrock-converse",),
     "ollama-chat": ("ollama-chat",),
+    "cohere-chat": ("cohere-chat",),
 }
 """Format -> its recordings."""
 LONGEST_SEED = 6_000

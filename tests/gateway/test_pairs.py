@@ -15,7 +15,7 @@ from tests.support.promises import promise
 # A stream of Chat counts tokens only for those who ask.
 COUNTED: dict[str, Body] = {"openai-chat": {"stream_options": {"include_usage": True}}}
 # Where an answer says which model gave it.
-NAMED = {"gemini": "modelVersion", "vertex": "modelVersion", "bedrock-converse": None}
+NAMED = {"cohere-chat": None, "gemini": "modelVersion", "vertex": "modelVersion", "bedrock-converse": None}
 
 
 def path_of(source: str, model: str, *, streamed: bool) -> str:
@@ -54,6 +54,27 @@ def test_a_tool_conversation_crosses(gateway: RunningGateway, source: str, targe
     records = gateway.requests(2)
     assert [line["status"] for line in records] == [200, 200]
     assert all(line["tokens"]["output"] for line in records)
+
+
+SIX = (*("openai-chat", "openai-responses", "anthropic-messages", "gemini", "bedrock-converse", "cohere-chat"),)
+"""The six protocols of the public comparison of gateways: all 36 pairs of them are among those above."""
+
+
+@promise("gateway:six-protocols")
+@pytest.mark.parametrize("target", SIX)
+@pytest.mark.parametrize("source", SIX)
+def test_each_of_the_thirty_six_pairs_tells_an_error_in_the_words_of_the_client(
+    gateway: RunningGateway, dragoman_sim: Simulator, source: str, target: str
+) -> None:
+    """That a tool conversation crosses, whole and streamed, is tested above, for these and all other pairs."""
+    assert set(SIX) <= set(FORMATS)
+    dragoman_sim.play({"error": "invalid"})
+    model = f"as-{target}/{MODELS[target]}"
+    body = DOORS[source].ask("hi")
+    asked = {**body, "model": model} if "model" in body else body
+    got = send(gateway.url, path_of(source, model, streamed=False), asked, DOORS[source].headers)
+    assert got.status == 400
+    assert DOORS[source].message_of(got.json)
 
 
 @promise("gateway:same-bytes")

@@ -1,10 +1,12 @@
 """The vendors' SDKs, made without a word of ours: what `--print-env` prints, evaluated by a shell, is all they know."""
 
+import os
 import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]
+import cohere
 import ollama
 import pytest
 from anthropic import Anthropic
@@ -29,6 +31,11 @@ SDKS: dict[str, tuple[Callable[[], Any], Callable[[Any], None], dict[str, str]]]
     "anthropic": (Anthropic, lambda client: client.close(), {"anthropic-messages": "openai-responses"}),
     "google-genai": (Client, lambda client: client.close(), {"gemini": "anthropic-messages"}),
     "ollama": (ollama.Client, lambda client: client._client.close(), {"ollama-chat": "gemini"}),  # noqa: SLF001
+    "cohere": (
+        lambda: cohere.ClientV2(base_url=os.environ["CO_API_URL"]),
+        lambda _client: None,
+        {"cohere-chat": "anthropic-messages"},
+    ),
     "bedrock": (
         lambda: boto3.client("bedrock-runtime"),
         lambda client: client.close(),

@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]
+import cohere
 import ollama
 import pytest
 from anthropic import Anthropic
@@ -29,6 +30,7 @@ def clients(shared_gateway: RunningGateway) -> Iterator[dict[str, Any]]:
     url = shared_gateway.url
     keys = {"aws_access_key_id": "any", "aws_secret_access_key": "any", "region_name": "us-east-1"}
     local = ollama.Client(host=url)
+    command = cohere.ClientV2(api_key="any", base_url=url)
     with (
         OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0) as openai,
         Anthropic(base_url=url, api_key="any", max_retries=0) as anthropic,
@@ -43,6 +45,7 @@ def clients(shared_gateway: RunningGateway) -> Iterator[dict[str, Any]]:
             "gemini": google,
             "ollama-chat": local,
             "bedrock-converse": amazon,
+            "cohere-chat": command,
         }
 
 
@@ -211,6 +214,54 @@ def _extend(blocks: dict[int, Any], event: Any) -> None:
                 thought["reasoningText"][name] = thought["reasoningText"].get(name, "") + value
 
 
+def _cohere(client: Any, model: str, *, streamed: bool) -> str:
+    history: list[Any] = [{"role": "user", "content": QUESTION}]
+
+    def ask() -> Any:
+        if not streamed:
+            return client.chat(model=model, messages=history, tools=[TOOL]).message
+        return _joined(client.chat_stream(model=model, messages=history, tools=[TOOL]))
+
+    message = ask()
+    history.append(message)
+    for call in message.tool_calls:
+        city = json.loads(call.function.arguments)["city"]
+        history.append({"role": "tool", "tool_call_id": call.id, "content": WEATHER[city]})
+    return "".join(block.text for block in ask().content if block.type == "text")
+
+
+def _joined(stream: Any) -> Any:
+    """The message of a stream, as the vendor's documentation puts it together: its own objects, joined by index."""
+    blocks: dict[int, Any] = {}
+    calls: dict[int, Any] = {}
+    plan = ""
+    for event in stream:
+        said: Any = getattr(getattr(event, "delta", None), "message", None)
+        if event.type == "content-start":
+            blocks[event.index] = {"type": said.content.type} | said.content.model_dump(exclude_none=True)
+        elif event.type == "content-delta":
+            for key, text in said.content.model_dump(exclude_none=True).items():
+                blocks[event.index][key] = blocks[event.index].get(key, "") + text if isinstance(text, str) else text
+        elif event.type == "tool-plan-delta":
+            plan += said.tool_plan
+        elif event.type == "tool-call-start":
+            calls[event.index] = said.tool_calls
+        elif event.type == "tool-call-delta":
+            call, more = calls[event.index], said.tool_calls
+            function = call.function.model_copy(update={"arguments": call.function.arguments + more.function.arguments})
+            calls[event.index] = call.model_copy(update={"function": function, **(more.model_extra or {})})
+    return cohere.AssistantMessageResponse(
+        content=[_block(block) for block in blocks.values()] or None,
+        tool_plan=plan or None,
+        tool_calls=list(calls.values()) or None,
+    )
+
+
+def _block(said: dict[str, Any]) -> Any:
+    kind = {"text": cohere.TextAssistantMessageResponseContentItem}
+    return kind.get(said["type"], cohere.ThinkingAssistantMessageResponseContentItem)(**said)
+
+
 LOOPS: dict[str, Callable[..., str]] = {
     "openai-chat": _chat,
     "openai-responses": _responses,
@@ -218,6 +269,7 @@ LOOPS: dict[str, Callable[..., str]] = {
     "gemini": _gemini,
     "ollama-chat": _ollama,
     "bedrock-converse": _converse,
+    "cohere-chat": _cohere,
 }
 
 

@@ -15,10 +15,12 @@ from types import UnionType
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
 import botocore.session  # type: ignore[import-untyped]
+import cohere
 import ollama._types as ollama_types
 import openai
 from anthropic.types import beta
 from botocore.model import Shape  # type: ignore[import-untyped]
+from cohere.v2.client import V2Client as CohereClient
 from google.genai import types as google
 from msgspec import Raw, Struct
 from openai.types import chat, responses
@@ -194,6 +196,13 @@ def _items(union: Any) -> Any:
     return Union[tuple(member for member, types in kinds if not types or set(types) & read)]  # noqa: UP007
 
 
+def _cohere_request() -> Any:
+    """The keyword arguments of the client's method are the keys of a body; `stream` is set by which method it is."""
+    names = inspect.signature(CohereClient.chat).parameters
+    hints = typing.get_type_hints(CohereClient.chat)
+    return TypedDict("ChatRequest", {name: hints[name] for name in names if name not in {"self", "request_options"}})  # type: ignore[operator]
+
+
 ROOTS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
     "openai-chat request": lambda: (
         chat.completion_create_params.CompletionCreateParamsBase,
@@ -242,6 +251,10 @@ ROOTS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
     "bedrock-converse response": lambda: (_converse("output"), _wire("bedrock_converse", "ConverseResponse")),
     "ollama-chat request": lambda: (ollama_types.ChatRequest, _wire("ollama_chat", "ChatBody")),
     "ollama-chat response": lambda: (ollama_types.ChatResponse, _wire("ollama_chat", "ChatResponse")),
+    "cohere-chat message": lambda: (cohere.AssistantMessage, _wire("cohere_chat", "AssistantMessage")),
+    "cohere-chat request": lambda: (_cohere_request(), _wire("cohere_chat", "ChatBody")),
+    "cohere-chat tool": lambda: (cohere.ToolV2, _wire("cohere_chat", "FunctionTool")),
+    "cohere-chat response": lambda: (cohere.V2ChatResponse, _wire("cohere_chat", "ChatResponse")),
 }
 """What is compared: a vendor's type and the struct that reads the same bodies. Both are looked up when asked for."""
 

@@ -210,9 +210,14 @@ def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Re
     assert silent == []
 
 
+ALWAYS_SHOWS_REASONING = {"ollama-chat", "cohere-chat"}
+
+
 def _implied(path: str, request: ir.Request, target: str) -> bool:
     """A budget says that reasoning is on, settings without a mode leave it to the model, Gemini 3 decides unasked."""
     settings = request.reasoning
+    if settings is not None and path == "$.reasoning.visible":
+        return bool(settings.visible) and target in ALWAYS_SHOWS_REASONING
     if settings is None or path not in {"$.reasoning", "$.reasoning.mode"}:
         return False
     if settings.mode == "adaptive":
@@ -404,6 +409,16 @@ ORDINARY_ANSWERS: dict[str, dict[str, Any]] = {
         "load_duration": 1,
         "prompt_eval_count": 9,
         "eval_count": 4,
+    },
+    "cohere-chat": {
+        "id": "6a25b227-ab2f-4049-95cb-15e8fb05d116",
+        "message": {"role": "assistant", "content": [{"type": "text", "text": "Hello"}]},
+        "finish_reason": "COMPLETE",
+        "usage": {
+            "billed_units": {"input_tokens": 2, "output_tokens": 3},
+            "tokens": {"input_tokens": 9, "output_tokens": 4},
+            "cached_tokens": 0,
+        },
     },
 }
 

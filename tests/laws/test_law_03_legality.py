@@ -42,6 +42,9 @@ PICKY = (
     ("bedrock-converse", "mistral.mistral-large-2407-v1:0"),
     ("ollama-chat", "qwen3"),
     ("ollama-chat", "llama3.2"),
+    ("cohere-chat", "command-a-03-2025"),
+    ("cohere-chat", "command-a-reasoning-08-2025"),
+    ("cohere-chat", "command-r-08-2024"),
 )
 
 

@@ -142,6 +142,7 @@ ANSWERS["bedrock-converse"] = {
     "redacted reasoning": {"content": [{"reasoningContent": {"redactedContent": SECRET}}, {"text": "hi"}]},
 }
 ANSWERS["ollama-chat"] = {}  # signs nothing
+ANSWERS["cohere-chat"] = {}  # nor does this
 
 
 def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ PROVIDERS = {
     "vertex": "vertex/gemini-2.5-flash",
     "bedrock-converse": "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama-chat": "ollama/qwen3",
+    "cohere-chat": "cohere/command-a-03-2025",
 }
 
 

@@ -136,9 +136,21 @@ BILL["ollama-chat"] = {
     "prompt_eval_count": 100,
     "eval_count": 50,
 }
+BILL["cohere-chat"] = {
+    "id": "r",
+    "message": {"role": "assistant", "content": [{"type": "text", "text": "hi"}]},
+    "finish_reason": "COMPLETE",
+    "usage": {
+        "billed_units": {"input_tokens": 100, "output_tokens": 50},
+        "tokens": {"input_tokens": 100, "output_tokens": 50, "reasoning_tokens": 20},
+        "cached_tokens": 80,
+    },
+}
 # These count nothing apart: what they pay for is there, the details are not.
 ROUGH = {"ollama-chat", "bedrock-converse"}
-_COUNTED = dict.fromkeys(("openai-chat", "openai-responses", "anthropic-messages", "bedrock-converse"), "usage")
+_COUNTED = dict.fromkeys(
+    ("openai-chat", "openai-responses", "anthropic-messages", "bedrock-converse", "cohere-chat"), "usage"
+)
 _COUNTED |= dict.fromkeys(("gemini", "vertex"), "usageMetadata")
 _BESIDE_THE_MESSAGE = ("prompt_eval_count", "eval_count")
 

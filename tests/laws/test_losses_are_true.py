@@ -131,7 +131,7 @@ def class_names() -> set[str]:
 
 
 FOLDERS = (
-    "openai_chat", "openai_responses", "anthropic_messages", "gemini", "bedrock_converse", "ollama_chat",
+    "openai_chat", "openai_responses", "anthropic_messages", "gemini", "bedrock_converse", "ollama_chat", "cohere_chat",
 )  # fmt: skip
 
 

@@ -73,6 +73,7 @@ def test_decoders_note_it_of_our_own_bodies(sample: Sample) -> None:
         ("bedrock-converse", "bedrock-converse"),
         ("openai-responses", "openai-responses"),
         ("ollama-chat", "ollama-chat"),
+        ("cohere-chat", "cohere-chat"),
     ],
 )
 def test_decoders_note_it_of_recorded_bodies(file: str, name: str, recordings: Recordings) -> None:

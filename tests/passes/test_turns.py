@@ -127,7 +127,7 @@ def test_a_final_assistant_turn_is_trimmed_or_followed() -> None:
     target = profile(no_prefill_models=re.compile("some-model"))
     followed = turns.ensure_turns(asked(USER, MODEL), target, refused).messages
     assert followed == (USER, MODEL, ir.Message("user", turns.CONTINUE))
-    assert entries(refused) == [("a user turn after it", "invented")]
+    assert entries(refused) == [("beginning of an answer", "degraded"), ("a user turn after it", "invented")]
 
 
 def test_called_tools_are_declared_and_switched_off() -> None:

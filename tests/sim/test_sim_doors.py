@@ -9,6 +9,7 @@ import pytest
 from dragoman.sim.rules import (
     anthropic_messages,
     bedrock_converse,
+    cohere_chat,
     gemini,
     ollama_chat,
     openai_chat,
@@ -28,6 +29,7 @@ CHECKS: dict[str, Any] = {
     "gemini": gemini.check_response,
     "vertex": gemini.check_response,
     "ollama-chat": ollama_chat.check_response,
+    "cohere-chat": cohere_chat.check_response,
     "bedrock-converse": bedrock_converse.check_response,
 }
 
@@ -70,6 +72,7 @@ KEYS: dict[str, tuple[tuple[int, str], tuple[int, str]]] = {
     "gemini": ((403, "unregistered callers"), (400, "API key not valid")),
     "vertex": ((401, "missing required authentication credential"), (401, "invalid authentication credentials")),
     "ollama-chat": ((401, "unauthorized"), (401, "unauthorized")),
+    "cohere-chat": ((401, "no api key supplied"), (401, "invalid api token")),
     "bedrock-converse": ((403, "Missing Authentication Token"), (403, "security token included")),
 }
 
@@ -132,6 +135,8 @@ def wrong_way(simulator: Simulator, api: str, path: str, method: str) -> Answer:
         ("vertex", "POST", "/v1/projects/p/nonsense", 404, "<!DOCTYPE html>"),
         ("ollama-chat", "GET", "/api/chat", 405, "405 method not allowed"),
         ("ollama-chat", "POST", "/api/nonsense", 404, "404 page not found"),
+        ("cohere-chat", "GET", "/v2/chat", 405, "method not allowed"),
+        ("cohere-chat", "POST", "/v2/nonsense", 404, "not found"),
         ("bedrock-converse", "POST", "/model/x/nonsense", 404, "not recognized"),
         ("openai-chat", "POST", "/openai/v1/nonsense", 404, "Invalid URL"),
         ("azure-openai", "POST", "/openai/deployments/gpt-4o/nonsense", 404, "Resource not found"),
@@ -154,6 +159,7 @@ MOUNTS = {
     "gemini": "gemini",
     "vertex": "vertex",
     "ollama-chat": "ollama",
+    "cohere-chat": "cohere",
     "bedrock-converse": "bedrock",
 }
 

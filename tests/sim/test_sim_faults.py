@@ -76,6 +76,7 @@ IN_STREAM = {
     "gemini": b'data: {"error":',
     "vertex": b'data: {"error":',
     "ollama-chat": b'{"error":',
+    "cohere-chat": b'"finish_reason":"ERROR","error":',
     "bedrock-converse": b":exception-type\x07\x00\x1bserviceUnavailableException",
 }
 

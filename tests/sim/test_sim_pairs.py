@@ -28,6 +28,7 @@ MODELS: Mapping[str, str] = {
     "gemini": "gemini-3.6-flash",
     "vertex": "gemini-3.6-flash",
     "ollama-chat": "qwen3",
+    "cohere-chat": "command-a-reasoning-08-2025",
     "bedrock-converse": "anthropic.claude-opus-4-8",
 }
 
@@ -94,6 +95,15 @@ def _ollama_next(body: Body, answer: Any) -> Body:
     return {**body, "messages": [*body["messages"], message, *results]}
 
 
+def _cohere_next(body: Body, answer: Any) -> Body:
+    message = answer["message"]
+    results = [
+        {"role": "tool", "tool_call_id": call["id"], "content": _weather(call["function"]["arguments"])}
+        for call in message["tool_calls"]
+    ]
+    return {**body, "messages": [*body["messages"], message, *results]}
+
+
 def _converse_next(body: Body, answer: Any) -> Body:
     message = answer["output"]["message"]
     results = [
@@ -126,6 +136,7 @@ NEXT: dict[str, Callable[[Body, Any], Body]] = {
     "gemini": _gemini_next,
     "vertex": _gemini_next,
     "ollama-chat": _ollama_next,
+    "cohere-chat": _cohere_next,
     "bedrock-converse": _converse_next,
 }
 

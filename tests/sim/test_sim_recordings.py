@@ -29,6 +29,7 @@ FILES: dict[str, tuple[str, str]] = {
     "gemini-generate": ("gemini", ""),
     "vertex-generate": ("vertex", ""),
     "ollama-chat": ("ollama-chat", "/api/chat"),
+    "cohere-chat": ("cohere-chat", "/v2/chat"),
     "bedrock-converse": ("bedrock-converse", ""),
 }
 ANSWERED_AT_LEAST = 0.85

@@ -188,6 +188,7 @@ WORDS: dict[str, Any] = {
     "gemini": lambda body: body["candidates"][0]["finishReason"],
     "vertex": lambda body: body["candidates"][0]["finishReason"],
     "ollama-chat": lambda body: body["done_reason"],
+    "cohere-chat": lambda body: body["finish_reason"],
     "bedrock-converse": lambda body: body["stopReason"],
 }
 

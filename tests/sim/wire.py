@@ -89,6 +89,14 @@ def _ollama(text: str) -> Body:
     return {"model": "llama3.2", "stream": False, "messages": [{"role": "user", "content": text}]}
 
 
+def _cohere(text: str) -> Body:
+    return {"model": "command-a-03-2025", "stream": False, "messages": [{"role": "user", "content": text}]}
+
+
+def _cohere_text(body: Any) -> str:
+    return "".join(block.get("text", "") for block in body["message"].get("content", ()))
+
+
 def _converse(text: str) -> Body:
     return {"messages": [{"role": "user", "content": [{"text": text}]}]}
 
@@ -195,6 +203,16 @@ DOORS: dict[str, Door] = {
         ask_with_tool=lambda text: {**_ollama(text), "tools": [{"type": "function", "function": _function()}]},
         message_of=lambda body: body["error"],
         text_of=lambda body: body["message"]["content"],
+        streams={"stream": True},
+    ),
+    "cohere-chat": Door(
+        path="/v2/chat",
+        streaming_path="/v2/chat",
+        headers=BEARER,
+        ask=_cohere,
+        ask_with_tool=lambda text: {**_cohere(text), "tools": [{"type": "function", "function": _function()}]},
+        message_of=lambda body: body["message"],
+        text_of=_cohere_text,
         streams={"stream": True},
     ),
     "bedrock-converse": Door(

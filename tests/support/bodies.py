@@ -902,6 +902,204 @@ _CONVERSE_ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
     "with its class": (429, {"__type": "com.amazon.x#ThrottlingException", "message": "Slow down"}),
 }
 
+# ── cohere-chat ───────────────────────────────────────────────────────────────────────────────────────────────
+
+_COHERE_TOOL = {
+    "type": "function",
+    "function": {"name": "get_weather", "description": "Weather", "parameters": WEATHER},
+}
+_COHERE_USAGE = {
+    "billed_units": {"input_tokens": 51, "output_tokens": 66},
+    "tokens": {"input_tokens": 267, "output_tokens": 91, "reasoning_tokens": 58},
+    "cached_tokens": 144,
+}
+_COHERE_DOCUMENTS: list[Any] = [
+    "just text",
+    {"id": "doc-1", "data": {"title": "Facts", "text": "Ruby is by Matz."}},
+    {"id": "doc-2", "data": {"text": "North.", "region": "north", "rank": 1.0}},
+    {"data": "plain string"},
+]
+
+_COHERE_REQUESTS: dict[str, dict[str, Any]] = {
+    "text": {"model": "command-a-03-2025", "messages": [{"role": "user", "content": "Hi 👋"}]},
+    "settings": {
+        "model": "command-a-reasoning-08-2025",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+        "stream": False,
+        "max_tokens": 100,
+        "temperature": 0.2,
+        "p": 0.9,
+        "k": 40,
+        "stop_sequences": ["END"],
+        "seed": 18446744073709551615,
+        "frequency_penalty": 0.1,
+        "presence_penalty": 0.2,
+        "thinking": {"type": "enabled", "token_budget": 512},
+        "response_format": {"type": "json_object", "json_schema": WEATHER},
+        "safety_mode": "STRICT",
+        "logprobs": True,
+        "priority": 3,
+        "citation_options": {"mode": "FAST"},
+    },
+    "parts": {
+        "model": "command-a-vision-07-2025",
+        "messages": [
+            {"role": "system", "content": [{"type": "text", "text": "See."}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "What is it?"},
+                    {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}},
+                    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
+                ],
+            },
+        ],
+        "stop_sequences": [],
+        "thinking": {"type": "disabled"},
+        "response_format": {"type": "text"},
+    },
+    "documents": {
+        "model": "command-a-03-2025",
+        "messages": [
+            {"role": "user", "content": "Who made Ruby?"},
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": "Matz."}],
+                "citations": [
+                    {
+                        "start": 0,
+                        "end": 4,
+                        "text": "Matz",
+                        "type": "TEXT_CONTENT",
+                        "content_index": 0,
+                        "sources": [
+                            {
+                                "type": "document",
+                                "id": "doc-1",
+                                "document": {"id": "doc-1", "title": "Facts", "text": "Ruby is by Matz."},
+                            },
+                            {"type": "tool", "id": "f_1:0", "tool_output": {"content": "Matz"}},
+                        ],
+                    }
+                ],
+            },
+            {"role": "user", "content": "And where?"},
+        ],
+        "documents": _COHERE_DOCUMENTS,
+    },
+    "tools": {
+        "model": "command-a-03-2025",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Weather?"}]},
+            {
+                "role": "assistant",
+                "tool_plan": "I will look at two cities.",
+                "tool_calls": [
+                    {
+                        "id": "get_weather_9gpb31r7h7mj",
+                        "type": "function",
+                        "function": {"name": "get_weather", "arguments": '{"city": "Zürich", "days": 1.0}'},
+                    },
+                    {
+                        "id": "get_weather_9gpb31r7h7mk",
+                        "type": "function",
+                        "function": {"name": "get_weather", "arguments": "null"},
+                    },
+                ],
+            },
+            {
+                "role": "tool",
+                "tool_call_id": "get_weather_9gpb31r7h7mj",
+                "content": [{"type": "document", "document": {"id": "w1", "data": {"temp": "22C"}}}],
+            },
+            {"role": "tool", "tool_call_id": "get_weather_9gpb31r7h7mk", "content": '{"error":"which city?"}'},
+            {"role": "assistant", "content": "22 degrees.", "tool_calls": [], "tool_plan": None, "citations": []},
+            {"role": "user", "content": "Thanks"},
+        ],
+        "tools": [_COHERE_TOOL],
+        "tool_choice": "REQUIRED",
+        "strict_tools": True,
+    },
+    "thinking": {
+        "model": "command-a-reasoning-08-2025",
+        "messages": [
+            {"role": "user", "content": "2+2?"},
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "Four."}],
+                "tool_calls": [
+                    {"id": "f_1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+                ],
+            },
+            {
+                "role": "tool",
+                "tool_call_id": "f_1",
+                "content": [
+                    {"type": "text", "text": "one"},
+                    {"type": "document", "document": {"data": {"text": "two", "title": "T"}}},
+                ],
+            },
+        ],
+        "tools": [_COHERE_TOOL],
+        "tool_choice": "NONE",
+    },
+}
+
+_COHERE_RESPONSES: dict[str, dict[str, Any]] = {
+    "text": {
+        "id": "6a25b227-ab2f-4049-95cb-15e8fb05d116",
+        "message": {"role": "assistant", "content": [{"type": "text", "text": "Hello"}]},
+        "finish_reason": "COMPLETE",
+        "usage": {**_COHERE_USAGE, "cached_tokens": 16.0},
+    },
+    "plan": {
+        "id": "6a25b227-ab2f-4049-95cb-15e8fb05d117",
+        "message": {
+            "role": "assistant",
+            "tool_plan": "I will call f.",
+            "tool_calls": [
+                {"id": "f_vpfcagczdkae", "type": "function", "function": {"name": "f", "arguments": '{"q":"Ruby"}'}},
+                {"id": "g_vpfcagczdkaf", "type": "function", "function": {"name": "g", "arguments": "null"}},
+            ],
+            "citations": [{"start": 0, "end": 1, "text": "I", "type": "PLAN", "sources": []}],
+        },
+        "finish_reason": "TOOL_CALL",
+        "usage": _COHERE_USAGE,
+    },
+    "thinking": {
+        "id": "6a25b227-ab2f-4049-95cb-15e8fb05d118",
+        "message": {
+            "role": "assistant",
+            "content": [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes 🌍."}],
+            "citations": [
+                {
+                    "start": 0,
+                    "end": 3,
+                    "text": "Yes",
+                    "type": "TEXT_CONTENT",
+                    "content_index": 1,
+                    "sources": [{"type": "tool", "id": "f_vpfcagczdkae:0", "tool_output": {"roll": "1"}}],
+                }
+            ],
+        },
+        "finish_reason": "STOP_SEQUENCE",
+        "usage": {"tokens": {"input_tokens": 34, "output_tokens": 5, "image_tokens": 259}},
+        "logprobs": [{"text": "Yes", "token_ids": [1, 2], "logprobs": [-0.1, -0.2]}],
+    },
+    "cut": {
+        "id": "6a25b227-ab2f-4049-95cb-15e8fb05d119",
+        "message": {"role": "assistant", "content": [{"type": "text", "text": "The ocean,"}]},
+        "finish_reason": "MAX_TOKENS",
+    },
+}
+
+_COHERE_ERRORS: dict[str, tuple[int, dict[str, Any]]] = {
+    "no model": (404, {"id": "2da0d1db-941a-4db3-ba16-436533566b78", "message": "model 'x' not found"}),
+    "too long": (400, {"id": "c1", "message": "too many tokens: size limit exceeded", "error_type": "TOO_MANY_TOKENS"}),
+    "without id": (422, {"message": "unknown field: parameter 'n' is not a valid field"}),
+    "deny list": (498, {"message": "invalid token"}),
+}
+
 _ALL: dict[str, tuple[Any, Any, Any]] = {
     "openai-chat": (_CHAT_REQUESTS, _CHAT_RESPONSES, _CHAT_ERRORS),
     "openai-responses": (responses_bodies.REQUESTS, responses_bodies.RESPONSES, responses_bodies.ERRORS),
@@ -910,6 +1108,7 @@ _ALL: dict[str, tuple[Any, Any, Any]] = {
     "vertex": (_GEMINI_REQUESTS, _GEMINI_RESPONSES, _GEMINI_ERRORS),
     "bedrock-converse": (_CONVERSE_REQUESTS, _CONVERSE_RESPONSES, _CONVERSE_ERRORS),
     "ollama-chat": (_OLLAMA_REQUESTS, _OLLAMA_RESPONSES, _OLLAMA_ERRORS),
+    "cohere-chat": (_COHERE_REQUESTS, _COHERE_RESPONSES, _COHERE_ERRORS),
 }
 
 REQUESTS: tuple[Sample, ...] = tuple(

@@ -61,6 +61,16 @@ def _ollama(request: Body, answer: Body) -> Body:
     return {**request, "messages": [*request["messages"], message, *follow]}
 
 
+def _cohere(request: Body, answer: Body) -> Body:
+    """The vendor's documentation appends the message of the answer as it is."""
+    message = answer["message"]
+    results = [
+        {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()
+    ]
+    follow: list[Body] = results or [{"role": "user", "content": "go on"}]
+    return {**request, "messages": [*request["messages"], message, *follow]}
+
+
 def _responses(request: Body, answer: Body) -> Body:
     """All items of the answer, in order, then the outputs; a bare text is one user message."""
     items = answer["output"]
@@ -92,6 +102,7 @@ CONTINUE: Mapping[str, Callable[[Body, Body], Body]] = {
     "vertex": _gemini,
     "bedrock-converse": _converse,
     "ollama-chat": _ollama,
+    "cohere-chat": _cohere,
 }
 
 OPENING: Mapping[str, Body] = {
@@ -154,4 +165,9 @@ OPENING: Mapping[str, Body] = {
         ],
     },
 }
-OPENING = {**OPENING, "vertex": OPENING["gemini"], "ollama-chat": OPENING["openai-chat"]}
+OPENING = {
+    **OPENING,
+    "vertex": OPENING["gemini"],
+    "ollama-chat": OPENING["openai-chat"],
+    "cohere-chat": OPENING["openai-chat"],
+}

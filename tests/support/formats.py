@@ -14,7 +14,7 @@ PAIRS: tuple[tuple[str, str], ...] = tuple(product(FORMATS, FORMATS))
 CROSSINGS: tuple[tuple[str, str], ...] = tuple((source, target) for source, target in PAIRS if source != target)
 
 FAMILY: Mapping[str, str] = {name: codec(name).profile.family for name in FORMATS}
-FAMILIES = ("openai", "openai-responses", "anthropic", "google", "bedrock", "ollama")
+FAMILIES = ("openai", "openai-responses", "anthropic", "google", "bedrock", "ollama", "cohere")
 
 # Bodies are written for one model of each vendor: an ordinary, current one.
 MODELS: Mapping[str, str] = {
@@ -25,6 +25,7 @@ MODELS: Mapping[str, str] = {
     "vertex": "gemini-2.5-flash",
     "bedrock-converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama-chat": "qwen3",
+    "cohere-chat": "command-a-03-2025",
 }
 
 _RULES: Mapping[str, tuple[str, dict[str, str]]] = {
@@ -35,6 +36,7 @@ _RULES: Mapping[str, tuple[str, dict[str, str]]] = {
     "vertex": ("gemini", {"backend": "vertex"}),
     "bedrock-converse": ("bedrock_converse", {}),
     "ollama-chat": ("ollama_chat", {}),
+    "cohere-chat": ("cohere_chat", {}),
 }
 
 STAND_IN = "some-model"

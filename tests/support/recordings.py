@@ -48,7 +48,9 @@ def load(name: str) -> Iterator[Record]:
         raise FileNotFoundError(f"no recordings at {BESIDE_THE_REPOSITORY}; set {VARIABLE}")
     with gzip.open(directory / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
-            yield _record(line)
+            record = _record(line)
+            if name != "cohere-chat" or record.endpoint == "/v2/chat":  # v1 is another format, in the same file
+                yield record
 
 
 def _record(line: str) -> Record:

@@ -941,6 +941,42 @@ OLLAMA: dict[str, Json] = {
 }
 
 
+def cohere(*said: Json, **more: Any) -> Json:
+    return {"model": "command-a-03-2025", "messages": list(said), **more}
+
+
+COHERE: dict[str, Json] = {
+    "plan and content": cohere(
+        user("x"),
+        {
+            "role": "assistant",
+            "content": [{"type": "thinking", "thinking": mark()}, {"type": "text", "text": mark()}],
+            "tool_plan": mark(),
+            "tool_calls": [
+                {"id": "f_1", "type": "function", "function": {"name": "f", "arguments": ""}},
+                {"id": "g_1", "type": "function", "function": {"name": "g", "arguments": "null"}},
+            ],
+        },
+        {"role": "tool", "tool_call_id": "g_1", "content": mark()},
+        {"role": "tool", "tool_call_id": "f_1", "content": [{"type": "document", "document": {"data": mark()}}]},
+        tools=CHAT_TOOLS,
+    ),
+    "orphans": cohere(
+        {"role": "tool", "tool_call_id": "zz", "content": mark()},
+        user(mark()),
+        {"role": "assistant", "content": None},
+        {"role": "assistant", "content": []},
+        {"role": "system", "content": mark()},
+        user("x"),
+    ),
+    "documents": cohere(
+        {"role": "user", "content": [{"type": "text", "text": mark()}]},
+        documents=[mark(), {"data": {"text": mark(), "title": mark()}}, {"id": "", "data": {}}, {"data": []}],
+    ),
+    "documents for nobody": cohere({"role": "system", "content": mark()}, documents=["x"]),
+}
+
+
 # ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -1274,6 +1310,37 @@ OLLAMA_ANSWERS: dict[str, Json] = {
 }
 
 
+COHERE_ANSWERS: dict[str, Json] = {
+    "all at once": {
+        "id": "c",
+        "message": {
+            "role": "assistant",
+            "content": [{"type": "text", "text": mark()}, {"type": "thinking", "thinking": mark()}],
+            "tool_plan": mark(),
+            "tool_calls": [{"id": "f_1", "type": "function", "function": {"name": "f", "arguments": "{"}}],
+            "citations": [
+                {"start": 0, "end": 99, "text": "x", "content_index": 7, "sources": []},
+                {"type": "THINKING_CONTENT", "content_index": 1, "sources": [{"type": "tool"}]},
+                {"type": "PLAN", "start": 0, "end": 1},
+            ],
+        },
+        "finish_reason": "TOOL_CALL",
+    },
+    "nothing": {"id": "c", "message": {"role": "assistant"}, "finish_reason": "COMPLETE"},
+    "cited without text": {
+        "id": "c",
+        "message": {"role": "assistant", "citations": [{"start": 0, "end": 1}], "tool_plan": mark()},
+        "finish_reason": "COMPLETE",
+    },
+    "timed out": {
+        "id": "c",
+        "message": {"role": "assistant", "content": [{"type": "text", "text": mark()}]},
+        "finish_reason": "TIMEOUT",
+        "meta": {"tokens": {"input_tokens": 1.0}},
+    },
+}
+
+
 UGLY_REQUESTS: dict[str, dict[str, Json]] = {
     "openai-chat": CHAT,
     "anthropic-messages": MESSAGES,
@@ -1281,6 +1348,7 @@ UGLY_REQUESTS: dict[str, dict[str, Json]] = {
     "openai-responses": RESPONSES,
     "bedrock-converse": CONVERSE,
     "ollama-chat": OLLAMA,
+    "cohere-chat": COHERE,
 }
 UGLY_ANSWERS: dict[str, dict[str, Json]] = {
     "openai-chat": CHAT_ANSWERS,
@@ -1289,4 +1357,5 @@ UGLY_ANSWERS: dict[str, dict[str, Json]] = {
     "openai-responses": RESPONSES_ANSWERS,
     "bedrock-converse": CONVERSE_ANSWERS,
     "ollama-chat": OLLAMA_ANSWERS,
+    "cohere-chat": COHERE_ANSWERS,
 }

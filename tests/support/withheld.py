@@ -19,6 +19,7 @@ FINISH_KEYS = {
     "vertex": "finishReason",
     "bedrock-converse": "stopReason",
     "ollama-chat": "done_reason",
+    "cohere-chat": "finish_reason",
 }
 # The Responses API has no finish reason: a status, and the reason of an early end.
 RESPONSES = {

@@ -24,6 +24,7 @@ _SPEAKERS: Mapping[str, str] = {
     "gemini": "gemini",
     "vertex": "gemini",
     "ollama-chat": "ollama",
+    "cohere-chat": "cohere",
 }
 _NOBODY = "assistant"
 

@@ -26,6 +26,7 @@ _FORMATS: dict[str, tuple[str, str]] = {
     "vertex": ("gemini", "VERTEX_PROFILE"),
     "bedrock-converse": ("bedrock_converse", "PROFILE"),
     "ollama-chat": ("ollama_chat", "PROFILE"),
+    "cohere-chat": ("cohere_chat", "PROFILE"),
 }
 """Format -> its folder, and which profile of that folder it is."""
 

@@ -243,6 +243,16 @@ _OWN: tuple[Provider, ...] = (
         example="claude-sonnet-5",
     ),
     Provider(
+        name="cohere",
+        title="Cohere",
+        format="cohere-chat",
+        base_url="https://api.cohere.com",
+        base_url_environment=("COHERE_BASE_URL", "CO_API_URL"),
+        key_environment=("COHERE_API_KEY", "CO_API_KEY"),
+        listing=Listing("/v1/models?endpoint=chat&page_size=1000", "models", "name"),
+        example="command-a-03-2025",
+    ),
+    Provider(
         name="ollama",
         title="Ollama",
         format="ollama-chat",

@@ -55,6 +55,7 @@ class Slots(Struct, frozen=True):
     vertex: str | None = None
     converse: str | None = None
     ollama: str | None = None
+    cohere: str | None = None
 
     def of(self, format: str) -> str | None:
         return getattr(self, _SLOT_OF[format], None) if format in _SLOT_OF else ""
@@ -68,9 +69,10 @@ _SLOT_OF: Mapping[str, str] = {
     "vertex": "vertex",
     "bedrock-converse": "converse",
     "ollama-chat": "ollama",
+    "cohere-chat": "cohere",
 }
 
-EVERYWHERE = Slots("", "", "", "", "", "", "")
+EVERYWHERE = Slots("", "", "", "", "", "", "", "")
 
 
 def slots(**named: str) -> Slots:
@@ -86,6 +88,7 @@ MODELS: Mapping[str, str] = {
     "vertex": "gemini-2.5-flash",
     "bedrock-converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama-chat": "qwen3",
+    "cohere-chat": "command-a-03-2025",
 }
 """An ordinary, current model of each vendor: what may be said depends on the model too."""
 
@@ -94,6 +97,7 @@ THINKING_MODELS: Mapping[str, str] = {
     "openai-chat": "gpt-5.1",
     "openai-responses": "gpt-5.1",
     "ollama-chat": "gpt-oss:20b",
+    "cohere-chat": "command-a-reasoning-08-2025",
 }
 """Models whose thinking can be steered."""
 

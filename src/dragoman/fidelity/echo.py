@@ -119,6 +119,19 @@ def _ollama(answer: Json, model: str) -> Json:
     }
 
 
+def _cohere(answer: Json, model: str) -> Json:
+    message = answer["message"]
+    results = [
+        {"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message.get("tool_calls") or ()
+    ]
+    functions = [{"name": name, "parameters": _parameters()} for name in _TOOL_NAMES]
+    return {
+        "model": model,
+        "messages": [{"role": "user", "content": "Go."}, message, *(results or [{"role": "user", "content": "On."}])],
+        "tools": [{"type": "function", "function": function} for function in functions],
+    }
+
+
 _NEXT: Mapping[str, Callable[[Json, str], Json]] = {
     "openai-chat": _chat,
     "openai-responses": _responses,
@@ -127,4 +140,5 @@ _NEXT: Mapping[str, Callable[[Json, str], Json]] = {
     "vertex": _gemini,
     "bedrock-converse": _converse,
     "ollama-chat": _ollama,
+    "cohere-chat": _cohere,
 }

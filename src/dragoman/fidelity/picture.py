@@ -43,6 +43,7 @@ SHORT = {
     "vertex": "Ve",
     "bedrock-converse": "BC",
     "ollama-chat": "Ol",
+    "cohere-chat": "Co",
 }
 
 

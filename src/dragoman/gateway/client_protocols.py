@@ -78,6 +78,7 @@ CLIENT_PROTOCOLS: Mapping[str, ClientProtocol] = {
             home="ollama",
             keeps_unknown_keys=True,
         ),
+        ClientProtocol(format="cohere-chat", home="cohere"),
         ClientProtocol(
             format="bedrock-converse",
             stream_type="application/vnd.amazon.eventstream",

@@ -64,6 +64,8 @@ _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
     ("POST", ("/v1/conversations",), "openai-responses", "create_conversation"),
     ("POST", ("/v1/messages", "/messages"), "anthropic-messages", "generate"),
     ("POST", ("/v1/messages/count_tokens",), "anthropic-messages", "count"),
+    # vLLM serves the same format under a name of its own.
+    ("POST", ("/v2/chat", "/cohere/v2/chat"), "cohere-chat", "generate"),
     ("POST", ("/api/chat",), "ollama-chat", "generate"),
     ("GET", ("/api/tags",), "ollama-chat", "tags"),
     ("POST", ("/api/show",), "ollama-chat", "show"),
@@ -153,6 +155,7 @@ _NEIGHBOURS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"/v1(?:beta|alpha)/|/v1/models/[^/]+:", "gemini"),
         (r"/api/", "ollama-chat"),
         (r"/model/", "bedrock-converse"),
+        (r"/v2/|/cohere/", "cohere-chat"),
         (r"/v1/responses|/responses|/v1/conversations", "openai-responses"),
         (r"", "openai-chat"),
     )
@@ -199,6 +202,9 @@ def _speaker(head: Head) -> str:
         return "anthropic-messages"
     if head.path.startswith(("/v1beta", "/v1alpha")) or "x-goog-api-key" in head.headers or "key=" in head.query:
         return "gemini"
+    # Cohere's client asks for the models of one of its endpoints, and says whose it is.
+    if "x-client-name" in head.headers or "endpoint=" in head.query or "x-fern-language" in head.headers:
+        return "cohere-chat"
     return "openai-chat"
 
 

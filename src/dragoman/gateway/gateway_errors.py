@@ -37,6 +37,11 @@ _NO_MODEL: Mapping[str, Failure] = {
     ),
     "vertex": Failure("not_found", "Publisher Model `{model}` was not found or you have no access to it.", 404),
     "ollama-chat": Failure("not_found", "model '{model}' not found", 404),
+    "cohere-chat": Failure(
+        "not_found",
+        "model '{model}' not found, make sure the correct model ID was used and that you have access to the model.",
+        404,
+    ),
     "bedrock-converse": Failure("invalid_request", "The provided model identifier is invalid.", 400),
 }
 _NO_KEY: Mapping[str, Failure] = {
@@ -55,6 +60,7 @@ _NO_KEY: Mapping[str, Failure] = {
         403,
     ),
     "ollama-chat": Failure("authentication", "unauthorized", 401),
+    "cohere-chat": Failure("authentication", "no api key supplied", 401),
     "bedrock-converse": Failure("permission", "Missing Authentication Token", 403),
 }
 _WRONG_KEY: Mapping[str, Failure] = {
@@ -79,6 +85,7 @@ _WRONG_KEY: Mapping[str, Failure] = {
         ],
     ),
     "ollama-chat": Failure("authentication", "unauthorized", 401),
+    "cohere-chat": Failure("authentication", "invalid api token", 401),
     "bedrock-converse": Failure("permission", "The security token included in the request is invalid.", 403),
 }
 # Formats that share their words.

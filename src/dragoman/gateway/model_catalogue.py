@@ -141,6 +141,14 @@ def _bedrock_model(model: Listed) -> dict[str, Any]:
     return {"modelId": model.id, "modelName": model.id, "providerName": model.owner, "responseStreamingSupported": True}
 
 
+def _cohere(models: Sequence[Listed]) -> dict[str, Any]:
+    return {"models": [_cohere_model(model) for model in models]}
+
+
+def _cohere_model(model: Listed) -> dict[str, Any]:
+    return {"name": model.id, "is_deprecated": False, "endpoints": ["chat"], "finetuned": False, "features": ["tools"]}
+
+
 SHAPES: Mapping[str, Callable[[Sequence[Listed]], dict[str, Any]]] = {
     "openai-chat": _openai,
     "openai-responses": _openai,
@@ -149,6 +157,7 @@ SHAPES: Mapping[str, Callable[[Sequence[Listed]], dict[str, Any]]] = {
     "vertex": _gemini,
     "ollama-chat": _ollama,
     "bedrock-converse": _bedrock,
+    "cohere-chat": _cohere,
 }
 ONE: Mapping[str, Callable[[Listed], dict[str, Any]]] = {
     "openai-chat": _openai_model,
@@ -158,4 +167,5 @@ ONE: Mapping[str, Callable[[Listed], dict[str, Any]]] = {
     "vertex": _gemini_model,
     "ollama-chat": _ollama_model,
     "bedrock-converse": _bedrock_model,
+    "cohere-chat": _cohere_model,
 }

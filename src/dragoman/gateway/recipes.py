@@ -105,6 +105,7 @@ RECIPES: Mapping[str, Recipe] = {
     "anthropic": _exports(_ANTHROPIC),
     "google-genai": _exports(_GOOGLE),
     "ollama": _exports({"OLLAMA_HOST": "{url}"}),
+    "cohere": _exports({"CO_API_URL": "{url}", "CO_API_KEY": "{key}"}),
     "bedrock": _exports(
         {
             "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": "{url}",

@@ -27,6 +27,7 @@ _VENDORS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"(?:ft:)?(?:gpt-(?!oss)|chatgpt-|o[134](?:-|$)|codex-)", "openai"),
         (r"(?:models/)?(?:gemini-|gemma-\d)", "gemini", "vertex"),
         (r"grok-", "xai"),
+        (r"command-|c4ai-", "cohere"),
         (r"deepseek-(?:chat|reasoner)", "deepseek"),
         (r"(?:mistral|codestral|magistral|devstral)-", "mistral"),
         (r"[\w.-]+:[\w.-]+$", "ollama"),

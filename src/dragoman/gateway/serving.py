@@ -44,6 +44,7 @@ _SIMULATED: Mapping[str, str] = {
     "vertex": "/vertex",
     "ollama": "/ollama",
     "bedrock": "/bedrock",
+    "cohere": "/cohere",
 }
 
 

@@ -127,6 +127,7 @@ def _system_as_user(messages: list[Message], profile: Profile, log: LossLog) -> 
 def _legal_ending(messages: list[Message], request: Request, profile: Profile, log: LossLog) -> list[Message]:
     last = messages[-1]
     if profile.no_prefill_models.search(request.model or "") is not None:
+        log.degrade(last, "", "beginning of an answer", "sent as a turn of its own: this model continues none")
         log.invent(last, "", "a user turn after it", "this model refuses a conversation that ends with the assistant")
         return [*messages, Message("user", CONTINUE)]
     if profile.final_assistant != "trimmed":

@@ -20,6 +20,7 @@ _PATTERNS: dict[str, str] = {
     r"|(?:pro|flash|flash-lite))" + _DATED + r"|gemma-[\w.-]+",
     "bedrock": r"(?:[a-z]{2,6}\.)?(?:anthropic|amazon|meta|mistral|cohere|ai21|deepseek|openai|qwen|writer|google"
     r"|minimax|moonshot|nvidia|zai|twelvelabs)\.[\w.:-]+|arn:aws[\w-]*:(?:bedrock|sagemaker):.+",
+    "cohere": r"command-(?:a|r7b|r(?:-plus)?)(?:-[a-z]+)?(?:-\d{2}-\d{4})?|c4ai-aya-[\w-]+",
 }
 
 
@@ -88,6 +89,13 @@ LISTED: dict[str, tuple[str, ...]] = {
         "amazon.nova-pro-v1:0",
         "amazon.nova-lite-v1:0",
         "openai.gpt-oss-120b-1:0",
+    ),
+    "cohere": (
+        "command-a-plus-05-2026",
+        "command-a-reasoning-08-2025",
+        "command-a-vision-07-2025",
+        "command-a-03-2025",
+        "command-r7b-12-2024",
     ),
 }
 

@@ -16,6 +16,7 @@ from dragoman.sim.apis import (
     anthropic_messages,
     azure,
     bedrock_converse,
+    cohere_chat,
     gemini,
     ollama_chat,
     openai_chat,
@@ -38,6 +39,7 @@ APIS: tuple[Api, ...] = (
     gemini.VERTEX,
     ollama_chat.API,
     bedrock_converse.API,
+    cohere_chat.API,
 )
 
 # Every API also stands under its own name, for paths that several of them share.
@@ -49,6 +51,7 @@ MOUNTS: Mapping[str, tuple[str, ...]] = {
     "vertex": ("vertex", "anthropic-vertex"),
     "ollama": ("ollama-chat",),
     "bedrock": ("bedrock-converse",),
+    "cohere": ("cohere-chat",),
 }
 # Who answers for a path that nobody knows.
 _NEIGHBOURHOODS: tuple[tuple[str, str], ...] = (
@@ -57,6 +60,7 @@ _NEIGHBOURHOODS: tuple[tuple[str, str], ...] = (
     (r"/v1(?:beta|alpha)/|/v1/models/[^/]+:", "gemini"),
     (r"/api/", "ollama-chat"),
     (r"/model/", "bedrock-converse"),
+    (r"/v2/", "cohere-chat"),
     (r"/v1/responses", "openai-responses"),
     (r"/openai/deployments/", "azure-openai"),
     (r"/", "openai-chat"),

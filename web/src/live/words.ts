@@ -9,6 +9,7 @@ const FORMATS: Record<string, string> = {
   gemini: "Gemini",
   vertex: "Vertex AI",
   "ollama-chat": "Ollama",
+  "cohere-chat": "Cohere",
   "bedrock-converse": "Bedrock Converse",
 };
 

@@ -23,13 +23,6 @@ THINKING: Metadata = {FAMILY: {"~thinking": Raw(b"true")}}
 """On reasoning that was spelled in this format: it may go back to a server of this format."""
 
 SIGNATURES = "signatures"
-SIGNATURE = "signature"
-
-
-class CarriedSignature(Struct, frozen=True, omit_defaults=True):
-    family: str
-    data: str
-    id: str | None = None
 
 
 class SignedText(Struct, frozen=True, omit_defaults=True):
@@ -44,31 +37,7 @@ class SignedText(Struct, frozen=True, omit_defaults=True):
     redacted: bool = False
 
 
-_call_signatures = msgspec.json.Decoder(CarriedSignature).decode
 _signed_texts = msgspec.json.Decoder(list[SignedText]).decode
-
-# ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def call_signature_in(held: Raw) -> Signature | None:
-    try:
-        carried = _call_signatures(held)
-    except msgspec.DecodeError:
-        return None
-    return Signature(carried.family, carried.data, carried.id) if carried.data else None
-
-
-def read_call_signature(extra: Extra) -> Signature | None:
-    held = extra.get(SIGNATURE)
-    signature = None if held is None else call_signature_in(held)
-    if signature is not None:
-        extra[MODELLED + SIGNATURE] = extra.pop(SIGNATURE)
-    return signature
-
-
-def write_call_signature(signature: Signature) -> Raw:
-    return Raw(encode_json(CarriedSignature(signature.family, signature.data, signature.id)))
-
 
 # ── thinking and text ─────────────────────────────────────────────────────────────────────────────────────────
 

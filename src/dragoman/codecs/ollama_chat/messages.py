@@ -22,6 +22,7 @@ from dragoman.codecs.arguments import (
     report_unparsed,
     unwrap_arguments,
 )
+from dragoman.codecs.carried_signatures import SIGNATURE, read_signature, write_signature
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.foreign_signatures import THINKING
@@ -368,7 +369,7 @@ def _decode_odd_call(call: Call, seed: object, index: int, *, answer: bool) -> T
     if call.type is not UNSET:
         extra[TYPE] = Raw(encode_json(call.type))
     held, text = _arguments(function.arguments, extra, seed, index)
-    signature = foreign_signatures.read_call_signature(extra) if foreign_signatures.SIGNATURE in extra else None
+    signature = read_signature(extra) if SIGNATURE in extra else None
     if function.extra is not UNSET:
         extra |= keep(FAMILY, UNSET, function=function.extra)[FAMILY]  # type: ignore[index]
     return ToolCall(
@@ -529,7 +530,7 @@ class MessageEncoder(Struct, eq=False, gc=False):
         if call.cache is not None:
             self._log.drop(call, "cache", "cache mark", "prompts are cached automatically by this API")
         notes = None if call.metadata is None else call.metadata.get(FAMILY)
-        carried = notes is not None and MODELLED + foreign_signatures.SIGNATURE in notes
+        carried = notes is not None and MODELLED + SIGNATURE in notes
         signature = None if carried or call.signature is None or not call.signature.data else call.signature
         if signature is not None and not self._to_client:
             self._report_signature(call)
@@ -541,11 +542,11 @@ class MessageEncoder(Struct, eq=False, gc=False):
             body = Call(function, UNSET if call.invented_id and not self._to_client else call.id)
             if signature is None:
                 return body
-            return spliced(body, {foreign_signatures.SIGNATURE: foreign_signatures.write_call_signature(signature)})
+            return spliced(body, {SIGNATURE: write_signature(signature)})
         function = _noted_function(call, notes, position if self._to_client else UNSET)
         body = Call(function, _noted_id(call.id, notes, call.invented_id), notes.get(TYPE, UNSET))
         if signature is not None:
-            notes = {**notes, foreign_signatures.SIGNATURE: foreign_signatures.write_call_signature(signature)}
+            notes = {**notes, SIGNATURE: write_signature(signature)}
         return spliced(body, notes)
 
     def _encode_result(self, result: ToolResult) -> WireValue:

@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from dragoman.codecs.accumulate import TEXT, Assembler, Lane, first_lane
 from dragoman.codecs.arguments import unwrap_arguments
+from dragoman.codecs.carried_signatures import signature_in
 from dragoman.codecs.framing import Limits, Lines
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.ollama_chat import foreign_signatures
@@ -176,7 +177,7 @@ class PayloadDecoder(Struct):
     def _call(self, wire: WholeCall) -> None:
         call_id = wire.id or invent_id(self._seed, self._calls)
         self._calls += 1
-        signature = None if wire.signature is UNSET else foreign_signatures.call_signature_in(wire.signature)
+        signature = None if wire.signature is UNSET else signature_in(wire.signature)
         index = self._lane.start_call(
             ToolCall(call_id, wire.function.name, invented_id=is_invented(call_id), signature=signature)
         )

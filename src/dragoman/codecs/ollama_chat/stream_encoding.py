@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
+from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
 from dragoman.codecs.failures import failed_stream, tell_of_kind
 from dragoman.codecs.ollama_chat import foreign_signatures
 from dragoman.codecs.ollama_chat.errors import decode_error, encode_error
@@ -172,7 +173,7 @@ class EventEncoder:
         signature = outgoing.signature
         if signature is None or not signature.data or outgoing.incomplete:
             return body
-        return spliced(body, {foreign_signatures.SIGNATURE: foreign_signatures.write_call_signature(signature)})
+        return spliced(body, {SIGNATURE: write_signature(signature)})
 
     def _on_usage(self, event: UsageUpdate) -> list[bytes]:
         self._usage = event.usage

@@ -1,0 +1,50 @@
+"""A signature of another family as one JSON value, for APIs whose clients send back keys that they do not know."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.ir import Signature
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.values import encode_json
+
+SIGNATURE = "signature"
+"""The key, on a call or on a block."""
+
+
+class CarriedSignature(Struct, frozen=True, omit_defaults=True):
+    family: str
+    data: str
+    id: str | None = None
+    redacted: bool = False
+
+
+_carried = msgspec.json.Decoder(CarriedSignature).decode
+
+
+def carried_in(held: Raw) -> CarriedSignature | None:
+    """What the value carries, if it is one of ours and says something."""
+    try:
+        carried = _carried(held)
+    except msgspec.DecodeError:
+        return None
+    return carried if carried.data else None
+
+
+def signature_in(held: Raw) -> Signature | None:
+    carried = carried_in(held)
+    return None if carried is None else Signature(carried.family, carried.data, carried.id)
+
+
+def read_signature(extra: Extra) -> Signature | None:
+    """The signature among the keys that an object said beyond its type; its spelling stays as a note."""
+    held = extra.get(SIGNATURE)
+    signature = None if held is None else signature_in(held)
+    if signature is not None:
+        extra[MODELLED + SIGNATURE] = extra.pop(SIGNATURE)
+    return signature
+
+
+def write_signature(signature: Signature, *, redacted: bool = False) -> Raw:
+    return Raw(encode_json(CarriedSignature(signature.family, signature.data, signature.id, redacted)))

@@ -1,0 +1,74 @@
+"""Errors of chat v2, both ways: {"id", "message", "error_type"}, flat, and a status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.cohere_chat.profile import FAMILY
+from dragoman.codecs.cohere_chat.wire import ErrorResponse
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
+from dragoman.codecs.reading import WireReader, check_text, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import Failure
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import compact_text, exact_object, parse_json
+
+SOURCE = "cohere-chat error"
+
+_reader = WireReader(ErrorResponse, SOURCE)
+
+TOO_MANY_TOKENS = "TOO_MANY_TOKENS"
+CONTEXT_EXCEEDED = "context_length_exceeded"
+"""The word of most other APIs for it."""
+_TOO_LONG = "too many tokens:"
+_BLOCKED = 498
+
+
+def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
+    check_text(body, SOURCE)
+    notes: Extra
+    error_type = error_id = None
+    try:
+        wire = _reader.read(body)
+        message, error_id, error_type = wire.message, wire.id, wire.error_type
+        notes = {} if wire.extra is UNSET else wire.extra
+    except DecodeError:
+        held = exact_object(body)
+        if held is None:
+            raise
+        message, notes = _message_in(held), {"~body": held}
+    return Failure(
+        # 498 is a word on a deny list, not a token that expired.
+        "invalid_request" if status == _BLOCKED else kind_of_status(status),
+        message,
+        status,
+        CONTEXT_EXCEEDED if error_type == TOO_MANY_TOKENS or message.startswith(_TOO_LONG) else None,
+        retry_after=retry_after_of(headers or {}),
+        request_id=error_id,
+        raw_type=error_type,
+        metadata={FAMILY: notes},
+    )
+
+
+def _message_in(held: Raw) -> str:
+    """Proxies answer with an object that has the message somewhere inside."""
+    body = parse_json(held)
+    error = body.get("error", body)
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) else compact_text(held)
+
+
+def encode_error(failure: Failure) -> Encoded:
+    notes: Extra | None = (failure.metadata or {}).get(FAMILY)
+    headers = {} if failure.retry_after is None else {"retry-after": f"{failure.retry_after:g}"}
+    error_type = TOO_MANY_TOKENS if failure.code == CONTEXT_EXCEEDED else None
+    if notes is not None:
+        error_type = failure.raw_type
+    status = failure.status or status_of_kind(failure.kind)
+    if notes is not None and "~body" in notes:
+        return Encoded(bytes(notes["~body"]), (), "", headers, status)
+    body = spliced(ErrorResponse(failure.message, failure.request_id, error_type), notes or {})
+    return Encoded(bytes(body), (), "", headers, status)

@@ -1,0 +1,183 @@
+"""Documents and citations, both ways.
+
+Documents belong to the request as a whole, or to the result of a tool. Citations belong to a message, and their ranges
+are characters of its generated text, as in the intermediate format. One citation may have several sources; each is a
+`Citation` of ours, and the first holds the wire's own object.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.cohere_chat.profile import FAMILY
+from dragoman.codecs.cohere_chat.wire import CitationHead, CitationOut, DocumentWire, SourceHead, SourceOut
+from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.ir import Citation, Document, Metadata, Text
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import compact_text, encode_json, exact_json, parse_json
+from dragoman.losses import LossLog
+
+_document_reader = WireReader(DocumentWire, "cohere-chat request", path="$.documents")
+_items = msgspec.json.Decoder(list[Raw]).decode
+_heads = msgspec.json.Decoder(CitationHead).decode
+
+OF_THE_REQUEST = "~documents"
+"""Note: this document stood beside the messages."""
+DATA = "~data"
+"""Note: `data` as it was spelled."""
+BARE = "~bare"
+"""Note: the document was a string, without an object around it."""
+CITATION = "~citation"
+FURTHER = "~further"
+"""Note: a further source of the citation before it."""
+_TOLD = frozenset({"text", "title", "context"})
+_PLAN, _THINKING, _TEXT = "PLAN", "THINKING_CONTENT", "TEXT_CONTENT"
+
+# ── documents ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_documents(held: Raw) -> list[Document] | None:
+    """The documents of a request; None where this is no list of them."""
+    try:
+        items = _items(held)
+    except msgspec.DecodeError:
+        return None
+    documents = []
+    for index, item in enumerate(items):
+        if bytes(item)[:1] == b'"':
+            metadata: Metadata = {FAMILY: {OF_THE_REQUEST: Raw(b"true"), BARE: Raw(b"true")}}
+            documents.append(Document(text=parse_json(item), metadata=metadata))
+        else:
+            wire = _document_reader.read(bytes(item), f"$.documents[{index}]")
+            documents.append(decode_document(wire, {OF_THE_REQUEST: Raw(b"true")}))
+    return documents
+
+
+def decode_document(wire: DocumentWire, notes: Extra) -> Document:
+    """The text under `text`, with title and context; other data as JSON text. The id is this family's own."""
+    if wire.extra is not UNSET:
+        notes = {**notes, **wire.extra}
+    if wire.id is not UNSET:
+        notes["id"] = Raw(encode_json(wire.id))
+    notes[DATA] = wire.data
+    data = parse_json(wire.data)
+    if isinstance(data, str):
+        return Document(text=data, metadata={FAMILY: notes})
+    if isinstance(data, dict) and "text" in data and data.keys() <= _TOLD and all(map(_is_text, data.values())):
+        told = (data.get("title"), data.get("context"))
+        return Document(text=data["text"], title=told[0], context=told[1], metadata={FAMILY: notes})
+    return Document(text=compact_text(wire.data), media_type="application/json", metadata={FAMILY: notes})
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def encode_document(part: Document, log: LossLog) -> WireValue:
+    """A document with text as this API takes it, or None for another one (logged)."""
+    if part.text is None:
+        log.drop(part, "", "document", "this API takes documents as text only")
+        return None
+    if part.cache is not None:
+        log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+    if part.signature is not None:
+        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+    notes: Extra = (part.metadata or {}).get(FAMILY, {})
+    if BARE in notes:
+        return Raw(encode_json(part.text))
+    if part.cite is False:
+        log.degrade(part, "cite", "wish not to be cited", "this API cites all documents or none")
+    held = notes.get(DATA)
+    if held is None:
+        held = _data_of(part)
+    own = {key: value for key, value in notes.items() if key != "id"}
+    document_id: Any = notes.get("id", UNSET)
+    return spliced(DocumentWire(held, document_id), own) if own else DocumentWire(held, document_id)
+
+
+def _data_of(part: Document) -> Raw:
+    if part.media_type == "application/json" and part.title is None and part.context is None and part.text is not None:
+        held = exact_json(part.text)
+        if held is not None and bytes(held)[:1] == b"{":
+            return held
+    told = {"title": part.title, "text": part.text, "context": part.context}
+    return Raw(encode_json({key: value for key, value in told.items() if value is not None}))
+
+
+# ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Cited(NamedTuple):
+    """One citation of the wire: its sources, and which text of the message it is about."""
+
+    citations: tuple[Citation, ...]
+    is_plan: bool
+    is_thinking: bool
+    content_index: int | None
+    """Missing on older models."""
+
+
+def decode_citations(held: Raw) -> list[Cited] | None:
+    """The citations of a message; None where this is no list of them."""
+    try:
+        return [decode_citation(item) for item in _items(held)]
+    except msgspec.DecodeError:
+        return None
+
+
+def decode_citation(held: Raw) -> Cited:
+    head = _heads(held)
+    citations = [_decode_source(head, source) for source in head.sources or (SourceHead(),)] or [Citation()]
+    first, *further = citations
+    whole: Metadata = {FAMILY: {CITATION: held}}
+    noted = [msgspec.structs.replace(first, metadata=whole)]
+    noted += [msgspec.structs.replace(one, metadata={FAMILY: {FURTHER: Raw(b"true")}}) for one in further]
+    return Cited(tuple(noted), head.type == _PLAN, head.type == _THINKING, head.content_index)
+
+
+def _decode_source(head: CitationHead, source: SourceHead) -> Citation:
+    """What is cited: the document's own words, or the output of a tool as text."""
+    told: Any = {}
+    if source.document is not UNSET:
+        told = parse_json(source.document)
+    elif source.tool_output is not UNSET:
+        return Citation(None, source.id, _output_text(source.tool_output), head.start, head.end)
+    if not isinstance(told, dict):
+        told = {}
+    url, title, text = (value if isinstance(value := told.get(key), str) else None for key in ("url", "title", "text"))
+    return Citation(url, title or (None if url or text else source.id), text, head.start, head.end)
+
+
+def _output_text(held: Raw) -> str:
+    output = parse_json(held)
+    content = output.get("content") if isinstance(output, dict) and len(output) == 1 else None
+    return content if isinstance(content, str) else compact_text(held)
+
+
+def encode_citations(text: Text, index: int | None) -> list[WireValue]:
+    """The citations of one text. `index`: its place in the content of the message; None for a plan."""
+    return [wire for citation in text.citations if (wire := encode_citation(citation, text.text, index)) is not None]
+
+
+def encode_citation(citation: Citation, text: str, index: int | None) -> WireValue:
+    """One citation, or None for a further source of one that is written as a whole."""
+    notes = (citation.metadata or {}).get(FAMILY, {})
+    if FURTHER in notes:
+        return None
+    if CITATION in notes:
+        return notes[CITATION]
+    start, end = citation.start, citation.end
+    told = {"title": citation.title, "url": citation.url, "text": citation.cited_text}
+    document = {key: value for key, value in told.items() if value is not None}
+    wire = CitationOut(
+        start,
+        end,
+        text[start:end] if start is not None and end is not None and end <= len(text) else None,
+        (SourceOut("document", citation.url or citation.title, document),),
+        index,
+        _PLAN if index is None else _TEXT,
+    )
+    return spliced(wire, notes) if notes else wire

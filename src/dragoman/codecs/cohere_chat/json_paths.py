@@ -1,0 +1,157 @@
+"""Where in the wire body a node came from: JSON paths for losses."""
+
+from __future__ import annotations
+
+from dragoman.codecs.cohere_chat.foreign_signatures import PLAN, TAGGED
+from dragoman.codecs.cohere_chat.grounding import OF_THE_REQUEST
+from dragoman.codecs.cohere_chat.messages import CONTENT
+from dragoman.codecs.cohere_chat.profile import FAMILY
+from dragoman.codecs.cohere_chat.request import SETTINGS
+from dragoman.ir import (
+    AnyPart,
+    Completion,
+    Document,
+    Image,
+    Message,
+    Metadata,
+    Reasoning,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.messages import content_held
+from dragoman.losses import Tables, paths_by_tables
+
+_OF_A_TOOL = frozenset({"name", "description", "parameters"})
+_OF_A_CALL = {"name": "function.name", "arguments": "function.arguments", "arguments_text": "function.arguments"}
+_OF_AN_IMAGE = {
+    "url": "image_url.url",
+    "data": "image_url.url",
+    "media_type": "image_url.url",
+    "detail": "image_url.detail",
+}
+_OF_A_DOCUMENT = {"text": "data", "title": "data.title", "context": "data.context"}
+_USAGE = {
+    "input": "tokens.input_tokens",
+    "output": "tokens.output_tokens",
+    "cached": "cached_tokens",
+    "reasoning": "tokens.reasoning_tokens",
+    "image": "tokens.image_tokens",
+}
+_INSIDE = {"reasoning.budget_tokens": "$.thinking.token_budget"}
+
+
+def _own(metadata: Metadata | None) -> frozenset[str]:
+    return frozenset((metadata or {}).get(FAMILY, ()))
+
+
+def _request_path(
+    request: Request, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
+    if message_index is None:
+        return _setting_path(field) if part_index is None else _tool_path(part_index, field)
+    turns = tables.of(request.messages, _media_turns)
+    message = request.messages[message_index]
+    path = f"$.messages[{message_index + turns[message_index]}]"
+    return _message_path(message, tables, path, part_index, field)
+
+
+def _setting_path(field: str) -> str:
+    if field in _INSIDE:
+        return _INSIDE[field]
+    if field.startswith("output.schema"):
+        return f"$.response_format.json_schema{field.removeprefix('output.schema')}"
+    head = field.partition(".")[0]
+    # What is inside a setting of ours has no key of its own on this wire.
+    return SETTINGS.path(head if head in Request.__struct_fields__ else field)
+
+
+def _tool_path(index: int, field: str) -> str:
+    path = f"$.tools[{index}]"
+    if field == "strict":
+        return "$.strict_tools"
+    if field.partition(".")[0] in _OF_A_TOOL:
+        return f"{path}.function.{field}"
+    return f"{path}.{field}" if field else path
+
+
+def _media_turns(messages: tuple[Message, ...]) -> list[int]:
+    """For each message, how many tagged user turns stood before it, until their media went back into the results."""
+    counts = []
+    turns = 0
+    waiting = False
+    for message in messages:
+        if waiting and message.role != "tool":
+            turns += 1
+            waiting = False
+        counts.append(turns)
+        waiting = waiting or any(TAGGED in _own(part.metadata) for part in message.tool_results)
+    return counts
+
+
+def _places(parts: tuple[AnyPart, ...]) -> list[int]:
+    """For each part its place in the list that holds its kind: documents, calls, or content."""
+    places = []
+    counts = {"documents": 0, "calls": 0, "content": 0}
+    for part in parts:
+        key = "content"
+        if type(part) is ToolCall:
+            key = "calls"
+        elif type(part) is Document and OF_THE_REQUEST in _own(part.metadata):
+            key = "documents"
+        places.append(counts[key])
+        counts[key] += 1
+    return places
+
+
+def _message_path(message: Message, tables: Tables, path: str, part_index: int | None, field: str) -> str:
+    if part_index is None:
+        return f"{path}.{field}" if field else path
+    part = message.parts[part_index]
+    if isinstance(part, ToolResult):
+        if field.startswith("document."):
+            return f"{path}.content[0].{field}"
+        return f"{path}.{field}" if field and field not in ToolResult.__struct_fields__ else path
+    content = content_held(message)
+    place = 0 if type(content) is str else tables.of(content, _places)[part_index]  # type: ignore[arg-type]
+    if isinstance(part, ToolCall):
+        inner = _OF_A_CALL.get(field, field)
+        return f"{path}.tool_calls[{place}].{inner}" if inner else f"{path}.tool_calls[{place}]"
+    if isinstance(part, Document):
+        inner = _OF_A_DOCUMENT.get(field, field)
+        is_own = OF_THE_REQUEST in _own(part.metadata)
+        held = f"$.documents[{place}]" if is_own else f"{path}.content[{place}].document"
+        return f"{held}.{inner}" if inner in {"id", "data", "data.title", "data.context"} else held
+    return path + _content_path(message, part, place, field)
+
+
+def _content_path(message: Message, part: AnyPart, place: int, field: str) -> str:
+    if isinstance(part, Text) and PLAN in _own(part.metadata):
+        return ".citations" if field.startswith("citations") else ".tool_plan"
+    if isinstance(part, Text) and field.startswith("citations"):
+        return ".citations"
+    is_string = type(content_held(message)) is str or CONTENT in _own(message.metadata)
+    held = ".content" if is_string else f".content[{place}]"
+    if isinstance(part, Image):
+        field = _OF_AN_IMAGE.get(field, field)
+    elif isinstance(part, Reasoning) and field == "text":
+        field = "thinking"
+    return held if is_string or not field or field in {"cache", "redacted"} else f"{held}.{field}"
+
+
+def _response_path(
+    completion: Completion, tables: Tables, message_index: int | None, part_index: int | None, field: str
+) -> str:
+    if message_index is not None:
+        return _message_path(completion.messages[message_index], tables, "$.message", part_index, field)
+    head, _, rest = field.partition(".")
+    if head == "finish":
+        return "$.finish_reason"
+    if head == "usage":
+        return f"$.usage.{_USAGE.get(rest, rest)}" if rest else "$.usage"
+    return f"$.{field}" if field else "$"
+
+
+request_paths = paths_by_tables(_request_path)
+response_paths = paths_by_tables(_response_path)

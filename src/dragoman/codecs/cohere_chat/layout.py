@@ -1,0 +1,10 @@
+"""Where calls, results, tools and their choice stand in a request of Cohere."""
+
+from __future__ import annotations
+
+from dragoman.codecs.layout import Envelope, Layout
+
+LAYOUT = Layout(
+    call_envelope=Envelope("function", ("function", "type"), beside=(("type", "function"),)),
+    tool_envelope=Envelope("function", ("function", "type"), beside=(("type", "function"),)),
+)

@@ -1,0 +1,36 @@
+"""What Cohere's chat v2 accepts, and what its models refuse."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.profile import Profile
+
+FAMILY = "cohere"
+
+PATH = "/v2/chat"
+
+PROFILE = Profile(
+    name="cohere-chat",
+    family=FAMILY,
+    # No hyphen, no dot, no digit at the front.
+    tool_name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}"),
+    call_id=re.compile(r"\S+"),
+    # «message must not be empty in a turn»
+    blank_text=False,
+    # The last message is the user's or a tool's: there is no prefill.
+    no_prefill_models=re.compile(""),
+    stop_limit=5,
+    # `tool_choice` is for command-r7b and newer.
+    no_forced_choice_models=re.compile(r"^(command(-light|-nightly)?|command-r(-plus)?(-\d\d-2024)?)$"),
+)
+
+PLAIN_MODELS = re.compile(r"^(command-r|command-a-(03-2025|vision|translate)|c4ai-|command(-light|-nightly)?$)")
+"""Models that do not reason. The others do unless they are asked not to."""
+
+BUDGET_OF_EFFORT = {"minimal": 512, "low": 2048, "medium": 8192}
+"""A budget of thinking tokens for an effort. Stronger words leave the budget to the model."""
+
+MOST_TOP_K = 500
+LEAST_TOP_P, MOST_TOP_P = 0.01, 0.99
+MOST_SEED = 2**64 - 1

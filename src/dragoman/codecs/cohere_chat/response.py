@@ -1,0 +1,211 @@
+"""Chat responses, both ways: one message, no name of a model, no time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Raw, structs
+
+from dragoman.codecs.arguments import cut_short
+from dragoman.codecs.cohere_chat.messages import MessageDecoder, MessageEncoder
+from dragoman.codecs.cohere_chat.parts import report_keys
+from dragoman.codecs.cohere_chat.profile import FAMILY
+from dragoman.codecs.cohere_chat.wire import ChatResponse, TokenCounts, UsageWire
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.ids import invent_id
+from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.settings import collect_keys
+from dragoman.ir import Completion, Finish, FinishReason, Message, Usage, withholds_calls
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.values import encode_json
+from dragoman.losses import LossLog
+
+_reader = WireReader(ChatResponse, "cohere-chat response")
+_keys = collect_keys(ChatResponse, ("logprobs", "meta"))
+_counts = WireReader(UsageWire, "cohere-chat usage", path="$.usage")
+
+ABSENT = Raw(b'"absent"')
+USAGE = "~usage"
+"""Note: the wire's own object. Billed units differ from tokens by the hidden preamble, and are never added to them."""
+
+# ── finish reasons: total both ways ───────────────────────────────────────────────────────────────────────────
+
+_DECODE_FINISH: dict[str, FinishReason] = {
+    "COMPLETE": "stop",
+    "STOP_SEQUENCE": "stop",
+    "MAX_TOKENS": "length",
+    "TOOL_CALL": "tool_calls",
+    "ERROR": "error",
+    "TIMEOUT": "error",
+    # Words of v1, which gateways still say.
+    "ERROR_TOXIC": "content_filter",
+    "ERROR_LIMIT": "length",
+    "USER_CANCEL": "error",
+}
+_ENCODE_FINISH: dict[FinishReason, str] = {
+    "stop": "COMPLETE",
+    "length": "MAX_TOKENS",
+    "tool_calls": "TOOL_CALL",
+    "content_filter": "ERROR",
+    "refusal": "COMPLETE",
+    "pause": "MAX_TOKENS",
+    "error": "ERROR",
+    "unknown": "ERROR",
+}
+_EXACT = frozenset({"stop", "length", "tool_calls", "error"})
+
+
+def decode_finish(raw: str | None, message: Message | None) -> Finish | None:
+    """Calls present mean tool calls, also at COMPLETE."""
+    if raw is None:
+        return None
+    reason = _DECODE_FINISH.get(raw, "unknown")
+    if reason == "stop" and message is not None and message.tool_calls:
+        reason = "tool_calls"
+    return Finish(reason, raw)
+
+
+def encode_finish(
+    finish: Finish | None, log: LossLog, completion: Completion, *, native: bool = False, has_calls: bool = False
+) -> str | None:
+    """`has_calls`: the answer has calls, so a word that reads as success would have them run."""
+    if native:
+        if finish is not None:
+            report_keys(completion, finish.metadata, log, "finish.")
+        return None if finish is None else finish.raw
+    if finish is None:
+        log.invent(completion, "finish", "finish reason COMPLETE", "an answer of this API says why it ended")
+        return "COMPLETE"
+    report_keys(completion, finish.metadata, log, "finish.")
+    if finish.explanation is not None:
+        log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
+    word = _ENCODE_FINISH[finish.reason]
+    if finish.reason == "refusal" and has_calls:
+        word = "ERROR"
+    if finish.stop_sequence is not None:
+        word = "STOP_SEQUENCE"
+        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+    if finish.reason not in _EXACT:
+        log.degrade(
+            completion, "finish", f"finish reason {finish.raw or finish.reason!r}", f"this API can only say {word}"
+        )
+    return word
+
+
+# ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_usage(held: Raw) -> Usage:
+    """The counts, with the wire's own object beside them.
+
+    Cached tokens are part of the input, tokens of images come on top; reasoning is part of the output. Where only
+    billed units were told, they have to do.
+    """
+    wire = _counts.read(held)
+    tokens = wire.tokens or wire.billed_units or TokenCounts()
+    image = _whole(tokens.image_tokens)
+    notes: Extra = {USAGE: held}
+    if wire.billed_units is not None:
+        notes["billed_units"] = Raw(encode_json(_told(wire.billed_units)))
+    return Usage(
+        (_whole(tokens.input_tokens) or 0) + (image or 0),
+        _whole(tokens.output_tokens) or 0,
+        _whole(wire.cached_tokens),
+        None,
+        _whole(tokens.reasoning_tokens),
+        image,
+        metadata={FAMILY: notes},
+    )
+
+
+def _told(counts: TokenCounts) -> dict[str, Any]:
+    return {name: value for name in counts.__struct_fields__ if (value := getattr(counts, name)) is not None}
+
+
+def _whole(count: float | None) -> int | None:
+    """`3` may be written as `3.0`."""
+    return None if count is None else int(count)
+
+
+def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValue:
+    notes = (usage.metadata or {}).get(FAMILY)
+    if notes is not None and USAGE in notes:
+        return notes[USAGE]
+    if usage.cache_written:
+        what = "tokens written to a cache"
+        log.note(completion, "usage.cache_written", what, "this API does not count them apart")
+    if usage.total is not None and usage.total != usage.input + usage.output:
+        log.degrade(completion, "usage.total", f"total of {usage.total} tokens", "this API gives the two counts only")
+    tokens: dict[str, Any] = {"input_tokens": usage.input - (usage.image or 0), "output_tokens": usage.output}
+    if usage.reasoning is not None:
+        tokens["reasoning_tokens"] = usage.reasoning
+    if usage.image is not None:
+        tokens["image_tokens"] = usage.image
+    billed = {"input_tokens": usage.input, "output_tokens": usage.output}
+    counts: dict[str, Any] = {"billed_units": billed, "tokens": tokens}
+    if usage.cached is not None:
+        counts["cached_tokens"] = usage.cached
+    return spliced(Raw(encode_json(counts)), notes or {})
+
+
+# ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+INVENTED_ID = invent_id("answer", 0)
+
+
+def decode_response(body: bytes) -> Completion:
+    wire = _reader.read(body)
+    notes: Extra = _keys(wire) or {}
+    if wire.message is UNSET:
+        message = Message("assistant", ())
+        notes["~message"] = ABSENT
+    else:
+        message = MessageDecoder.decode_assistant(wire.message)
+    finish = decode_finish(wire.finish_reason, message)
+    if finish is not None and finish.reason == "length" and message.tool_calls:
+        message = structs.replace(message, parts=cut_short(message.parts, finish.reason))
+    usage = None
+    if wire.usage is not UNSET:
+        if bytes(wire.usage) == b"null":
+            notes["usage"] = wire.usage
+        else:
+            usage = decode_usage(wire.usage)
+    elif wire.meta is not None:
+        usage = decode_usage(wire.meta)
+        notes["~meta"] = Raw(b"true")
+        notes[MODELLED + "meta"] = notes.pop("meta")
+    return Completion((message,), finish, usage, wire.id, None, None, (), {FAMILY: notes})
+
+
+def encode_response(completion: Completion, log: LossLog) -> Encoded:
+    notes: Extra | None = (completion.metadata or {}).get(FAMILY)
+    native = notes is not None
+    message = completion.messages[0] if completion.messages else Message("assistant", ())
+    for other in completion.messages[1:]:
+        log.drop(other, "", "a further candidate", "an answer of this API has one")
+    if not native:
+        completion = _identified(completion, log)
+    has_calls = withholds_calls(completion.finish) and bool(message.tool_calls)
+    usage: Any = UNSET if completion.usage is None else encode_usage(completion.usage, log, completion)
+    body: Any = MessageEncoder(log, to_client=True, native=native).encode_assistant(message)
+    wire = ChatResponse(
+        completion.id,
+        UNSET if notes is not None and "~message" in notes else body,
+        encode_finish(completion.finish, log, completion, native=native, has_calls=has_calls),
+        UNSET if notes is not None and "~meta" in notes else usage,
+    )
+    return Encoded(bytes(spliced(wire, notes)) if notes else encode_json(wire))
+
+
+def _identified(completion: Completion, log: LossLog) -> Completion:
+    """Clients of this API expect an id; nothing here names a model or tells the time."""
+    if completion.model is not None:
+        log.note(completion, "model", "name of the model", "an answer of this API does not name it")
+    if completion.created is not None:
+        log.note(completion, "created", "time of the answer", "an answer of this API does not tell it")
+    if completion.id is not None:
+        return completion
+    log.note(completion, "id", "id of the answer", "an answer of this API has one")
+    named = structs.replace(completion, id=INVENTED_ID)
+    log.replaced(named, completion)
+    return named

@@ -1,0 +1,316 @@
+"""Chat streams, both ways; encoding is in stream_encoding.py.
+
+Server-sent events, each with its type inside. Content blocks, calls and citations are numbered independently, each from
+0. A plan has no number, no start and no end: it ends where the first call starts. The answer ends with `message-end`;
+a failure is one too, with the reason ERROR, and so is the end of bytes before it. `[DONE]` says nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.accumulate import REASONING, TEXT, Assembler
+from dragoman.codecs.carried_signatures import carried_in, signature_in
+from dragoman.codecs.cohere_chat.errors import decode_error
+from dragoman.codecs.cohere_chat.foreign_signatures import ONLY_PLAN
+from dragoman.codecs.cohere_chat.grounding import decode_citation
+from dragoman.codecs.cohere_chat.profile import FAMILY
+from dragoman.codecs.cohere_chat.response import decode_finish, decode_usage
+from dragoman.codecs.cohere_chat.stream_encoding import EventEncoder
+from dragoman.codecs.cohere_chat.stream_wire import CallDelta, ContentDelta, Event
+from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.reading import check_text
+from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.ir import (
+    AnyEvent,
+    Failure,
+    Finish,
+    Finished,
+    Message,
+    PartDelta,
+    Reasoning,
+    Signature,
+    StreamFailed,
+    StreamStart,
+    Text,
+    ToolCall,
+    UsageUpdate,
+)
+
+__all__ = ["MOVES", "EventEncoder", "PayloadDecoder"]
+
+SOURCE = "cohere-chat stream"
+
+_events = msgspec.json.Decoder(Event)
+
+# ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BEFORE, OPEN, ENDED = "before the first event", "in the answer", "ended"
+
+MOVES: dict[tuple[str, str], str] = {
+    (BEFORE, "message-start"): OPEN,
+    (BEFORE, "error"): ENDED,
+    (OPEN, "piece"): OPEN,
+    (OPEN, "error"): ENDED,
+    (OPEN, "message-end"): ENDED,
+}
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_PLAN = Text("", metadata=ONLY_PLAN)
+_A_CALL = Message("assistant", (ToolCall("", ""),))
+_DONE = frozenset({b"[DONE]", b'"[DONE]"'})
+"""With quotes: servers of late 2024."""
+
+
+class _Block:
+    """A content block: its prototype, and the part that it became once it said something."""
+
+    __slots__ = ("is_ended", "part_index", "prototype", "signature")
+
+    def __init__(self, prototype: Text | Reasoning) -> None:
+        self.prototype = prototype
+        self.part_index = -1
+        self.signature: Signature | None = None
+        self.is_ended = False
+
+
+class PayloadDecoder:
+    """Payloads of one stream in, events out."""
+
+    def __init__(self) -> None:
+        self._book = Assembler()
+        self._lane = self._book.lane()
+        self._state = BEFORE
+        self._seed = ""
+        self._blocks: dict[int, _Block] = {}
+        self._flowing: _Block | None = None
+        """Whose text the lane's running text is; None while there is none, or a plan."""
+        self._calls: dict[int, int] = {}
+
+    @staticmethod
+    def framing(limits: Limits) -> ServerSentEvents:
+        return ServerSentEvents(limits, SOURCE)
+
+    def decode(self, payload: bytes) -> list[AnyEvent]:
+        try:
+            event = _events.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            if self._state is ENDED or payload.strip() in _DONE:
+                return self.close()
+            raise DecodeError(path="$", expected="an event", got=str(error), source=SOURCE) from error
+        delta = self._delta_in(event)
+        return self._decode_whole(event, payload) if delta is None else [delta]
+
+    def _delta_in(self, event: Event) -> PartDelta | None:
+        """More of the running text, or more arguments of a call; None for every other event."""
+        if self._state is not OPEN or event.delta is None or event.delta.message is None:
+            return None
+        message = event.delta.message
+        if event.type == "content-delta":
+            block, content = self._flowing, message.content
+            if block is not None and type(content) is ContentDelta and content.signature is UNSET:
+                text = content.text if type(block.prototype) is Text else content.thinking
+                if text and self._blocks.get(event.index or 0) is block:
+                    return PartDelta(block.part_index, text)
+        elif event.type == "tool-call-delta":
+            index, call = self._calls.get(event.index or 0), message.tool_calls
+            if index is not None and type(call) is CallDelta and call.signature is UNSET:
+                text = call.function.arguments if call.function is not None else None
+                return PartDelta(index, text) if text else None
+        return None
+
+    def _decode_whole(self, event: Event, payload: bytes) -> list[AnyEvent]:
+        if self._state is ENDED:
+            return []  # nothing counts after message-end
+        check_text(payload, SOURCE)
+        if event.type is None and event.message is not UNSET:
+            return self._fail(decode_error(payload))
+        if event.type == "message-start":
+            self._move("message-start")
+            self._seed = event.id or ""
+            self._book.events.append(StreamStart(event.id))
+        elif event.type == "message-end":
+            self._finish(event)
+        else:
+            handle = _HANDLERS.get(event.type or "")
+            if handle is not None:  # the vendor's own client skips events that it does not know, too
+                self._move("piece")
+                handle(self, event)
+        return self._book.take()
+
+    def close(self) -> list[AnyEvent]:
+        """End of bytes: without message-end, the answer was cut."""
+        if self._state is ENDED:
+            return []
+        self._state = ENDED
+        self._book.end_all(incomplete=True)
+        self._book.events.append(StreamFailed(Failure("truncated", "the stream ended before message-end")))
+        return self._book.take()
+
+    def _move(self, event: str) -> None:
+        state = MOVES.get((self._state, event))
+        if state is None:
+            raise IllegalEvent(event=event, state=self._state, source=SOURCE)
+        self._state = state
+
+    def _fail(self, failure: Failure) -> list[AnyEvent]:
+        self._move("error")
+        self._book.end_all(incomplete=True)
+        self._book.events.append(StreamFailed(failure))
+        return self._book.take()
+
+    # ── content ──
+
+    def _content_in(self, event: Event) -> ContentDelta:
+        content = None if event.delta is None or event.delta.message is None else event.delta.message.content
+        return content if isinstance(content, ContentDelta) else ContentDelta()
+
+    def _on_content_start(self, event: Event) -> None:
+        self._end_flow()
+        content = self._content_in(event)
+        thinks = content.type == "thinking" or (content.type is None and content.thinking is not None)
+        block = self._blocks[event.index or 0] = _Block(REASONING if thinks else TEXT)
+        self._say(block, content)
+
+    def _on_content_delta(self, event: Event) -> None:
+        content = self._content_in(event)
+        block = self._blocks.get(event.index or 0)
+        if block is None:
+            block = self._blocks[event.index or 0] = _Block(TEXT if content.thinking is None else REASONING)
+        self._say(block, content)
+
+    def _say(self, block: _Block, content: ContentDelta) -> None:
+        text = content.text if type(block.prototype) is Text else content.thinking
+        if content.signature is not UNSET:
+            carried = carried_in(content.signature)
+            if carried is not None:
+                block.signature = Signature(carried.family, carried.data, carried.id)
+                if carried.redacted and block.part_index < 0:
+                    block.prototype = Reasoning("", block.signature, redacted=True)
+                    block.signature = None
+        if text:
+            self._flow(block, text)
+
+    def _flow(self, block: _Block, text: str) -> None:
+        if self._flowing is not block:
+            self._end_flow()
+            self._flowing = block
+        self._lane.flow(block.prototype, text)
+        block.part_index = self._lane.flow_index
+
+    def _end_flow(self) -> None:
+        block, self._flowing = self._flowing, None
+        self._lane.end_flow(None if block is None else block.signature)
+
+    def _on_content_end(self, event: Event) -> None:
+        """A text stays open until something else begins: its citations may come behind its end."""
+        block = self._blocks.get(event.index or 0)
+        if block is None or block.is_ended:
+            return
+        block.is_ended = True
+        if block.part_index < 0:
+            self._end_flow()
+            if isinstance(block.prototype, Reasoning) and block.prototype.redacted:
+                block.part_index = self._book.next_index
+                self._lane.whole(block.prototype)
+                return
+            self._lane.flow(block.prototype, "")
+            self._book.events.pop()  # nothing was said: it starts, and ends
+            block.part_index = self._lane.flow_index
+            self._flowing = block
+        if self._flowing is block and type(block.prototype) is Reasoning:
+            self._end_flow()
+
+    def _on_plan(self, event: Event) -> None:
+        plan = None if event.delta is None or event.delta.message is None else event.delta.message.tool_plan
+        if self._flowing is not None:
+            self._end_flow()
+        if plan:
+            self._lane.flow(_PLAN, plan)
+
+    # ── citations ──
+
+    def _on_citation(self, event: Event) -> None:
+        held = UNSET if event.delta is None or event.delta.message is None else event.delta.message.citations
+        if held is UNSET or bytes(held)[:1] != b"{":
+            return
+        cited = decode_citation(Raw(bytes(held)))
+        if cited.is_thinking:
+            return  # the intermediate format has no citations of reasoning
+        block = None if cited.content_index is None else self._blocks.get(cited.content_index)
+        if block is None or type(block.prototype) is not Text:
+            block = next((one for one in self._blocks.values() if type(one.prototype) is Text), None)
+        for citation in cited.citations:
+            if block is None or block is self._flowing or block.part_index < 0:
+                self._lane.cite(citation)  # of the running text, plans included
+            else:
+                self._book.events.append(PartDelta(block.part_index, "", citation))
+
+    # ── calls ──
+
+    def _call_in(self, event: Event) -> CallDelta:
+        call = None if event.delta is None or event.delta.message is None else event.delta.message.tool_calls
+        return call if isinstance(call, CallDelta) else CallDelta()
+
+    def _on_call_start(self, event: Event) -> None:
+        self._end_flow()
+        wire = self._call_in(event)
+        number = event.index or 0
+        call_id = wire.id or invent_id(self._seed, number)
+        name = "" if wire.function is None else wire.function.name or ""
+        signature = None if wire.signature is UNSET else signature_in(wire.signature)
+        call = ToolCall(call_id, name, invented_id=is_invented(call_id), signature=signature)
+        index = self._calls[number] = self._lane.start_call(call)
+        if wire.function is not None and wire.function.arguments:
+            self._lane.delta(index, wire.function.arguments)
+
+    def _on_call_delta(self, event: Event) -> None:
+        wire = self._call_in(event)
+        index = self._calls.get(event.index or 0)
+        if index is None:
+            raise IllegalEvent(event="tool-call-delta", state="without tool-call-start", source=SOURCE)
+        if wire.function is not None and wire.function.arguments:
+            self._lane.delta(index, wire.function.arguments)
+        if wire.signature is not UNSET:
+            self._lane.end_call(index, signature_in(wire.signature))
+
+    def _on_call_end(self, event: Event) -> None:
+        index = self._calls.get(event.index or 0)
+        if index is not None:
+            self._lane.end_call(index)
+
+    # ── the end ──
+
+    def _finish(self, event: Event) -> None:
+        delta = event.delta
+        word = None if delta is None else delta.finish_reason
+        finish = decode_finish(word, _A_CALL if self._calls else None) or Finish("unknown")
+        if delta is not None and delta.error is not None and finish.reason == "error":
+            kind = "timeout" if word == "TIMEOUT" else "server"
+            failure = Failure(kind, delta.error, raw_type=word, metadata={FAMILY: {}})  # type: ignore[arg-type]
+            self._book.events = [*self._fail(failure), *self._book.events]
+            return
+        self._move("message-end")
+        cut = finish.reason in {"length", "error", "unknown", "content_filter"}
+        self._lane.end_flow(None if self._flowing is None else self._flowing.signature)
+        self._book.end_all(incomplete=cut)
+        if delta is not None and delta.usage is not UNSET and bytes(delta.usage) != b"null":
+            self._book.events.append(UsageUpdate(decode_usage(Raw(bytes(delta.usage)))))
+        self._book.events.append(Finished(finish, metadata={FAMILY: {}}))
+
+
+_HANDLERS: dict[str, Callable[[PayloadDecoder, Event], None]] = {
+    "content-start": PayloadDecoder._on_content_start,  # noqa: SLF001
+    "content-delta": PayloadDecoder._on_content_delta,  # noqa: SLF001
+    "content-end": PayloadDecoder._on_content_end,  # noqa: SLF001
+    "tool-plan-delta": PayloadDecoder._on_plan,  # noqa: SLF001
+    "tool-call-start": PayloadDecoder._on_call_start,  # noqa: SLF001
+    "tool-call-delta": PayloadDecoder._on_call_delta,  # noqa: SLF001
+    "tool-call-end": PayloadDecoder._on_call_end,  # noqa: SLF001
+    "citation-start": PayloadDecoder._on_citation,  # noqa: SLF001
+}

@@ -1,0 +1,315 @@
+"""Tool definitions, tool choice and structured output, both ways.
+
+A choice is REQUIRED, NONE or absent: naming tools is said by declaring only those. `strict_tools` is one switch for all
+tools of a request. A format of the answer excludes tools and documents.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, cast
+
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.cohere_chat.parts import report_keys
+from dragoman.codecs.cohere_chat.profile import FAMILY, PROFILE
+from dragoman.codecs.cohere_chat.wire import AnyTool, FunctionDefinition, FunctionTool, ResponseFormat
+from dragoman.codecs.memo import DecodedTools, ToolReader, ToolWriter
+from dragoman.codecs.object_root_schemas import NOTHING, rooted_schema
+from dragoman.codecs.reading import WireValue, keep, spliced
+from dragoman.errors import DecodeError
+from dragoman.ir import AnyTool as Tool
+from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.notes import MODELLED, Extra, inner_extra
+from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
+from dragoman.ir.values import encode_json, parse_json, to_raw
+from dragoman.losses import LossLog
+from dragoman.schema import SchemaDialect, SchemaError, adapt_schema
+
+# ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _decode_tool(wire: AnyTool, *, strict: bool | None) -> Tool:
+    if not isinstance(wire, FunctionTool):
+        said = parse_json(wire.raw)
+        return ProviderTool(str(said.get("name") or said.get("type") or ""), FAMILY, wire.raw)
+    function = wire.function
+    return ToolDefinition(
+        function.name,
+        None if function.description is UNSET else function.description,
+        None if function.parameters is UNSET else function.parameters,
+        strict,
+        None,
+        None if wire.extra is UNSET and function.extra is UNSET else keep(FAMILY, wire.extra, function=function.extra),
+    )
+
+
+_READERS = {
+    strict: ToolReader(AnyTool, "cohere-chat request", partial(_decode_tool, strict=strict))
+    for strict in (None, True, False)
+}
+
+
+def decode_tools(held: Raw, strict: bool | UnsetType = UNSET) -> DecodedTools:  # noqa: FBT001
+    """`strict`: what `strict_tools` says of all of them."""
+    return _READERS[None if strict is UNSET else strict].read(held)
+
+
+def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
+    """The list on the wire, or None when no tool is left."""
+    return _WRITERS[native].write(tools, log)
+
+
+def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
+    if isinstance(tool, ProviderTool):
+        if tool.origin == FAMILY:
+            return definition_held(tool)
+        log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+        return None
+    if isinstance(tool, CustomTool):
+        return _encode_custom(tool, log)
+    if tool.cache is not None:
+        log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+    parameters = parameters_held(tool) if native else _legal_parameters(tool, tools, log)
+    description: Any = UNSET if tool.description is None else tool.description
+    if not native and not tool.description and not _has_properties(bytes(parameters)):
+        # «a tool needs a description or inputs»
+        log.invent(tool, "description", "description of a tool", "its name: this API wants a description or inputs")
+        description = tool.name
+    function: Any = FunctionDefinition(
+        tool.name,
+        description,
+        UNSET if parameters is None else parameters,
+    )
+    notes: Extra | None = None if tool.metadata is None else tool.metadata.get(FAMILY)
+    if not notes:
+        return FunctionTool(function)
+    inner = inner_extra(notes, "function")
+    return spliced(FunctionTool(function if inner is None else cast("Any", spliced(function, inner))), notes)
+
+
+_WRITERS = {native: ToolWriter(partial(_encode_tool, native=native)) for native in (True, False)}
+
+
+@lru_cache(maxsize=512)
+def _has_properties(schema: bytes) -> bool:
+    return bool(parse_json(schema).get("properties"))
+
+
+_FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
+
+
+def _encode_custom(tool: CustomTool, log: LossLog) -> WireValue:
+    log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
+    if format_held(tool) is not None:
+        log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
+    description: Any = UNSET if tool.description is None else tool.description
+    return FunctionTool(FunctionDefinition(tool.name, description, _FREE_TEXT))
+
+
+def _legal_parameters(tool: ToolDefinition, tools: tuple[Tool, ...], log: LossLog) -> Raw:
+    """«schema must be an object», «property X must have a type», «required field X not found in properties»."""
+    held = rooted_schema(tool, tools, log, PROFILE.name)
+    if held is None:
+        return NOTHING
+    schema, untyped = _with_types(bytes(to_raw(held)))
+    for name in untyped:
+        field = f"parameters.properties.{name}"
+        log.invent(tool, field, f"type of property {name!r}", "any type: this API wants every property to have one")
+    return schema
+
+
+_ANY_TYPE = ["string", "number", "boolean", "object", "array", "null"]
+_SAYS_TYPE = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"})
+
+
+@lru_cache(maxsize=512)  # an agent declares the same tools in every request
+def _with_types(held: bytes) -> tuple[Raw, tuple[str, ...]]:
+    """The schema, and the names of properties that got a type. A list of all types means what no type means."""
+    schema = parse_json(held)
+    properties = schema.get("properties")
+    if properties is None:
+        properties = {}
+    if not isinstance(properties, dict):
+        return Raw(held), ()
+    required = schema.get("required")
+    missing = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    told = {**properties, **{name: {} for name in missing if name not in properties}}
+    untyped = [name for name, inner in told.items() if _is_untyped(inner)]
+    for name in untyped:
+        inner = told[name]
+        told[name] = {**(inner if isinstance(inner, dict) else {}), "type": _ANY_TYPE}
+    if not untyped:
+        return Raw(held), ()
+    return Raw(encode_json({**schema, "properties": told})), tuple(untyped)
+
+
+def _is_untyped(schema: Any) -> bool:
+    return isinstance(schema, bool) or (isinstance(schema, dict) and _SAYS_TYPE.isdisjoint(schema))
+
+
+# ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_CHOICES = {"REQUIRED": ToolChoice("required"), "NONE": ToolChoice("none")}
+
+
+def decode_tool_choice(wire: str) -> ToolChoice:
+    choice = _CHOICES.get(wire)
+    if choice is None:
+        raise DecodeError(path="$.tool_choice", expected="REQUIRED or NONE", got=repr(wire), source="cohere-chat")
+    return choice
+
+
+class _Choosable(NamedTuple):
+    """The tools among which the model may choose, the word for its choice, and `strict_tools`."""
+
+    tools: tuple[Tool, ...]
+    word: str | UnsetType = UNSET
+    strict: bool | UnsetType = UNSET
+
+
+def encode_tool_choice(request: Request, log: LossLog) -> _Choosable:
+    """REQUIRED, NONE, or nothing, which is the model's choice. A choice of some tools leaves out the others."""
+    choice, tools = request.tool_choice, request.tools
+    native = request.origin == FAMILY
+    if request.parallel_tool_calls is False:
+        log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
+    word: str | UnsetType = UNSET
+    if choice is not None:
+        report_keys(request, choice.metadata, log, "tool_choice.")
+    if choice is not None and (tools or native):
+        word = {"required": "REQUIRED", "none": "NONE"}.get(choice.mode, UNSET)
+        if choice.names and choice.mode != "none":
+            tools = _chosen(choice, tools, log)
+        if not native and PROFILE.no_forced_choice_models.search(request.model or "") is not None:
+            word = UNSET
+            if choice.mode == "required":
+                log.drop(request, "tool_choice", "forced tool call", "this model is free to call or not")
+            elif choice.mode == "none":
+                for tool in tools:
+                    log.degrade(
+                        tool, "", f"tool {tool.name!r}", "left out: that is how this model is told to call none"
+                    )
+                tools = ()
+    return _Choosable(tools, word, _strict(tools, log, native=native))
+
+
+def _chosen(choice: ToolChoice, tools: tuple[Tool, ...], log: LossLog) -> tuple[Tool, ...]:
+    names = set(choice.names)
+    for tool in tools:
+        if tool.name not in names:
+            log.degrade(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
+    return tuple(tool for tool in tools if tool.name in names)
+
+
+def _strict(tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> bool | UnsetType:
+    """One switch for all tools: it is on where each of them wants it."""
+    wishes = [tool.strict for tool in tools if isinstance(tool, ToolDefinition)]
+    if wishes and all(wishes) and len(wishes) == len(tools):
+        return True
+    if native and False in wishes:
+        return False
+    for tool in tools:
+        if isinstance(tool, ToolDefinition) and tool.strict:
+            log.degrade(tool, "strict", "strict", "this API has one switch for all tools, and not all of them want it")
+    return UNSET
+
+
+# ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
+
+FORMAT = MODELLED + "response_format"
+
+_SPOKEN = SchemaDialect(
+    name="Cohere json_schema",
+    refused=frozenset(
+        {"allOf", "oneOf", "not", "if", "then", "else", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+        | {"multipleOf", "minItems", "maxItems", "minLength", "maxLength", "uniqueItems", "minProperties"}
+        | {"maxProperties", "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "contains"}
+    ),
+    root_object=True,
+    formats={"string": frozenset({"date-time", "uuid", "date", "time"})},
+    plain_patterns=True,
+    declared_required=True,
+)
+
+
+def decode_output(wire: ResponseFormat, notes: Extra) -> StructuredOutput | None:
+    """None for {"type": "text"}: the default, said aloud, and noted."""
+    if wire.type != "json_object":
+        if wire.extra is UNSET:
+            notes[FORMAT] = Raw(encode_json(wire))
+        else:
+            notes["response_format"] = spliced(wire, wire.extra)
+        return None
+    metadata = keep(FAMILY, wire.extra)
+    if wire.json_schema is UNSET:
+        return StructuredOutput("json", metadata=metadata)
+    return StructuredOutput("schema", wire.json_schema, metadata=metadata)
+
+
+def encode_output(output: StructuredOutput, request: Request, log: LossLog) -> WireValue:
+    """`json_schema` is the bare schema here: no name, no switch."""
+    extra: Extra = (output.metadata or {}).get(FAMILY, {})
+    held = schema_held(output)
+    if request.origin == FAMILY:
+        schema: Any = UNSET if output.kind == "json" else to_raw(held)
+        return spliced(ResponseFormat("json_object", schema), extra)
+    if request.tools:
+        log.drop(request, "output", "format of the answer", "this API takes no format beside tools")
+        return UNSET
+    for field in ("name", "description"):
+        if getattr(output, field) is not None:
+            log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
+    schema = UNSET if output.kind == "json" or held is None else _legal_schema(bytes(to_raw(held)), request, log)
+    return spliced(ResponseFormat("json_object", schema), extra)
+
+
+def _legal_schema(held: bytes, request: Request, log: LossLog) -> WireValue:
+    given = parse_json(held)
+    try:
+        adapted = adapt_schema(given, _SPOKEN)
+    except SchemaError as error:
+        log.degrade(request, "output.schema", "output schema", f"sent as JSON mode: {error}")
+        return UNSET
+    schema = _with_required(adapted.schema)
+    if schema is None:
+        why = "sent as JSON mode: this API wants every object of a schema to require a property"
+        log.degrade(request, "output.schema", "output schema", why)
+        return UNSET
+    for note in adapted.notes:
+        if not note.exact:
+            field = "output.schema" + note.path.removeprefix("$")
+            log.degrade(request, field, f"schema keyword {note.keyword!r}", note.reason)
+    if schema != adapted.schema:
+        why = "this API wants every object to require a property: the first one is"
+        log.degrade(request, "output.schema", "optional property", why)
+    return Raw(held) if schema == given else to_raw(schema)
+
+
+def _with_required(schema: Any) -> Any:
+    """The schema with a required property in each object; None where an object has no property at all."""
+    if isinstance(schema, list):
+        items = [_with_required(item) for item in schema]
+        return None if any(item is None for item in items) else items
+    if not isinstance(schema, dict):
+        return schema
+    changed: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in {"enum", "const", "default", "examples", "required"}:
+            changed[key] = value
+            continue
+        if key in {"properties", "$defs", "definitions"} and isinstance(value, dict):
+            inner: Any = {name: _with_required(one) for name, one in value.items()}
+            if any(one is None for one in inner.values()):
+                return None
+        else:
+            inner = _with_required(value) if value is not None else value
+            if inner is None and value is not None:
+                return None
+        changed[key] = inner
+    if changed.get("type") == "object" and not changed.get("required"):
+        properties = changed.get("properties")
+        if not isinstance(properties, dict) or not properties:
+            return None
+        changed["required"] = [next(iter(properties))]
+    return changed
