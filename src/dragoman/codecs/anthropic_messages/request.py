@@ -192,9 +192,10 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     tools: WireValue = encode_tools(request, encoder.mark, log) if request.tools else None
     output = UNSET if request.output is None else encode_output(request.output, request, log)
     if not native:
-        if request.candidates is not None or tools is None:
+        if not request.candidates is request.tool_choice is request.parallel_tool_calls is None:
             _report_missing(request, log, has_tools=tools is not None)
-        _end_with_user(wires, request, log, unfinished=output is not UNSET or settings.thinks)
+        if not wires or output is not UNSET or settings.thinks:
+            _end_with_user(wires, request, log)
     effort = settings.effort
     system: WireValue = UNSET
     if leading or encoder.hoisted:
@@ -233,12 +234,12 @@ def _encode_user(request: Request, extra: Extra, log: LossLog) -> WireValue:
     return UNSET if "metadata" in extra else MetadataWire(user if identifier is None else identifier)
 
 
-def _end_with_user(messages: list[WireValue], request: Request, log: LossLog, *, unfinished: bool) -> None:
+def _end_with_user(messages: list[WireValue], request: Request, log: LossLog) -> None:
     """An answer cannot be continued in another shape than it began: no prefill with a format, none with thinking."""
     if not messages:
         path, reason = "$.messages", "this API wants at least one message that says something"
         raise EncodeError(path=path, reason=reason, target=PROFILE.name)
-    if unfinished and isinstance(messages[-1], MessageWire) and messages[-1].role == "assistant":
+    if isinstance(messages[-1], MessageWire) and messages[-1].role == "assistant":
         why = "this API continues no answer while it thinks or follows a schema"
         log.invent(request.messages[-1], "", "a user turn after it", why)
         messages.append(MessageWire("user", "Continue."))

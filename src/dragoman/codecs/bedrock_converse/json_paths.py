@@ -192,7 +192,7 @@ def _message_path(
 
 
 def _is_leading(message: Message) -> bool:
-    return message.role == "system" and note(message.metadata, FAMILY, "~inline") is UNSET
+    return message.role == "system" and "~inline" not in (message.metadata or {}).get(FAMILY, {})
 
 
 def _wire_places(messages: tuple[Message, ...]) -> list[tuple[int | None, int]]:
@@ -205,8 +205,8 @@ def _wire_places(messages: tuple[Message, ...]) -> list[tuple[int | None, int]]:
         before += _block_count(message)
     wire_index, start, length, in_turn = -1, 0, 0, False
     for message in messages[leading:]:
-        apart = note(message.metadata, FAMILY, "~turn") is not UNSET
-        joined = in_turn and message.role in {"tool", "user"} and not apart
+        joined = in_turn and message.role in {"tool", "user"}
+        joined = joined and "~turn" not in (message.metadata or {}).get(FAMILY, {})
         wire_index, start = (wire_index, start + length) if joined else (wire_index + 1, 0)
         length = _block_count(message)
         in_turn = message.role == "tool"
@@ -215,8 +215,8 @@ def _wire_places(messages: tuple[Message, ...]) -> list[tuple[int | None, int]]:
 
 
 def _block_count(message: Message) -> int:
-    parts = message.parts
-    return len(parts) + _extra_blocks(parts)[-1]
+    content = content_held(message)
+    return 1 if isinstance(content, str) else len(content) + _extra_blocks(content)[-1]
 
 
 def _block_index(messages: tuple[Message, ...], tables: Tables, message_index: int, part_index: int, start: int) -> int:
@@ -239,10 +239,10 @@ def _ordered(holder: Message) -> tuple[list[int], list[int]]:
 
 def _extra_blocks(parts: tuple[AnyPart, ...]) -> list[int]:
     """Blocks beside those of the parts themselves: cache points, and signatures that travelled on their own."""
-    return running_totals((getattr(part, "cache", None) is not None) + _is_tagged(part) for part in parts)
+    return running_totals([(getattr(part, "cache", None) is not None) + _is_tagged(part) for part in parts])
 
 
 def _is_tagged(part: AnyPart) -> bool:
-    if not isinstance(part, ToolCall) and not (isinstance(part, Text) and part.text):
+    if type(part) is not ToolCall and not (type(part) is Text and part.text):
         return False
-    return note(part.metadata, FAMILY, "~tagged") is not UNSET
+    return part.metadata is not None and "~tagged" in part.metadata.get(FAMILY, {})

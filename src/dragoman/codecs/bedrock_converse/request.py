@@ -246,9 +246,11 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     if request.tools or request.tool_choice is not None or notes:
         tools = _encode_tool_config(request, encoder, log, inner_extra(notes, _TOOLS) if notes else None)
     if not native:
-        _report_missing(request, log)
+        if request.candidates is not None or request.parallel_tool_calls is False:
+            _report_missing(request, log)
         _start_with_user(wires, request, log)
-        _end_with_user(wires, request, log, unfinished=output is not UNSET or settings.thinks)
+        if output is not UNSET or settings.thinks:
+            _end_with_user(wires, request, log)
         if forbids_calls(request) and tools is not UNSET:
             system = [*([] if system is UNSET else system), Block(NO_CALLS)]
     elif not wires and "~messages" in notes:
@@ -298,10 +300,10 @@ def _start_with_user(wires: list[WireValue], request: Request, log: LossLog) -> 
         wires.insert(0, MessageWire("user", [Block("Continue.")]))
 
 
-def _end_with_user(wires: list[WireValue], request: Request, log: LossLog, *, unfinished: bool) -> None:
+def _end_with_user(wires: list[WireValue], request: Request, log: LossLog) -> None:
     """Claude continues no answer in another shape than it began: not while it thinks, not under a schema."""
     last = wires[-1]
-    if unfinished and isinstance(last, MessageWire) and last.role == "assistant":
+    if isinstance(last, MessageWire) and last.role == "assistant":
         why = "no answer is continued while the model thinks or follows a schema"
         log.invent(request.messages[-1], "", "a user turn after it", why)
         wires.append(MessageWire("user", [Block("Continue.")]))

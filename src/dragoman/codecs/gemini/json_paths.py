@@ -102,7 +102,16 @@ def request_json_path(
         return _locate_tool(request, tables, part_index, field)
     head, _, rest = field.partition(".")
     path = _locate_output(request, rest) if head == "output" else _SETTINGS.get(field) or SETTINGS.path(field)
-    return _as_written(path, request)
+    return _as_written(path, request) if tables.of(request, _is_respelled) else path
+
+
+def _is_respelled(request: Request) -> bool:
+    """Whether a setting may stand under another key: only then is each path looked up in what was noted."""
+    for key, held in notes_of(request).items():
+        if key.startswith(RENAMED) or (key.startswith(WITHIN) and _RENAMED_WITHIN in bytes(held)):
+            return True
+    config = None if request.reasoning is None else notes_of(request.reasoning).get(WHOLE_CONFIG)
+    return config is not None and b"_" in bytes(config)
 
 
 def _as_written(path: str, request: Request) -> str:

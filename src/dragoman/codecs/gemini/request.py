@@ -286,7 +286,7 @@ def _as_vertex_takes_it(
 
 def _encode_config(request: Request, profile: GeminiProfile, log: LossLog, said: Extra | None) -> WireValue:
     """The generationConfig, or UNSET."""
-    if request.origin != FAMILY:
+    if request.origin != FAMILY and (request.stop or not request.candidates is request.max_output_tokens is None):
         request = _legal_settings(request, profile, log)
     mime: WireValue
     mime, schema, typed, form = (UNSET,) * 4 if request.output is None else encode_output(request, profile, log)
