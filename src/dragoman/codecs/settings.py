@@ -152,19 +152,19 @@ class Settings:
         return _compiled(source, f"settings of {self._wire.__name__}", names)
 
     def _read_source(self) -> str:
-        arguments = [self._read_value(name, default) for name, default in _defaults(Request).items()]
+        arguments = {name: self._read_value(name, default) for name, default in _defaults(Request).items()}
         given = ", ".join(("wire", "messages", "tools", "metadata", *self.read_by_hand))
-        beside = "".join(f", {row.field}" for row in self._beside)
-        absent: dict[str, str] = {}
-        for row in self._beside:
-            absent[repr(row.default)] = f"{row.field} = {absent.get(repr(row.default), '')}"
-        taken = (
+        if not self._beside:
+            return f"def generated({given}):\n    return Request({', '.join(arguments.values())})\n"
+        # Most requests set none of the settings beside the struct: then their defaults are constants of the call.
+        absent = {row.field: repr(row.default) for row in self._beside}
+        return (
+            f"def generated({given}):\n"
             "    if metadata is not None and not BESIDE.isdisjoint(metadata[FAMILY]):\n"
-            f"        metadata{beside} = take_keys(metadata[FAMILY])\n"
-            "    else:\n" + "".join(f"        {fields}{default}\n" for default, fields in absent.items())
+            f"        metadata, {', '.join(absent)}, = take_keys(metadata[FAMILY])\n"
+            f"        return Request({', '.join(arguments.values())})\n"
+            f"    return Request({', '.join((arguments | absent).values())})\n"
         )
-        head = f"def generated({given}):\n{taken if beside else ''}"
-        return f"{head}    return Request({', '.join(arguments)})\n"
 
     def _read_value(self, field: str, default: Any) -> str:
         if field in CONTENT:

@@ -192,7 +192,7 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     tools: WireValue = encode_tools(request, encoder.mark, log) if request.tools else None
     output = UNSET if request.output is None else encode_output(request.output, request, log)
     if not native:
-        if not request.candidates is request.tool_choice is request.parallel_tool_calls is None:
+        if request.candidates is not None or tools is None:
             _report_missing(request, log, has_tools=tools is not None)
         if not wires or output is not UNSET or settings.thinks:
             _end_with_user(wires, request, log)
