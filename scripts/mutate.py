@@ -44,6 +44,7 @@ TESTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "passes": (
         (
             "tests/passes/test_selection.py",
+            "tests/passes/test_private.py",
             "tests/passes/test_turns.py",
             "tests/passes/test_pairing_and_names.py",
             "tests/passes/test_traits.py",
