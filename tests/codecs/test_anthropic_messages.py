@@ -862,9 +862,25 @@ def test_models_that_refuse_to_be_forced_are_not(model: str) -> None:
 
 def test_a_limit_is_invented_because_the_api_wants_one() -> None:
     encoded, losses = encode(asked(max_output_tokens=None))
-    assert encoded.body["max_tokens"] == 8192
+    assert encoded.body["max_tokens"] == 64_000
     assert severities(losses, "$.max_output_tokens") == ["invented"]
-    assert encode(asked(max_output_tokens=None, model="claude-3-opus-20240229"))[0].body["max_tokens"] == 4096
+    documented = {
+        "claude-3-opus-20240229": 4096,
+        "claude-3-5-haiku-latest": 8192,
+        "claude-3-7-sonnet-latest": 64_000,
+        "claude-opus-4-1": 32_000,
+        "claude-sonnet-4-20250514": 64_000,
+        "us.anthropic.claude-haiku-4-5-20251001-v1:0": 64_000,
+        "claude-opus-4-7": 128_000,
+        "claude-sonnet-5": 128_000,
+        "claude-opus-5-5": 128_000,
+        "claude-fable-5-1": 128_000,
+        # Not documented where we could read it: what every model takes.
+        "claude-sonnet-5-5": 8192,
+        "claude-tomorrow": 8192,
+    }
+    for model, most in documented.items():
+        assert encode(asked(max_output_tokens=None, model=model))[0].body["max_tokens"] == most, model
 
 
 def test_the_version_follows_the_sampling_settings() -> None:
@@ -954,9 +970,11 @@ def test_reasoning_in_the_words_of_the_model(
 def test_a_budget_raises_the_invented_limit() -> None:
     settings = ir.ReasoningSettings("on", budget_tokens=20_000)
     encoded, losses = encode(asked(reasoning=settings, max_output_tokens=None))
-    assert encoded.body["max_tokens"] == 28_192
+    assert encoded.body["max_tokens"] == 64_000  # the most that the model can write
     assert [loss.severity for loss in losses] == ["invented"]
     assert_legal(encoded)
+    unknown, _ = encode(asked(model="claude-tomorrow", reasoning=settings, max_output_tokens=None))
+    assert unknown.body["max_tokens"] == 28_192
 
 
 def test_no_room_for_thinking_means_no_thinking() -> None:
@@ -1452,7 +1470,7 @@ NAMES = [
     ("us.anthropic.claude-sonnet-4-20250514-v1:0", "claude-sonnet-4-0"),
     ("claude-sonnet-4@20250514", "claude-sonnet-4"),
     ("claude-sonnet-4-5@20250929", "anthropic.claude-haiku-4-5-20251001-v1:0"),
-    ("claude-3-7-sonnet-latest", "claude-opus-4-0"),
+    ("claude-3-7-sonnet-latest", "claude-sonnet-4-0"),
     ("anthropic/claude-opus-4.6", "claude-sonnet-4-6"),
     ("claude-opus-5-20270101", "claude-opus-5"),
     ("claude-opus-5-5-20270101", "claude-fable-5"),

@@ -45,35 +45,40 @@ class ModelLimits(Struct, frozen=True, kw_only=True):
     efforts_without_thinking: tuple[str, ...] = ALL_EFFORTS
     sampling: Sampling = "free"
     """free; not temperature and top_p together; only the default values (other ones are refused)."""
-    invented_max_tokens: int = 8192
-    """`max_tokens` for a request that does not say: the most that the model can write, as its vendor documents it. The
-    default is what every model since Claude 3.5 takes."""
+    most_tokens: int | None = None
+    """The longest answer, thinking included, as the vendor documents it."""
+
+    @property
+    def invented_max_tokens(self) -> int:
+        """`max_tokens` for a request that does not say."""
+        return self.most_tokens or _TAKEN_BY_ALL
 
 
+_TAKEN_BY_ALL = 8192
+"""Tokens: what every model since Claude 3.5 can write."""
 _UP_TO_HIGH = ALL_EFFORTS[:3]
 
 UNKNOWN_MODEL = ModelLimits()
-_CLAUDE_3 = ModelLimits(thinking=frozenset(), efforts=(), invented_max_tokens=4096)
-_CLAUDE_3_5 = replace(_CLAUDE_3, invented_max_tokens=8192)
-_CLAUDE_4 = ModelLimits(thinking=frozenset({"enabled", "disabled"}), efforts=(), invented_max_tokens=64_000)
-_OPUS_4 = replace(_CLAUDE_4, invented_max_tokens=32_000)
+_CLAUDE_3 = ModelLimits(thinking=frozenset(), efforts=(), most_tokens=4096)
+_CLAUDE_3_5 = replace(_CLAUDE_3, most_tokens=8192)
+_CLAUDE_4 = ModelLimits(thinking=frozenset({"enabled", "disabled"}), efforts=(), most_tokens=64_000)
+_OPUS_4 = replace(_CLAUDE_4, most_tokens=32_000)
 _CLAUDE_4_5 = replace(_CLAUDE_4, sampling="one of two")
-_CLAUDE_4_6 = ModelLimits(efforts=("low", "medium", "high", "max"), invented_max_tokens=128_000)
-_OPUS_4_7 = ModelLimits(thinking=frozenset({"adaptive", "disabled"}), sampling="default", invented_max_tokens=128_000)
+_CLAUDE_4_6 = ModelLimits(efforts=("low", "medium", "high", "max"), most_tokens=128_000)
+_OPUS_4_7 = ModelLimits(thinking=frozenset({"adaptive", "disabled"}), sampling="default", most_tokens=128_000)
 _SONNET_5 = replace(_OPUS_4_7, thinks_unasked=True)
 _OPUS_5 = replace(_SONNET_5, efforts_without_thinking=_UP_TO_HIGH)
 _ALWAYS_THINKING = replace(_SONNET_5, thinking=frozenset({"adaptive"}))
-# What these can write is not documented where we could read it.
-_UNDOCUMENTED = UNKNOWN_MODEL.invented_max_tokens
+# How much the next ones can write is not documented where we could read it.
 _SONNET_5_5 = replace(
     _SONNET_5,
     thinking=frozenset({"adaptive", "between_tools"}),
     efforts_without_thinking=_UP_TO_HIGH,
-    invented_max_tokens=_UNDOCUMENTED,
+    most_tokens=None,
 )
-_HAIKU_5_5 = replace(_SONNET_5, sampling="default, one of two", invented_max_tokens=_UNDOCUMENTED)
-_MYTHOS = replace(_ALWAYS_THINKING, invented_max_tokens=_UNDOCUMENTED)
-_MYTHOS_PREVIEW = replace(_SONNET_5, thinking=frozenset({"adaptive", "enabled"}), invented_max_tokens=_UNDOCUMENTED)
+_HAIKU_5_5 = replace(_SONNET_5, sampling="default, one of two", most_tokens=None)
+_MYTHOS = replace(_ALWAYS_THINKING, most_tokens=None)
+_MYTHOS_PREVIEW = replace(_SONNET_5, thinking=frozenset({"adaptive", "enabled"}), most_tokens=None)
 
 # The first row that matches counts. A date after the name is no minor version.
 _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
@@ -251,7 +256,8 @@ class _Thinking:
         if limit is None and not self._wants_limit:
             limit = _NO_LIMIT
         if limit is None:
-            settings.max_tokens = limit = wanted + self._limits.invented_max_tokens
+            most = self._limits.most_tokens
+            settings.max_tokens = limit = wanted + _TAKEN_BY_ALL if most is None else most
             what, why = f"max_tokens {limit}", "this API wants a limit, above the thinking budget"
             self._log.invent(self._request, "max_output_tokens", what, why)
         if limit <= _LEAST_BUDGET:

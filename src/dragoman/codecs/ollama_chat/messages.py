@@ -536,7 +536,7 @@ class MessageEncoder(Struct, eq=False, gc=False):
             self._report_signature(call)
             signature = None
         if notes is None:
-            if arguments_held(call) is UNSET:
+            if arguments_held(call) is UNSET and not self._native:
                 report_unparsed(call, self._log)
             function = Function(call.name, arguments_as_object(call), position if self._to_client else UNSET)
             body = Call(function, UNSET if call.invented_id and not self._to_client else call.id)
