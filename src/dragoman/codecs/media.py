@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import re
 
 _AUDIO_FORMATS = {
     "wav": "audio/wav",
@@ -81,3 +82,51 @@ def sniffed_type(data: str) -> str | None:
     if start.startswith(b"RIFF"):
         return _RIFF.get(start[8:12])
     return next((kind for magic, kind in _MAGIC if start.startswith(magic)), None)
+
+
+_TYPES_OF_ENDINGS = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "heic": "image/heic",
+    "heif": "image/heif",
+    "avif": "image/avif",
+    "bmp": "image/bmp",
+    "tif": "image/tiff",
+    "tiff": "image/tiff",
+    "svg": "image/svg+xml",
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "html": "text/html",
+    "csv": "text/csv",
+    "json": "application/json",
+    "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+    "flac": "audio/flac",
+    "aac": "audio/aac",
+    "ogg": "audio/ogg",
+    "m4a": "audio/m4a",
+    "mp4": "video/mp4",
+    "mov": "video/quicktime",
+    "webm": "video/webm",
+    "mkv": "video/x-matroska",
+}
+_ENDING = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#]+/[^?#]*\.([A-Za-z0-9]{2,5})(?:[?#]|$)", re.IGNORECASE)
+
+WEB_IMAGES = frozenset({"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"})
+"""What OpenAI and Anthropic take."""
+
+
+def type_of_address(url: str) -> str | None:
+    """The media type that the ending of an address tells, if it tells one."""
+    found = _ENDING.match(url)
+    return None if found is None else _TYPES_OF_ENDINGS.get(found[1].lower())
+
+
+def is_refused_image(media_type: str | None, url: str | None) -> bool:
+    """Whether APIs that take PNG, JPEG, GIF and WebP refuse the image: by its type, or that of its address."""
+    kind = media_type or (None if url is None else type_of_address(url))
+    return kind is not None and kind not in WEB_IMAGES

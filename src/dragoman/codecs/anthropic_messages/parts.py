@@ -33,6 +33,7 @@ from dragoman.codecs.anthropic_messages.wire import (
     WholeBlock,
 )
 from dragoman.codecs.block_encoder import BlockEncoder, Carriers
+from dragoman.codecs.media import is_refused_image
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
 from dragoman.codecs.shared_tools import SharedTools, goes_back
@@ -316,6 +317,8 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
             if media_type not in _IMAGE_TYPES and not self._native:
                 return self._lose(part, f"this API takes JPEG, PNG, GIF and WebP, not {media_type}")
             return self._image_block(part, Base64Source(media_type, part.data))
+        if not self._native and is_refused_image(part.media_type, part.url):
+            return self._lose(part, "this API takes JPEG, PNG, GIF and WebP")
         source = self._reference(part)
         return [] if source is None else self._image_block(part, source)
 

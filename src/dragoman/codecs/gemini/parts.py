@@ -34,6 +34,7 @@ from dragoman.codecs.gemini.wire import (
     snake_case,
 )
 from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.media import type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
@@ -375,7 +376,7 @@ def decode_media(wire: Part | ResponsePart) -> Image | Audio | Document | Opaque
 def _media(
     media_type: str | None, data: str | None, url: str | None, signature: Signature | None, metadata: Metadata | None
 ) -> Image | Audio | Document:
-    head = (media_type or "").partition("/")[0].lower()
+    head = (media_type or type_of_address(url or "") or "").partition("/")[0].lower()
     if head == "image":
         return Image(media_type, data, url, None, None, signature, metadata)
     if head == "audio":
@@ -492,7 +493,8 @@ class PartEncoder(Struct, eq=False, gc=False):
 
     def _call(self, call: ToolCall) -> WireValue:
         self._report(call)
-        if arguments_held(call) is UNSET and not self._native:
+        # An answer does not tell whether it is our own; in a request the wrapper is new.
+        if arguments_held(call) is UNSET and not (self._native or self._carries):
             report_unparsed(call, self._log)
         signature = self._signature(call)
         sends_id = self.sends_id(call)
@@ -540,7 +542,7 @@ class PartEncoder(Struct, eq=False, gc=False):
             body = Blob(UNSET if media_type is None else media_type, write_base64(part.data, notes))
             member, extra = "inline_data", inner_extra(notes, "inlineData") or {}
         elif part.url is not None and (self._native or not self._profile.unreachable_files.match(part.url)):
-            body = FileData(part.url, UNSET if part.media_type is None else part.media_type)
+            body = FileData(part.url, self._type_of_file(part))
             member, extra = "file_data", inner_extra(notes, "fileData") or {}
         else:
             given = "file id" if part.url is None else "URL"
@@ -551,6 +553,19 @@ class PartEncoder(Struct, eq=False, gc=False):
             return spliced(ResponsePart(**{member: body}), notes) if notes else ResponsePart(**{member: body})
         signed = Part(thought_signature=self._signature(part), **{member: body})
         return spliced(signed, notes) if notes else signed
+
+    def _type_of_file(self, part: Image | Audio | Document) -> str | UnsetType:
+        """The media type of something that lies elsewhere; the address may tell it."""
+        if part.media_type is not None:
+            return part.media_type
+        if self._native:
+            return UNSET
+        found = type_of_address(str(part.url))
+        if found is None:
+            why = "this API wants one, and the address does not tell it"
+            self._log.degrade(part, "url", f"media type of {part.url}", why)
+            return UNSET
+        return found
 
     def _refusal(self, part: Refusal) -> WireValue:
         self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")

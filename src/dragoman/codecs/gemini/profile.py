@@ -87,7 +87,7 @@ PROFILE = GeminiProfile(
     older_models=_BEFORE_3,
     single_answer_models=_SINCE_3,
     server_calls_flag=True,
-    unreachable_files=re.compile(r"gs://"),
+    unreachable_files=re.compile(r"gs://|s3://"),
     # A choice names functions only.
     hosted={
         "web_search": HostedRule(),
@@ -106,7 +106,7 @@ VERTEX_PROFILE = structs.replace(
     model_prefix="publishers/google/models/",
     other_publishers="publishers/{publisher}/models/{model}",
     server_calls_flag=False,
-    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/"),
+    unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://"),
     hosted={
         "web_search": HostedRule(options=frozenset({"blocked_domains"})),
         "web_fetch": HostedRule(),

@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.cache_breakpoints import takes_breakpoints, with_breakpoint
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
+from dragoman.codecs.media import audio_format, is_refused_image
 from dragoman.codecs.openai_chat import audio, foreign_signatures
 from dragoman.codecs.openai_chat.hosted_tools import HOSTED
 from dragoman.codecs.openai_chat.parts import decode_part, encode_part
@@ -476,6 +477,8 @@ def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> Ass
 
 
 _MARKED = frozenset({Text, Image, Document, Audio})
+_SOUNDS = frozenset({"wav", "mp3"})
+_NO_FILES = ("audio/", "video/")
 
 
 class MessageEncoder(Struct, eq=False, gc=False):
@@ -627,9 +630,26 @@ class MessageEncoder(Struct, eq=False, gc=False):
         if type(part) is Audio and not self._native and AUDIO_MODELS.search(self._model) is None:
             self._log.drop(part, "", "audio", "this model does not take audio")
             return None
+        if self._profile is PROFILE and not self._native and not self._is_taken(part):
+            return None
         if type(part) in _MARKED and part.cache is not None and self._takes_marks:  # type: ignore[union-attr]
             part = with_breakpoint(part, FAMILY, self._log)  # type: ignore[type-var]
         return encode_part(part, self._log)
+
+    def _is_taken(self, part: AnyPart) -> bool:
+        """Whether OpenAI takes a medium of this kind; what it would refuse is reported."""
+        why = ""
+        if type(part) is Image and is_refused_image(part.media_type, part.url):
+            why = "this API takes PNG, JPEG, GIF and WebP"
+        elif type(part) is Audio and part.data is not None and audio_format(part.media_type or "") not in _SOUNDS:
+            why = "this API takes wav and mp3"
+        elif type(part) is Document and (part.media_type or "").startswith(_NO_FILES):
+            why = f"this API takes no {part.media_type} files"
+        elif type(part) is Document and part.file_id is not None and not part.file_id.startswith("file-"):
+            why = "its file id belongs to another provider"
+        if why:
+            self._log.drop(part, "", type(part).__name__.lower(), why)
+        return not why
 
     @property
     def _takes_marks(self) -> bool:

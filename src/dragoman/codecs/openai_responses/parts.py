@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.cache_breakpoints import with_breakpoint
-from dragoman.codecs.media import audio_format, audio_type, data_url, split_data_url
+from dragoman.codecs.media import audio_format, audio_type, data_url, is_refused_image, split_data_url
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import (
     AudioData,
@@ -318,6 +318,8 @@ class PartEncoder(Struct, eq=False, gc=False):
             return self._lose(part, f"this API takes PNG, JPEG, GIF and WebP, not {part.media_type}")
         if url is not None and not self._native and not url.startswith(("http", "data:")):
             return self._lose(part, "this API fetches images from the web only")
+        if part.data is None and not self._native and is_refused_image(part.media_type, part.url):
+            return self._lose(part, "this API takes PNG, JPEG, GIF and WebP")
         if url is None and not self._knows_file(part):
             return self._lose(part, "its file id belongs to another provider")
         # `detail` is required in messages; "auto" is what leaving it out means elsewhere.
