@@ -46,6 +46,8 @@ CORE: tuple[tuple[str, str], ...] = (
     ("traits", "Decoders note what a conversation contains; only the passes that it needs for a target run."),
     ("lifts-one-object", "An unknown key costs the lifting of its own object; many of them, one lifting of the body."),
     ("settings-table", "A setting without a row in a codec is a loss there, by construction."),
+    ("content-crosses", "Search results, files and media cross as far as a target takes them; no turn is left empty."),
+    ("small-things", "What real clients and servers write in unusual ways returns as it came, or is reported."),
     ("honest-endings", "An answer that failed, was blocked or is not finished is no success in any format."),
     ("shared-settings", "A setting that two APIs have crosses between them; the limits of the target are kept."),
     ("tool-memo", "A tool is read and written once, in whatever body it comes; its losses are remembered with it."),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from msgspec import Struct
 
 from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.search_results import SearchResult, search_result_of
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted
 from dragoman.ir import (
     AnyPart,
@@ -61,6 +63,8 @@ class BlockEncoder(Struct, eq=False, gc=False):
     family: ClassVar[str]
     signatures: ClassVar[Carriers]
     hosted: ClassVar[SharedTools]
+    write_search_result: ClassVar[Callable[[SearchResult], WireValue]]
+    """How the family spells the result of a search."""
 
     _log: LossLog
     _request: Request | None = None
@@ -86,9 +90,12 @@ class BlockEncoder(Struct, eq=False, gc=False):
             return [block, self.signatures.trailing_signature(signature)]
         return [self.signatures.tagged_signature(part, signature), block]
 
-    def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:  # noqa: ARG002
+    def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:
         if part.origin == self.family:
             return [opaque_block_held(part)]
+        found = search_result_of(part)
+        if found is not None and role not in {"assistant", "system"}:
+            return [type(self).write_search_result(found)]
         return self._lose(part, "it belongs to the provider that made it")
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Raw
 
+from dragoman.codecs.search_results import search_result_of
 from dragoman.codecs.shared_tools import hosted_text
 from dragoman.fidelity.cases import Heard
 from dragoman.ir import (
@@ -14,6 +15,7 @@ from dragoman.ir import (
     Completion,
     Media,
     Message,
+    Opaque,
     ProviderTool,
     Reasoning,
     Refusal,
@@ -241,6 +243,12 @@ def cache_marks(said: Said) -> object:
 
 
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def search_results(said: Said) -> object:
+    """Source, title and texts of every search result."""
+    found = (search_result_of(part) for part in parts(said, Opaque))
+    return [(one.source, one.title, one.texts) for one in found if one is not None]
 
 
 def end_user(asked: Request) -> object:

@@ -36,6 +36,7 @@ from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.media import is_refused_image
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
+from dragoman.codecs.search_results import messages_block
 from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.ir import (
     AnyPart,
@@ -256,6 +257,7 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
     family: ClassVar = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     hosted: ClassVar[SharedTools] = HOSTED
+    write_search_result = staticmethod(messages_block)
 
     needs_old_version: bool = False
     """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""

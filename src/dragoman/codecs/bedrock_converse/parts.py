@@ -33,6 +33,7 @@ from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.claude_models import FAMILY as CLAUDE
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.search_results import converse_block
 from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -191,6 +192,7 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
     family: ClassVar = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     hosted: ClassVar[SharedTools] = HOSTED
+    write_search_result = staticmethod(converse_block)
 
     _points: CachePoints | None = None
     _media_met: MediaEncoder | None = None

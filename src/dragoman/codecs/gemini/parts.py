@@ -37,6 +37,7 @@ from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.search_results import search_result_text
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -574,6 +575,9 @@ class PartEncoder(Struct, eq=False, gc=False):
     def _opaque(self, part: Opaque) -> WireValue:
         if part.origin == FAMILY:
             return opaque_block_held(part)
+        shown = search_result_text(part, self._log)
+        if shown is not None:
+            return TextOut(shown)
         self._log.drop(part, "", f"{part.origin} block {part.kind!r}", "it belongs to the provider that made it")
         return None
 

@@ -43,6 +43,7 @@ from dragoman.codecs.ollama_chat.wire import (
 )
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
+from dragoman.codecs.search_results import NOT_SENT
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyPart, Message, Reasoning, ResultKind, Role, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
@@ -451,6 +452,8 @@ class MessageEncoder(Struct, eq=False, gc=False):
             what = f"borders between {len(held.texts)} texts"
             self._log.degrade(message, "", what, "joined by line breaks: a message of this API holds one text")
         kind = UserMessage if message.role == "user" else SystemMessage
+        if not (held.texts or held.images or self._native) and message.parts:
+            held.texts.append(NOT_SENT)  # what could not cross is logged; the turn is not left empty
         body = kind(_spelled_content("\n".join(held.texts), notes), held.images or UNSET)
         return _with_notes(body, notes)
 

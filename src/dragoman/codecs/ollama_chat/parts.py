@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from dragoman.codecs.media import sniffed_type
 from dragoman.codecs.ollama_chat.hosted_tools import HOSTED
+from dragoman.codecs.search_results import search_result_text
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyPart,
@@ -98,9 +99,17 @@ def gather(
         elif isinstance(part, ServerToolCall | ServerToolResult):
             held.texts += _hosted_text(part, log, to_client=to_client)
         else:
-            of = f"{part.origin} block" if isinstance(part, Opaque) else type(part).__name__.lower()
-            log.drop(part, "", of, "this message cannot hold it")
+            held.texts += _other_text(part, log)
     return held
+
+
+def _other_text(part: AnyPart, log: LossLog) -> list[str]:
+    shown = search_result_text(part, log) if isinstance(part, Opaque) else None
+    if shown is not None:
+        return [shown]
+    of = f"{part.origin} block" if isinstance(part, Opaque) else type(part).__name__.lower()
+    log.drop(part, "", of, "this message cannot hold it")
+    return []
 
 
 def _hosted_text(part: ServerToolCall | ServerToolResult, log: LossLog, *, to_client: bool) -> list[str]:

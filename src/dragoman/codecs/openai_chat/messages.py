@@ -46,6 +46,7 @@ from dragoman.codecs.openai_chat.wire import (
 from dragoman.codecs.reading import Wire, WireReader, WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
+from dragoman.codecs.search_results import NOT_SENT
 from dragoman.codecs.settings import collect_keys
 from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.errors import DecodeError
@@ -476,6 +477,10 @@ def _plain_assistant(content: tuple[AnyPart, ...], name: str | UnsetType) -> Ass
     return None if text is None else AssistantMessage(text, UNSET, UNSET, name)
 
 
+def _is_blank(parts: tuple[AnyPart, ...]) -> bool:
+    return not any(type(part) is not Text or part.text.strip() for part in parts)
+
+
 _MARKED = frozenset({Text, Image, Document, Audio})
 _SOUNDS = frozenset({"wav", "mp3"})
 _NO_FILES = ("audio/", "video/")
@@ -539,7 +544,7 @@ class MessageEncoder(Struct, eq=False, gc=False):
                 if wire is not None:
                     wires.append(wire)
         # What could not cross is logged, and the API refuses an empty list.
-        return wires if wires or self._native else ""
+        return wires if wires or self._native else "" if _is_blank(parts) else NOT_SENT
 
     def _encode_noted(self, message: Message) -> WireValue:
         """A message with a name, or with keys of its own."""

@@ -54,6 +54,7 @@ from dragoman.codecs.openai_responses.server_items import (
 )
 from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, OutputText
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
+from dragoman.codecs.search_results import NOT_SENT
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted, goes_back
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -545,7 +546,8 @@ class MessageEncoder(ItemEncoder, eq=False, gc=False):
                 return items
             content = wires if wires or "content" not in notes else UNSET
             if not wires and not self._native:
-                content = ""  # what could not cross is logged; the turn stays
+                # What could not cross is logged; the turn stays.
+                content = NOT_SENT if any(type(part) is not Text for part in message.parts) else ""
         role = parse_json(notes["~role"]) if "~role" in notes else message.role
         item = Item("message" if "~type" in notes else UNSET, role, content)
         return [spliced(item, notes) if notes else item, *items]

@@ -28,6 +28,7 @@ from dragoman.codecs.openai_responses.wire import (
 )
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
+from dragoman.codecs.search_results import search_result_text
 from dragoman.ir import (
     AnyPart,
     Audio,
@@ -377,9 +378,12 @@ class PartEncoder(Struct, eq=False, gc=False):
         notes = own(part.metadata)
         return spliced(RefusalPart(part.text), notes) if notes else RefusalPart(part.text)
 
-    def _encode_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
+    def _encode_opaque(self, part: Opaque, role: str) -> WireValue:
         if part.origin == FAMILY:
             return opaque_block_held(part)
+        shown = search_result_text(part, self._log)
+        if shown is not None:
+            return self._encode_text(Text(shown), role)
         return self._lose(part, "it belongs to the provider that made it")
 
     def _refuse(self, part: AnyPart, role: str) -> WireValue:

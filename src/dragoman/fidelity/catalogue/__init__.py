@@ -67,6 +67,7 @@ FEATURES: tuple[Feature, ...] = tuple(
             "documents": "PDF documents",
             "text-documents": "documents that are text",
             "audio": "sound",
+            "search-results": "results of a search, to be cited",
             "cache-marks": "marks of the prompt cache",
             "cache-marks-of-openai": "the same, with models of OpenAI that take them",
             "citations": "citations",

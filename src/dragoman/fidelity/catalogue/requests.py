@@ -44,6 +44,7 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
+    Opaque,
     Reasoning,
     ReasoningSettings,
     Request,
@@ -110,6 +111,15 @@ def _spelled(text: str) -> Request:
 
 def _show(*parts: Text | Image | Document | Audio) -> Request:
     return ask(Message("user", (*parts, Text("What is this?"))))
+
+
+_RAIN = {"source": "kb://1", "title": "Rain", "content": [{"text": "Rain falls."}]}
+
+
+def _found(family: str, kind: str, block: dict[str, Any]) -> Request:
+    if kind == "search_result":
+        block = {**block, "content": [{"type": "text", "text": "Rain falls."}]}
+    return ask(Message("user", (Opaque(family, kind, block), Text("Why?"))))
 
 
 _CALLS: tuple[Case, ...] = (
@@ -188,6 +198,15 @@ _CONTENT: tuple[Case, ...] = (
           slots(cohere="documents", messages="text/plain", converse="document")),
     _case("audio", _show(Audio("audio/wav", WAV)), facts.media,
           slots(chat="input_audio", responses="input_audio", gemini="inlineData", converse="audio", ollama="images")),
+    _case(
+        "search-results",
+        {
+            "anthropic": _found("anthropic", "search_result", {"type": "search_result", **_RAIN}),
+            "bedrock": _found("bedrock", "searchResult", {"searchResult": _RAIN}),
+        },
+        facts.search_results,
+        slots(messages="search_result", converse="searchResult"),
+    ),
     _case("cache-marks-of-openai", ask(Message("user", (Text("A long text.", cache=Cache()), Text("Go on.")))),
           facts.cache_marks, slots(chat="prompt_cache_breakpoint", responses="prompt_cache_breakpoint",
                                    messages="cache_control", converse="cachePoint")),

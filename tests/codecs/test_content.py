@@ -1,0 +1,187 @@
+"""Content that only some APIs take: search results, media by address, files of others, blocks of others."""
+
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import ir
+from tests.support.formats import FORMATS
+from tests.support.promises import promise
+
+pytestmark = promise("core:content-crosses")
+
+MODELS = {
+    "openai-chat": "gpt-4o-audio-preview",
+    "openai-responses": "gpt-5.1",
+    "anthropic-messages": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-flash",
+    "vertex": "gemini-2.5-flash",
+    "bedrock-converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "ollama-chat": "qwen3",
+}
+
+# ── search results ──
+
+FOUND = {"source": "kb://1", "title": "Rain", "content": [{"type": "text", "text": "Rain falls."}]}
+OF_MESSAGES: dict[str, Any] = {"type": "search_result", **FOUND, "citations": {"enabled": True}}
+OF_CONVERSE: dict[str, Any] = {
+    "searchResult": {**FOUND, "content": [{"text": "Rain falls."}], "citations": {"enabled": True}}
+}
+MESSAGES = {
+    "model": "claude-sonnet-4-5",
+    "max_tokens": 99,
+    "messages": [{"role": "user", "content": [OF_MESSAGES, {"type": "text", "text": "Why?"}]}],
+}
+CONVERSE = {"messages": [{"role": "user", "content": [OF_CONVERSE, {"text": "Why?"}]}]}
+
+
+def sent(body: dict[str, Any], source: str, target: str) -> dragoman.Encoded:
+    return dragoman.translate_request(body, source=source, target=target, model=MODELS[target])
+
+
+def test_search_results_cross_exactly_between_anthropic_and_bedrock() -> None:
+    there = sent(MESSAGES, "anthropic-messages", "bedrock-converse")
+    assert (there.body["messages"], there.losses) == (CONVERSE["messages"], ())
+    back = sent(CONVERSE, "bedrock-converse", "anthropic-messages")
+    assert back.body["messages"] == MESSAGES["messages"]
+    assert [loss.severity for loss in back.losses] == ["invented"]  # max_tokens
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini", "vertex", "ollama-chat"])
+@pytest.mark.parametrize(("source", "body"), [("anthropic-messages", MESSAGES), ("bedrock-converse", CONVERSE)])
+def test_search_results_are_text_elsewhere(source: str, body: dict[str, Any], target: str) -> None:
+    there = sent(body, source, target)
+    assert r"Rain (kb://1)\nRain falls." in there.json().decode()
+    assert ("$.messages[0].content[0]", "degraded") in {(loss.path, loss.severity) for loss in there.losses}
+
+
+@pytest.mark.parametrize("target", [name for name in FORMATS if name != "anthropic-messages"])
+def test_search_results_within_tool_results(target: str) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "s", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [OF_MESSAGES]}
+    body = {
+        **MESSAGES,
+        "tools": [{"name": "s", "input_schema": {"type": "object"}}],
+        "messages": [
+            {"role": "user", "content": "Why?"},
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ],
+    }
+    assert "Rain falls." in sent(body, "anthropic-messages", target).json().decode()
+
+
+@pytest.mark.parametrize("block", [{**OF_MESSAGES, "content": 5}, {**OF_MESSAGES, "source": None}])
+def test_a_search_result_that_is_none_is_kept_whole_and_lost_elsewhere(block: dict[str, Any]) -> None:
+    body = {**MESSAGES, "messages": [{"role": "user", "content": [block, {"type": "text", "text": "Why?"}]}]}
+    assert sent(body, "anthropic-messages", "anthropic-messages").body["messages"] == body["messages"]
+    assert "dropped" in {loss.severity for loss in sent(body, "anthropic-messages", "gemini").losses}
+
+
+# ── turns of which nothing crosses ──
+
+
+@pytest.mark.parametrize("target", [name for name in FORMATS if name != "anthropic-messages"])
+def test_opaque_items_never_leave_an_empty_turn(target: str) -> None:
+    upload = {"type": "container_upload", "file_id": "file_1"}
+    asked = {"role": "user", "content": [upload]}
+    body = {**MESSAGES, "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, asked]}
+    there = sent(body, "anthropic-messages", target)
+    turns = there.body.get("messages") or there.body.get("input") or there.body.get("contents")
+    assert isinstance(turns, list)
+    assert any(loss.severity == "dropped" for loss in there.losses)
+    for turn in turns:
+        assert turn.get("content") or turn.get("parts")
+
+
+# ── media ──
+
+
+def with_part(part: ir.AnyPart, target: str) -> dragoman.Encoded:
+    asked = ir.Message("user", (part, ir.Text("What is this?")))
+    return dragoman.encode_request(ir.Request(MODELS[target], (asked,), max_output_tokens=99), target)
+
+
+@pytest.mark.parametrize("target", ["gemini", "vertex"])
+@pytest.mark.parametrize(
+    ("part", "media_type"),
+    [
+        (ir.Image(url="https://example.org/a.png?size=2"), "image/png"),
+        (ir.Image(url="https://example.org/a.JPEG"), "image/jpeg"),
+        (ir.Document(url="https://example.org/dir.d/a.pdf#page=2"), "application/pdf"),
+        (ir.Image("image/webp", url="https://example.org/a.png"), "image/webp"),
+    ],
+)
+def test_the_type_of_a_medium_is_inferred_from_its_address(part: ir.AnyPart, media_type: str, target: str) -> None:
+    encoded = with_part(part, target)
+    assert encoded.body["contents"][0]["parts"][0]["fileData"]["mimeType"] == media_type
+    assert encoded.losses == ()
+
+
+@pytest.mark.parametrize("address", ["https://example.org/a", "https://example.png", "https://example.org/a.xyz"])
+def test_a_type_that_no_address_tells_is_reported(address: str) -> None:
+    encoded = with_part(ir.Image(url=address), "vertex")
+    assert encoded.body["contents"][0]["parts"][0] == {"fileData": {"fileUri": address}}
+    assert [(loss.path, loss.severity) for loss in encoded.losses] == [("$.messages[0].parts[0].url", "degraded")]
+
+
+def test_a_bare_image_address_returns_as_an_image() -> None:
+    part = {"type": "image_url", "image_url": "https://example.org/a.png"}
+    body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": [part, {"type": "text", "text": "?"}]}]}
+    assert sent(body, "openai-chat", "openai-chat").body["messages"] == body["messages"]
+    there = sent(body, "openai-chat", "gemini")
+    back = sent(there.body, "gemini", "openai-chat")
+    assert back.body["messages"][0]["content"][0] == {
+        "type": "image_url",
+        "image_url": {"url": "https://example.org/a.png"},
+    }
+    # Gemini's own bodies may leave the type out.
+    own = {"contents": [{"role": "user", "parts": [{"fileData": {"fileUri": "https://example.org/a.png"}}]}]}
+    assert type(dragoman.decode_request(own, "gemini").messages[0].parts[0]) is ir.Image
+    assert dragoman.encode_request(dragoman.decode_request(own, "gemini"), "gemini").body == own
+
+
+REFUSED: dict[str, tuple[ir.AnyPart, tuple[str, ...]]] = {
+    "HEIC": (
+        ir.Image("image/heic", "AAAA"),
+        ("openai-chat", "openai-responses", "anthropic-messages", "bedrock-converse"),
+    ),
+    "HEIC by address": (
+        ir.Image(url="https://example.org/a.heic"),
+        ("openai-chat", "openai-responses", "anthropic-messages", "bedrock-converse"),
+    ),
+    "an image in S3": (
+        ir.Image("image/png", url="s3://bucket/a.png"),
+        ("openai-chat", "openai-responses", "anthropic-messages", "gemini", "vertex", "ollama-chat"),
+    ),
+    "an image at Google": (
+        ir.Image("image/png", url="gs://bucket/a.png"),
+        ("openai-chat", "openai-responses", "anthropic-messages", "gemini", "bedrock-converse", "ollama-chat"),
+    ),
+    "webm video": (
+        ir.Document("video/webm", "AAAA"),
+        ("openai-chat", "openai-responses", "anthropic-messages", "ollama-chat"),
+    ),
+    "webm sound": (
+        ir.Audio("audio/webm", "AAAA"),
+        ("openai-chat", "openai-responses", "anthropic-messages", "ollama-chat"),
+    ),
+    "a file of Anthropic": (
+        ir.Document(file_id="file_011CNha8iCJcU1wXNR6q4V8w"),
+        tuple(name for name in FORMATS if name != "anthropic-messages"),
+    ),
+    "a file of OpenAI": (
+        ir.Document(file_id="file-6F2ksmvXxt4VdoqmHRw6kL"),
+        ("anthropic-messages", "gemini", "vertex", "bedrock-converse", "ollama-chat"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("case", "target"), [(case, target) for case in REFUSED for target in REFUSED[case][1]])
+def test_what_an_api_refuses_is_a_loss_and_not_sent(case: str, target: str) -> None:
+    part = REFUSED[case][0]
+    encoded = with_part(part, target)
+    assert "dropped" in {loss.severity for loss in encoded.losses}
+    text = encoded.json().decode()
+    assert not any(word in text for word in ("heic", "s3://", "gs://", "webm", "file_0", "file-6"))
