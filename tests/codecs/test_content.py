@@ -19,6 +19,7 @@ MODELS = {
     "vertex": "gemini-2.5-flash",
     "bedrock-converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama-chat": "qwen3",
+    "cohere-chat": "command-a-03-2025",
 }
 
 # ── search results ──

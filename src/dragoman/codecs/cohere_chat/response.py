@@ -74,8 +74,9 @@ def encode_finish(
             report_keys(completion, finish.metadata, log, "finish.")
         return None if finish is None else finish.raw
     if finish is None:
-        log.invent(completion, "finish", "finish reason COMPLETE", "an answer of this API says why it ended")
-        return "COMPLETE"
+        word = "COMPLETE" if completion.messages else "ERROR"
+        log.invent(completion, "finish", f"finish reason {word}", "an answer of this API says why it ended")
+        return word
     report_keys(completion, finish.metadata, log, "finish.")
     if finish.explanation is not None:
         log.drop(completion, "finish.explanation", "explanation of the failure", "this API has no field for it")
