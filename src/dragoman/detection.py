@@ -95,6 +95,8 @@ def _responses(data: Mapping[str, Any]) -> Detected | None:
         return Detected("openai-responses", "response")
     if _has(data, "messages"):
         return None
+    if isinstance(data.get("instruction"), str) and _has(data, "output"):
+        return None  # a row of a data set (Alpaca): instruction, input, output
     if isinstance(data.get("input"), str | list) or (_has(data, "input") and isinstance(data.get("prompt"), Mapping)):
         return Detected("openai-responses", "request")
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from msgspec import Struct
@@ -63,8 +62,6 @@ class BlockEncoder(Struct, eq=False, gc=False):
     family: ClassVar[str]
     signatures: ClassVar[Carriers]
     hosted: ClassVar[SharedTools]
-    write_search_result: ClassVar[Callable[[SearchResult], WireValue]]
-    """How the family spells the result of a search."""
 
     _log: LossLog
     _request: Request | None = None
@@ -95,8 +92,12 @@ class BlockEncoder(Struct, eq=False, gc=False):
             return [opaque_block_held(part)]
         found = search_result_of(part)
         if found is not None and role not in {"assistant", "system"}:
-            return [type(self).write_search_result(found)]
+            return [self.write_search_result(found)]
         return self._lose(part, "it belongs to the provider that made it")
+
+    def write_search_result(self, found: SearchResult) -> WireValue:
+        """The block of the family for the result of a search."""
+        raise NotImplementedError
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part."""

@@ -111,6 +111,8 @@ def _unframed(start: bytes, format: str) -> tuple[Framing, Callable[[bytes], byt
         return None
     head = start.removeprefix(BOM).lstrip()
     by_line = head.startswith(b"{") and exact_json(head.partition(b"\n")[0]) is not None
+    if by_line and type(framing) is Lines:
+        return None
     return (Lines if by_line else JsonArray)(Limits(), f"{format} stream"), write
 
 
@@ -157,6 +159,10 @@ def _event(payload: bytes) -> bytes:
     return b"data: " + b" ".join(payload.splitlines()) + b"\n\n"
 
 
+def _line(payload: bytes) -> bytes:
+    return b" ".join(payload.splitlines()) + b"\n"
+
+
 def _event_frames(payload: bytes) -> bytes:
     """As a frame. The SDKs give each event as an object with one key, its type."""
     try:
@@ -172,7 +178,11 @@ def _event_frames(payload: bytes) -> bytes:
 
 
 _entries = msgspec.json.Decoder(dict[str, Raw]).decode
-_WIRES: dict[type[Framing], Callable[[bytes], bytes]] = {ServerSentEvents: _event, AwsEventStream: _event_frames}
+_WIRES: dict[type[Framing], Callable[[bytes], bytes]] = {
+    ServerSentEvents: _event,
+    AwsEventStream: _event_frames,
+    Lines: _line,
+}
 
 
 # ── how it ended ──────────────────────────────────────────────────────────────────────────────────────────────

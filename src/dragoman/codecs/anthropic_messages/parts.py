@@ -36,7 +36,7 @@ from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.media import is_refused_image
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
-from dragoman.codecs.search_results import messages_block
+from dragoman.codecs.search_results import SearchResult, messages_block
 from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.ir import (
     AnyPart,
@@ -257,13 +257,15 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
     family: ClassVar = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     hosted: ClassVar[SharedTools] = HOSTED
-    write_search_result = staticmethod(messages_block)
 
     needs_old_version: bool = False
     """2026-10-21 refuses documents of the assistant and citations of the user; 2023-06-01 takes them."""
     _marks: CacheMarks | None = None
     _citing: bool | None = None
     """Whether any document of the request is to be cited; None until the first one is met."""
+
+    def write_search_result(self, found: SearchResult) -> WireValue:
+        return messages_block(found)
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature travels before it."""

@@ -33,7 +33,7 @@ from dragoman.codecs.block_encoder import BlockEncoder, Carriers
 from dragoman.codecs.claude_models import FAMILY as CLAUDE
 from dragoman.codecs.part_handlers import PartHandlers
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
-from dragoman.codecs.search_results import converse_block
+from dragoman.codecs.search_results import SearchResult, converse_block
 from dragoman.codecs.shared_tools import SharedTools, goes_back
 from dragoman.errors import DecodeError
 from dragoman.ir import (
@@ -192,7 +192,6 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
     family: ClassVar = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
     hosted: ClassVar[SharedTools] = HOSTED
-    write_search_result = staticmethod(converse_block)
 
     _points: CachePoints | None = None
     _media_met: MediaEncoder | None = None
@@ -207,6 +206,9 @@ class PartEncoder(BlockEncoder, eq=False, gc=False):
     @property
     def _limits(self) -> ModelLimits:
         return limits_of(None if self._request is None else self._request.model)
+
+    def write_search_result(self, found: SearchResult) -> WireValue:
+        return converse_block(found)
 
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
         """The blocks of one part: none when it is lost, two when a signature or a cache point travels with it."""
