@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dragoman.ir import AnyTool, ProviderTool, Request, ToolChoice, ToolDefinition
 from dragoman.losses import LossLog
@@ -33,7 +33,7 @@ OPTIONS = (
 )
 """Fields of a tool that say how it is to run."""
 
-RESTRICTING = frozenset({"allowed_domains", "blocked_domains", "allowed_tools", "approval"})
+RESTRICTING = ("allowed_domains", "blocked_domains", "allowed_tools", "approval")
 """Left out, these would let the model reach more than was asked for."""
 
 SCOPED = frozenset({"stores", "container", "file_ids"})
@@ -43,25 +43,56 @@ SCOPED = frozenset({"stores", "container", "file_ids"})
 _ABSENT = {one.name: one.default for one in structs.fields(ProviderTool)}
 
 
+class _Crossing(Struct, frozen=True):
+    """What a list of tools becomes for one target, by what names a choice may call those that changed, and losses."""
+
+    given: tuple[AnyTool, ...]
+    profile: Profile
+    tools: tuple[AnyTool, ...]
+    names: dict[str, tuple[str, ...]]
+    log: LossLog
+
+
+_crossings: dict[tuple[int, int, str | None], _Crossing] = {}
+_MOST_CROSSINGS = 64
+_MOST_TOOLS = 128
+
+
 def cross_provider_tools(request: Request, profile: Profile, log: LossLog) -> Request:
     """The request with every tool of another provider as the target takes it, or without it."""
-    crossed: dict[str, tuple[str, ...]] = {}
-    tools: list[AnyTool] = []
-    for tool in request.tools:
-        if not isinstance(tool, ProviderTool) or (tool.origin == profile.family and tool.definition is not None):
-            tools.append(tool)
-            continue
-        there = tuple(_crossed(tool, request.model, profile, log))
-        tools += there
-        crossed[tool.name] = tuple(_chosen_names(there, profile))
-    if not crossed:
+    key = (id(request.tools), id(profile), request.model)
+    crossing = _crossings.get(key)
+    if crossing is None or crossing.given is not request.tools or crossing.profile is not profile:
+        crossing = _cross_all(request.tools, request.model, profile)
+        if len(request.tools) <= _MOST_TOOLS:  # an agent declares the same tools in every request
+            if len(_crossings) >= _MOST_CROSSINGS:
+                _crossings.clear()
+            _crossings[key] = crossing
+    if not crossing.names:
         return request
-    choice, parallel = _choice(request, crossed, log), request.parallel_tool_calls
-    if not tools:
+    log.entries += crossing.log.entries
+    if crossing.log.origins is not None:
+        log.origins = {**(log.origins or {}), **crossing.log.origins}
+    choice, parallel = _choice(request, crossing.names, log), request.parallel_tool_calls
+    if not crossing.tools:
         if choice is not None and choice.mode == "required":
             log.drop(request, "tool_choice", "tool choice", "there are no tools to choose from")
         choice = parallel = None
-    return structs.replace(request, tools=tuple(tools), tool_choice=choice, parallel_tool_calls=parallel)
+    return structs.replace(request, tools=crossing.tools, tool_choice=choice, parallel_tool_calls=parallel)
+
+
+def _cross_all(given: tuple[AnyTool, ...], model: str | None, profile: Profile) -> _Crossing:
+    log = LossLog()
+    names: dict[str, tuple[str, ...]] = {}
+    tools: list[AnyTool] = []
+    for tool in given:
+        if not isinstance(tool, ProviderTool) or (tool.origin == profile.family and tool.definition is not None):
+            tools.append(tool)
+            continue
+        there = tuple(_crossed(tool, model, profile, log))
+        tools += there
+        names[tool.name] = tuple(_chosen_names(there, profile))
+    return _Crossing(given, profile, tuple(tools), names, log)
 
 
 def _crossed(tool: ProviderTool, model: str | None, profile: Profile, log: LossLog) -> Iterator[AnyTool]:
@@ -96,8 +127,8 @@ def _as_functions(tool: ProviderTool, log: LossLog) -> Iterator[ToolDefinition]:
 
 def _obstacle(tool: ProviderTool, rule: HostedRule) -> str:
     """Why the tool must not cross although the target has its kind; empty where it may."""
-    for option in RESTRICTING - rule.options:
-        held = getattr(tool, option)
+    for option in RESTRICTING:
+        held = None if option in rule.options else getattr(tool, option)
         if held and held != "never":
             return f"this API cannot be held to its {option}"
     if tool.origin is not None and tool.kind == "file_search":
