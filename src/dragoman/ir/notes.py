@@ -33,6 +33,20 @@ Formats that take an object beside media send the value itself.
 """
 
 
+SPELLINGS: set[str] = set()
+"""Keys that were found to tell only how something was spelled: a conversation has the same few on every message."""
+_MOST_SPELLINGS = 1024
+
+
+def is_spelling(key: str) -> bool:
+    """Whether a key of metadata only tells how something was spelled; if so, it is remembered in `SPELLINGS`."""
+    if key[:1] != "~" or key.startswith(WITHIN):
+        return False
+    if len(SPELLINGS) < _MOST_SPELLINGS:
+        SPELLINGS.add(key)
+    return True
+
+
 class Spelling(dict[str, Extra]):
     """Metadata that only tells how something was spelled: there is nothing in it that another family could miss."""
 

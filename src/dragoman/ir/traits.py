@@ -15,7 +15,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from dragoman.ir.notes import WITHIN, Spelling
+from dragoman.ir.notes import SPELLINGS, Spelling, is_spelling
 from dragoman.ir.parts import AnyPart, Text
 from dragoman.ir.requests import Request
 from dragoman.ir.values import Metadata
@@ -168,8 +168,8 @@ class TraitNotes(Struct, eq=False, gc=False):
 def has_private(metadata: Metadata) -> bool:
     """Whether metadata holds more than spelling: a wire key that the format does not model."""
     for entries in metadata.values():
-        for key in entries:
-            # Few keys have the mark of a note, and looking for it costs less than a slice of each.
-            if "~" not in key or key[:1] != "~" or key.startswith(WITHIN):
-                return True
+        if not SPELLINGS.issuperset(entries):
+            for key in entries:
+                if not is_spelling(key):
+                    return True
     return False

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from dragoman.ir import Audio, Completion, Message, Metadata, Opaque, ProviderTool, Request, Text, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import WITHIN, inner_extra
+from dragoman.ir.notes import SPELLINGS, WITHIN, inner_extra, is_spelling
 from dragoman.ir.values import Value
 from dragoman.losses import LossLog, Severity
 from dragoman.profile import Profile
@@ -40,10 +40,6 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
 }
 """Keys of an answer that tell how it was made, and nothing of what it says. One list for all: servers that speak
 another's format copy its names, and no name here means two things."""
-
-_SPELLINGS: set[str] = set()
-"""Keys that were found to tell only how something was spelled. Some answers have thirty of them."""
-_MOST_SPELLINGS = 1024
 
 _NONE: Mapping[type[Value], frozenset[str]] = {}
 
@@ -119,16 +115,13 @@ def _report_node(
         if family == own:
             continue
         for key, held in entries.items():
-            if key in _SPELLINGS:
+            if key in SPELLINGS or is_spelling(key):
                 continue
             if key[:1] != "~":
                 if len(held) > _LONGEST_NOTHING or held not in _SAYS_NOTHING:
                     is_noted = within == _COUNTS or key in bookkeeping.get(type(node), ())
                     severity: Severity = "noted" if is_noted else "dropped"
                     log.entries.append((node, within + key, key, severity, f"only {family} understands it"))
-            elif not key.startswith(WITHIN):
-                if len(_SPELLINGS) < _MOST_SPELLINGS:
-                    _SPELLINGS.add(key)
             else:
                 name = key.removeprefix(WITHIN)
                 inner = {family: inner_extra(entries, name) or {}}
