@@ -22,6 +22,7 @@ from tests.support.promises import promise
 pytestmark = promise("core:traits")
 
 HI = ir.Message("user", "hi")
+SAID = ir.Message("assistant", "hello")
 TOOL = ir.ToolDefinition("look")
 
 
@@ -57,6 +58,13 @@ REQUESTS: dict[str, ir.Request] = {
     ),
     "the assistant twice": asked(HI, ir.Message("assistant", "a"), ir.Message("assistant", "b"), HI),
     "blank text": asked(HI, ir.Message("assistant", (ir.Text(" "), ir.Text("b"))), HI),
+    # What one pass leaves behind is the next one's business.
+    "a result without call between answers": asked(HI, SAID, step("a")[1], SAID, HI),
+    "blank text between answers": asked(HI, SAID, ir.Message("user", " "), SAID, HI),
+    "system text between answers": asked(HI, SAID, ir.Message("system", "be brief"), SAID, HI),
+    "blank text before an answer": asked(ir.Message("user", " "), SAID, HI),
+    "blank text at the end": asked(HI, SAID, ir.Message("user", " ")),
+    "a result without call at the end": asked(HI, SAID, step("a")[1]),
     "no candidates": asked(HI, candidates=0),
     "one candidate": asked(HI, candidates=1),
     "many stop sequences": asked(HI, stop=tuple(f"s{n}" for n in range(20))),
@@ -93,6 +101,12 @@ def test_an_accepted_id_does_not_vouch_for_others() -> None:
         assert profile.call_id is not None
         assert profile.call_id.fullmatch(calls[0].id)
         assert (calls[0].id == id) == (id == "call_1")
+
+
+def test_profiles_that_are_remembered_are_few() -> None:
+    for number in range(300):
+        legalise(REQUESTS["calls"], Profile(name=f"p{number}", family="p"), LossLog())
+    assert len(module._TARGETS) <= 256  # noqa: SLF001
 
 
 def test_what_is_remembered_is_bounded() -> None:
