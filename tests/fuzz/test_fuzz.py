@@ -2,7 +2,9 @@
 
 import json
 import random
+from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,91 @@ def test_bad_utf8_anywhere_is_refused(name: str, read: Any) -> None:
     for translate in (dragoman.translate_request, dragoman.translate_response, dragoman.translate_error):
         with pytest.raises(DecodeError, match="UTF-8"):
             translate(body, source=name, target="openai-chat")
+
+
+# Blocks of tools that providers run: every member of each may be of any type.
+HOSTED: dict[str, list[dict[str, Any]]] = {
+    "openai-responses": [
+        {"type": "web_search_call", "id": "i", "status": "failed", "action": {"type": "search", "sources": [{}]}},
+        {"type": "code_interpreter_call", "id": "i", "status": "x", "outputs": [{}], "code": "", "container_id": "c"},
+        {
+            "type": "file_search_call",
+            "id": "i",
+            "status": "x",
+            "queries": [""],
+            "results": [{"filename": "", "text": ""}],
+        },
+        {
+            "type": "image_generation_call",
+            "id": "i",
+            "result": "",
+            "output_format": "",
+            "revised_prompt": "",
+            "error": {},
+        },
+        {"type": "mcp_call", "id": "i", "output": "", "error": {"content": [{}]}, "arguments": "", "server_label": ""},
+        {"type": "shell_call", "call_id": "i", "action": {"commands": [""]}},
+        {"type": "shell_call_output", "call_id": "i", "output": [{"stdout": "", "outcome": {"exit_code": 0}}]},
+        {"type": "tool_search_call", "call_id": "i", "arguments": {}},
+        {"type": "tool_search_output", "call_id": "i", "tools": [{"name": ""}]},
+    ],
+    "anthropic-messages": [
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": ""}},
+        {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"url": "", "title": ""}]},
+        {
+            "type": "web_fetch_tool_result",
+            "tool_use_id": "s",
+            "content": {"url": "", "content": {"source": {"data": ""}}},
+        },
+        {"type": "code_execution_tool_result", "tool_use_id": "s", "content": {"stdout": "", "return_code": 0}},
+        {"type": "bash_code_execution_tool_result", "tool_use_id": "s", "content": {"stderr": "", "return_code": 0}},
+        {"type": "tool_search_tool_result", "tool_use_id": "s", "content": {"tool_references": [{"tool_name": ""}]}},
+        {"type": "mcp_tool_use", "id": "s", "name": "f", "server_name": "", "input": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "s", "content": [{"text": ""}], "is_error": False},
+    ],
+    "gemini": [
+        {"executableCode": {"language": "PYTHON", "code": "", "id": ""}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_FAILED", "output": "", "id": ""}},
+        {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {}, "id": ""}},
+        {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {}, "id": ""}},
+    ],
+    "bedrock-converse": [
+        {"toolUse": {"toolUseId": "t", "name": "nova_grounding", "input": {}, "type": "server_tool_use"}},
+        {"toolResult": {"toolUseId": "t", "content": [{"json": {"stdOut": ""}}], "status": "", "type": "x_result"}},
+    ],
+}
+ODD: tuple[Any, ...] = ([], {}, 5, "x", None, True, [[]], [5], [{"a": []}], {"a": []})
+WRAPPED: dict[str, Any] = {
+    "openai-responses": lambda block: {"output": [block]},
+    "anthropic-messages": lambda block: {"role": "assistant", "content": [block]},
+    "gemini": lambda block: {"candidates": [{"content": {"role": "model", "parts": [block]}}]},
+    "bedrock-converse": lambda block: {"output": {"message": {"role": "assistant", "content": [block]}}},
+}
+
+
+def spoiled(value: Any) -> Iterator[Any]:
+    """The value with each of its members, at any depth, replaced by each odd value."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, held in members:
+        for other in (*ODD, *spoiled(held)):
+            copied = copy(value)
+            copied[key] = other
+            yield copied
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("name", HOSTED)
+def test_members_of_hosted_tools_may_be_anything(name: str) -> None:
+    target = TARGETS[f"response:{name}"]
+    for block in HOSTED[name]:
+        for spoiled_block in spoiled(block):
+            target.run(json.dumps(WRAPPED[name](spoiled_block)).encode())
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("include", [[[]], [{}], {}, 5, "x", [5]])
+def test_what_a_response_shall_include_may_be_anything(include: Any) -> None:
+    TARGETS["request:openai-responses"].run(json.dumps({"input": "hi", "include": include}).encode())
 
 
 USAGE = (

@@ -76,6 +76,11 @@ def texts(value: object) -> tuple[str, ...]:
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
+def mappings(value: object) -> list[dict[str, Any]]:
+    """The objects of a list, or none."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 def text_of(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 

@@ -16,6 +16,7 @@ from dragoman.codecs.shared_tools import (
     count_of,
     forged_id,
     given,
+    mappings,
     query_of,
     read_location,
     text_of,
@@ -210,8 +211,8 @@ def _read_run(content: object) -> Fields:
 
 
 def _read_names(content: object) -> Fields:
-    held: Any = content.get("tool_references") if isinstance(content, dict) else None
-    names = [str(one.get("tool_name")) for one in held or () if isinstance(one, dict)]
+    held = content.get("tool_references") if isinstance(content, dict) else None
+    names = [str(one.get("tool_name")) for one in mappings(held)]
     return written_out(", ".join(names))
 
 

@@ -20,6 +20,7 @@ from dragoman.codecs.shared_tools import (
     beyond,
     count_of,
     given,
+    mappings,
     read_location,
     text_of,
     texts,
@@ -178,7 +179,7 @@ def _read_options(held: Mapping[str, Any]) -> Fields:
 
 def _read_search_parameters(held: Any) -> Fields:
     """XAI's live search: the sites stand at its sources."""
-    sources = [one for one in held.get("sources") or () if isinstance(one, dict)]
+    sources = mappings(held.get("sources"))
     web = next((one for one in sources if one.get("type") == "web"), {})
     country = text_of(web.get("country"))
     only = {} if len(sources) <= 1 else {"sources": sources}

@@ -21,6 +21,7 @@ from dragoman.codecs.shared_tools import (
     forged_id,
     given,
     json_input,
+    mappings,
     query_of,
     read_location,
     text_of,
@@ -108,8 +109,7 @@ class HostedTools(SharedTools):
             case "shell_call_output":
                 return {"kind": "shell"} | _read_shell(block.get("output"))
             case "tool_search_output":
-                tools = block.get("tools")
-                names = [str(tool.get("name")) for tool in (tools or ()) if isinstance(tool, dict)]
+                names = [str(tool.get("name")) for tool in mappings(block.get("tools"))]
                 return {"kind": "tool_search"} | written_out(", ".join(names))
         return {}
 
@@ -252,15 +252,15 @@ def _read_search_call(block: Mapping[str, Any]) -> Fields:
 
 def _read_sources(block: Mapping[str, Any]) -> Fields:
     action: Any = block.get("action") if isinstance(block.get("action"), dict) else {}
-    found = [one for one in action.get("sources") or () if isinstance(one, dict)]
+    found = mappings(action.get("sources"))
     sources = tuple(Citation(text_of(one.get("url")), text_of(one.get("title"))) for one in found)
     kind = "web_search" if action.get("type", "search") == "search" else "web_fetch"
     return {"kind": kind, "sources": sources} | _failure(block)
 
 
 def _failure(block: Mapping[str, Any]) -> Fields:
-    status = block.get("status")
-    return {"error": str(status)} if status in {"failed", "incomplete"} else {}
+    status = text_of(block.get("status"))
+    return {"error": status} if status in {"failed", "incomplete"} else {}
 
 
 def _outputs(held: object) -> list[ContentBlock]:

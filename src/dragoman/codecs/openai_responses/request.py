@@ -182,7 +182,9 @@ _UNDERSTOOD = {"reasoning.encrypted_content", "message.output_text.logprobs"}
 def _is_understood(include: Raw) -> bool:
     """Whether `include` asks for nothing that other APIs do not give unasked, or that no setting says."""
     said = [] if include == ENCRYPTED else parse_json(include)
-    return said is None or (isinstance(said, list) and all(entry in _UNDERSTOOD for entry in said))
+    return said is None or (
+        isinstance(said, list) and all(isinstance(entry, str) and entry in _UNDERSTOOD for entry in said)
+    )
 
 
 def _decode_text_settings(text: TextSettings, extra: Extra) -> None:
