@@ -108,7 +108,8 @@ def test_content_types_and_codings(small: RunningGateway) -> None:
         told = {name.replace("_", "-"): value for name, value in headers.items()}
         return send(small.url, "/v1/chat/completions", body, told).status
 
-    assert status(GOOD, content_type="text/plain") == 415
+    assert status(GOOD, content_type="text/plain", sec_fetch_site="cross-site") == 415
+    assert status(GOOD, content_type="multipart/form-data") == 415
     assert status(GOOD, content_type="application/json; charset=utf-8") == 200
     assert status(gzip.compress(GOOD), content_encoding="gzip") == 200
     assert status(GOOD, content_encoding="gzip") == 400
@@ -217,6 +218,7 @@ KEYED: dict[str, Any] = {
     "gemini": {"x-goog-api-key": "sesame-key"},
     "vertex": {"authorization": "Bearer sesame-key"},
     "ollama-chat": {"authorization": "Bearer sesame-key"},
+    "cohere-chat": {"authorization": "Bearer sesame-key"},
     "bedrock-converse": {"authorization": "Bearer sesame-key"},
 }
 

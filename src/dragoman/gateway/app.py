@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.errors import DecodeError
 from dragoman.gateway.access import Access, Caller, Denied
+from dragoman.gateway.adapted_exchange import ADAPTERS, AdaptedExchange
 from dragoman.gateway.body_log import logged_bodies
 from dragoman.gateway.capture import Capture
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
@@ -118,6 +119,8 @@ class Gateway:
             exchange.heard = record.held.answered
         if self.tracing is not None and endpoint.operation in _COUNTED:
             record.trace = self.tracing.begin(record, exchange.head)
+        if endpoint.adapter:
+            exchange = AdaptedExchange(exchange, ADAPTERS[endpoint.adapter]())
         self.metrics.in_flight += 1
         try:
             await self._serve(endpoint, exchange, record)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dragoman.gateway.http_request import Head
 from dragoman.ir import Failure
 
-# What a page of another site may send without asking first (CORS): none of it is accepted.
+# What a page of another site may send without asking first (CORS): none of it is accepted from a browser.
 _FORMS = frozenset({"application/x-www-form-urlencoded", "multipart/form-data", "text/plain"})
+# What `curl -d` and plain HTTP clients say of JSON. No browser leaves out all of the headers below.
+_UNSAID = frozenset({"application/x-www-form-urlencoded", "text/plain"})
+_OF_BROWSERS = ("origin", "referer", "cookie", "sec-fetch-site", "sec-fetch-mode")
 
 
 class BadBody(Exception):
@@ -20,5 +23,7 @@ def check_content_type(head: Head) -> None:
     if given == "application/json":
         return
     kind = given.partition(";")[0].strip().lower()
+    if kind in _UNSAID and not any(name in head.headers for name in _OF_BROWSERS):
+        return
     if kind in _FORMS:
         raise BadBody(Failure("invalid_request", f"expected application/json, got {kind}", 415))

@@ -17,6 +17,7 @@ Operation: TypeAlias = Literal[
     "models",
     "model",
     "tags",
+    "running",
     "show",
     "version",
     "response",
@@ -54,10 +55,19 @@ class Endpoint(Struct, frozen=True):
     id: str = ""
     version: str = ""
     item: str = ""
+    adapter: str = ""
+    """Of `adapted_exchange`, where bodies have another envelope than the format's own."""
 
 
 _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
-    ("POST", ("/v1/chat/completions", "/chat/completions"), "openai-chat", "generate"),
+    (
+        "POST",
+        # OpenAI's own; Azure's newer address; Gemini's for clients of OpenAI.
+        ("/v1/chat/completions", "/chat/completions", "/openai/v1/chat/completions", "/v1beta/openai/chat/completions"),
+        "openai-chat",
+        "generate",
+    ),
+    ("GET", ("/openai/v1/models", "/openai/models", "/v1beta/openai/models"), "openai-chat", "models"),
     ("POST", ("/v1/responses", "/responses"), "openai-responses", "generate"),
     ("POST", ("/v1/responses/input_tokens",), "openai-responses", "count"),
     ("POST", ("/v1/responses/compact", "/responses/compact"), "openai-responses", "compact"),
@@ -68,6 +78,7 @@ _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
     ("POST", ("/v2/chat", "/cohere/v2/chat"), "cohere-chat", "generate"),
     ("POST", ("/api/chat",), "ollama-chat", "generate"),
     ("GET", ("/api/tags",), "ollama-chat", "tags"),
+    ("GET", ("/api/ps",), "ollama-chat", "running"),
     ("POST", ("/api/show",), "ollama-chat", "show"),
     ("GET", ("/api/version",), "ollama-chat", "version"),
     ("GET", ("/health", "/healthz"), "openai-chat", "health"),
@@ -75,8 +86,17 @@ _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
     ("GET", ("/",), "ollama-chat", "front"),
     ("HEAD", ("/",), "ollama-chat", "front"),
 )
+_ADAPTED: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("/v1/completions", "/completions", "/openai/v1/completions"), "openai-chat", "completion"),
+    (("/api/generate",), "ollama-chat", "ollama-generate"),
+)
+"""Paths of bodies in another envelope, the format inside, and the adapter."""
 _PLAIN: Mapping[tuple[str, str], Endpoint] = {
     (method, path): Endpoint(format, operation) for method, paths, format, operation in _PATHS for path in paths
+} | {
+    ("POST", path): Endpoint(format, "generate", adapter=adapter)
+    for paths, format, adapter in _ADAPTED
+    for path in paths
 }
 _RESPONSES = re.compile(r"(?:/openai)?(?:/v1)?/responses")
 _MODELS = frozenset({"/v1/models", "/models", "/v1beta/models", "/v1alpha/models"})
@@ -94,6 +114,8 @@ _OPERATION_OF: Mapping[str, tuple[Operation, bool]] = {
     "converse": ("generate", False),
     "converse-stream": ("generate", True),
     "count-tokens": ("count", False),
+    "invoke": ("generate", False),
+    "invoke-with-response-stream": ("generate", True),
 }
 
 
@@ -102,10 +124,11 @@ class _Pattern(Struct, frozen=True):
     path: re.Pattern[str]
     format: str
     operation: Operation = "generate"
+    adapter: str = ""
 
 
-def _pattern(method: str, path: str, format: str, operation: Operation = "generate") -> _Pattern:
-    return _Pattern(method, re.compile(path), format, operation)
+def _pattern(method: str, path: str, format: str, operation: Operation = "generate", adapter: str = "") -> _Pattern:
+    return _Pattern(method, re.compile(path), format, operation, adapter)
 
 
 _ITEMS, _ITEM = "/items", r"/items/(?P<item>[\w-]+)"
@@ -127,13 +150,31 @@ _PATTERNS: tuple[_Pattern, ...] = (
     ),
     # The Vercel AI SDK takes a name with a slash for a whole path.
     _pattern("POST", rf"/(?P<version>v1beta|v1alpha)/(?P<model>[^/]+/.+):{_GOOGLE_METHODS}", "gemini"),
+    # Here the model stands in the body, unlike at all other paths of this service.
+    _pattern(
+        "POST",
+        rf"/v1/{_PROJECT}publishers/anthropic/models/count-tokens:rawPredict",
+        "anthropic-messages",
+        "count",
+        "claude",
+    ),
     _pattern(
         "POST",
         rf"/v1/{_PROJECT}publishers/anthropic/models/(?P<model>.+):(?P<method>rawPredict|streamRawPredict)",
         "anthropic-messages",
     ),
+    # What Claude takes, as Amazon wraps it: Claude Code on Bedrock, AnthropicBedrock, boto3's invoke_model.
+    _pattern(
+        "POST",
+        r"/model/(?P<model>.+)/(?P<method>invoke|invoke-with-response-stream)",
+        "anthropic-messages",
+        adapter="invoke-model",
+    ),
+    _pattern("POST", rf"/(?:v1|v1beta1)/{_PROJECT}endpoints/openapi/chat/completions", "openai-chat"),
     _pattern("POST", r"/model/(?P<model>.+)/(?P<method>converse|converse-stream|count-tokens)", "bedrock-converse"),
     _pattern("POST", r"/openai/deployments/(?P<model>[^/]+)/chat/completions", "openai-chat"),
+    _pattern("POST", r"/openai/deployments/(?P<model>[^/]+)/completions", "openai-chat", adapter="completion"),
+    _pattern("GET", r"/(?:openai/v1|openai|v1beta/openai)/models/(?P<model>.+)", "openai-chat", "model"),
     _pattern("POST", r"/openai(?:/v1)?/responses", "openai-responses"),
     _pattern("GET", r"/(?:openai/)?v1/responses/(?P<id>[\w-]+)", "openai-responses", "response"),
     _pattern("DELETE", r"/(?:openai/)?v1/responses/(?P<id>[\w-]+)", "openai-responses", "delete_response"),
@@ -193,6 +234,7 @@ def _found(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Endpoint
         groups.get("id", ""),
         groups.get("version", ""),
         groups.get("item", ""),
+        pattern.adapter,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from msgspec import Struct, structs
@@ -50,7 +51,19 @@ class Catalogue:
             for place, names in zip(places, found, strict=True)
             for name in names
         ]
-        return tuple(dict.fromkeys([*routes, *listed]))
+        return tuple(dict.fromkeys([*routes, *self._matching(listed), *listed]))
+
+    def _matching(self, listed: Sequence[Listed]) -> list[Listed]:
+        """Names without a provider that a route with wildcards takes: what it leads to, and models it matches."""
+        found: list[Listed] = []
+        for pattern, route in self._router.config.routes.items():
+            if not set(pattern) & set("*?["):
+                continue
+            targets = (route.to,) if isinstance(route.to, str) else route.to
+            names = [target if isinstance(target, str) else target.model for target in targets]
+            bare = [name.partition("/")[2] for name in [*names, *(model.id for model in listed)]]
+            found += [Listed(name, "dragoman") for name in bare if name and fnmatchcase(name, pattern)]
+        return found
 
 
 def allowed_models(models: Sequence[Listed], caller: Caller, router: Router) -> list[Listed]:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 from msgspec import Raw
 
+from dragoman.chat.tokens import window_of
 from dragoman.drivers.transport import HttpRequest, read_whole
 from dragoman.errors import ProviderError
 from dragoman.gateway.access import presented_key
@@ -33,6 +34,7 @@ _UNAUTHORISED = 401
 _KEY_PARAMETERS = frozenset({"key", "api_key", "api-key", "access_token"})
 _TEXT = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
 _OLLAMA_VERSION = "0.12.0"
+_NEVER = "2318-01-01T00:00:00Z"
 _ABILITIES = ("completion", "tools", "thinking", "vision")
 _encode = msgspec.json.encode
 
@@ -71,8 +73,38 @@ async def _show(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record
         raise BadBody(Failure("invalid_request", "model is required", 400))
     caller.may_use(name)
     gateway.router.plan(name, endpoint.format)
-    body = ONE[endpoint.format](Listed(name, "dragoman"))
-    _put(exchange, record, {**body, "capabilities": _ABILITIES, "model_info": {}, "template": ""})
+    _put(exchange, record, _shown(name))
+
+
+def _shown(name: str) -> dict[str, object]:
+    """What tools that choose a local model look at: its abilities, and how much it reads."""
+    architecture = "dragoman"
+    window = window_of("", name, {})
+    described = ONE["ollama-chat"](Listed(name, architecture))
+    return {
+        **described,
+        "license": "",
+        "modelfile": f"FROM {name}\n",
+        "parameters": f"num_ctx {window}",
+        "template": "{{ .Prompt }}",
+        "model_info": {
+            "general.architecture": architecture,
+            "general.basename": name,
+            f"{architecture}.context_length": window,
+        },
+        "capabilities": _ABILITIES,
+    }
+
+
+async def _running(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    """Models that are loaded: those that can be asked, none of which is ever unloaded."""
+    caller = await gateway.admitted(endpoint, exchange, record)
+    listed = allowed_models(await gateway.catalogue.models(), caller, gateway.router)
+    loaded = {"expires_at": _NEVER, "size_vram": 0}
+    models = [
+        {**ONE["ollama-chat"](model), **loaded, "context_length": window_of("", model.id, {})} for model in listed
+    ]
+    _put(exchange, record, {"models": models})
 
 
 async def _version(_gateway: Gateway, _door: Endpoint, exchange: Exchange, record: Record) -> None:
@@ -210,6 +242,7 @@ OTHER_ENDPOINTS: Mapping[Operation, Handler] = {
     "tags": _models,
     "model": _model,
     "show": _show,
+    "running": _running,
     "version": _version,
     "front": _front,
     "health": _health,

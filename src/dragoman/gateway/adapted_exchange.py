@@ -1,0 +1,332 @@
+"""Endpoints whose bodies are those of another endpoint in a different envelope.
+
+An `Adapter` turns the client's body into one of the format that the gateway serves, and each answer back: whole, piece
+by piece, or as an error. Everything between (keys, routing, limits, records) is as at the format's own endpoint.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.codecs.bedrock_converse.frames import event_headers, exception_headers, frame_writer
+from dragoman.codecs.framing import Framing, Limits, Lines, ServerSentEvents
+from dragoman.errors import DecodeError
+from dragoman.gateway.exchange import Exchange, Tunnel
+
+_decode = msgspec.json.decode
+_encode = msgspec.json.encode
+_FIRST_ERROR = 400
+_DONE = b"[DONE]"
+
+
+class Adapter:
+    """The defaults pass everything as it is."""
+
+    stream_type: str | None = None
+    """The content type of a stream, where it is another one."""
+
+    def request(self, body: bytes) -> bytes:
+        """Raises `DecodeError` for what this endpoint does not take."""
+        return body
+
+    def answer(self, body: bytes) -> bytes:
+        return body
+
+    def error(self, status: int, body: bytes) -> tuple[bytes, dict[str, str]]:  # noqa: ARG002
+        return body, {}
+
+    def feed(self, data: bytes) -> bytes:
+        return data
+
+    def close(self) -> bytes:
+        return b""
+
+
+class AdaptedExchange(Exchange):
+    """The exchange as the gateway sees it; the client sees the other envelope."""
+
+    def __init__(self, inner: Exchange, adapter: Adapter) -> None:
+        self._inner = inner
+        self._adapter = adapter
+        self.head = inner.head
+        self.body = b""
+
+    @property
+    def also(self) -> Mapping[str, str]:
+        return self._inner.also
+
+    @also.setter
+    def also(self, headers: Mapping[str, str]) -> None:
+        self._inner.also = headers
+
+    @property
+    def heard(self) -> Callable[[int, bytes], None] | None:  # type: ignore[override]
+        return self._inner.heard
+
+    @property
+    def local(self) -> Any:  # type: ignore[override]
+        return self._inner.local
+
+    @property
+    def started(self) -> bool:  # type: ignore[override]
+        return self._inner.started
+
+    @property
+    def whole(self) -> bool:  # type: ignore[override]
+        return self._inner.whole
+
+    def close_after(self) -> None:
+        self._inner.close_after()
+
+    def open_tunnel(self) -> Tunnel | None:
+        return self._inner.open_tunnel()
+
+    async def receive(self, limit: int | None = None) -> bytes:
+        self.body = self._adapter.request(await self._inner.receive(limit))
+        return self.body
+
+    def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        if status >= _FIRST_ERROR:
+            body, more = self._adapter.error(status, body)
+            headers = {**headers, **more}
+        elif body:
+            body = self._adapter.answer(body)
+        self._inner.send(status, headers, body)
+
+    def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:
+        kind = self._adapter.stream_type
+        told = headers if kind is None else {**headers, "content-type": kind}
+        self._inner.start(status, told, self._adapter.feed(first))
+
+    def write(self, data: bytes) -> bool:
+        adapted = self._adapter.feed(data)
+        return self._inner.write(adapted) if adapted else False
+
+    async def drain(self) -> None:
+        await self._inner.drain()
+
+    def finish(self, last: bytes = b"") -> None:
+        self._inner.finish(self._adapter.feed(last) + self._adapter.close())
+
+
+def _object(body: bytes, source: str) -> dict[str, Any]:
+    try:
+        value = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(path="$", expected="JSON", got=str(error), source=source) from None
+    if not isinstance(value, dict):
+        raise DecodeError(path="$", expected="an object", got=type(value).__name__, source=source)
+    return value
+
+
+class _Events(Adapter):
+    """Streams whose events are read one by one."""
+
+    def __init__(self, framing: Framing) -> None:
+        self._framing = framing
+
+    def feed(self, data: bytes) -> bytes:
+        return b"".join(map(self._event, self._framing.feed(data))) if data else b""
+
+    def close(self) -> bytes:
+        return b"".join(map(self._event, self._framing.close()))
+
+    def _event(self, payload: bytes) -> bytes:
+        raise NotImplementedError
+
+
+# ── Claude's bodies at Bedrock's InvokeModel, and on Vertex AI ────────────────────────────────────────────────
+
+_raw_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_ELSEWHERE = ("anthropic_version", "anthropic_beta")
+"""Keys that these clouds have in the body, and the vendor's own API in headers."""
+
+
+def _without_cloud_keys(body: bytes) -> bytes:
+    if b'"anthropic_' not in body:
+        return body
+    try:
+        fields = _raw_object(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(path="$", expected="JSON", got=str(error), source="anthropic-messages") from None
+    return _encode({key: held for key, held in fields.items() if key not in _ELSEWHERE})
+
+
+class ClaudeBody(Adapter):
+    """Messages as Vertex AI takes them: without the keys that belong into headers."""
+
+    def request(self, body: bytes) -> bytes:
+        return _without_cloud_keys(body)
+
+
+_ERROR_TYPES = {
+    400: "ValidationException",
+    401: "UnrecognizedClientException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    408: "ModelTimeoutException",
+    424: "ModelErrorException",
+    429: "ThrottlingException",
+    503: "ServiceUnavailableException",
+}
+_IN_STREAM = {
+    "invalid_request_error": "validationException",
+    "rate_limit_error": "throttlingException",
+    "overloaded_error": "serviceUnavailableException",
+    "timeout_error": "modelTimeoutException",
+}
+_chunk = frame_writer(event_headers("chunk"))
+
+
+class InvokeModel(_Events):
+    """The body is that of Messages, a stream is of frames, each with one event in base64, and errors are Bedrock's."""
+
+    stream_type = "application/vnd.amazon.eventstream"
+
+    def __init__(self) -> None:
+        super().__init__(ServerSentEvents(Limits(), "invoke-with-response-stream"))
+
+    def request(self, body: bytes) -> bytes:
+        return _without_cloud_keys(body)
+
+    def _event(self, payload: bytes) -> bytes:
+        if b'"type":"ping"' in payload:
+            return b""
+        if b'"error"' in payload[:40]:
+            error = _decode(payload).get("error")
+            if isinstance(error, dict):
+                name = _IN_STREAM.get(str(error.get("type")), "internalServerException")
+                return frame_writer(exception_headers(name))(_encode({"message": str(error.get("message"))}))
+        return _chunk(b'{"bytes":"' + b64encode(payload) + b'","p":"abcdefgh"}')
+
+    def error(self, status: int, body: bytes) -> tuple[bytes, dict[str, str]]:
+        told = _decode(body) if body[:1] == b"{" else {}
+        error = told.get("error") if isinstance(told, dict) else None
+        message = error.get("message") if isinstance(error, dict) else told.get("message", "")
+        kind = _ERROR_TYPES.get(status, "InternalServerException")
+        return _encode({"message": message}), {"x-amzn-errortype": kind}
+
+
+# ── Ollama's /api/generate ────────────────────────────────────────────────────────────────────────────────────
+
+_GENERATE = "ollama generate"
+_PASSED = ("format", "options", "think", "truncate", "shift", "keep_alive", "stream", "logprobs", "top_logprobs")
+
+
+class OllamaGenerate(_Events):
+    """A prompt instead of messages; the answer's text is `response`."""
+
+    stream_type = "application/x-ndjson"
+
+    def __init__(self) -> None:
+        super().__init__(Lines(Limits(), _GENERATE))
+
+    def request(self, body: bytes) -> bytes:
+        asked = _object(body, _GENERATE)
+        for key in ("suffix", "context", "template", "raw"):
+            if asked.get(key):
+                why = "nothing but a prompt: what this key says cannot be told to a chat model"
+                raise DecodeError(path=f"$.{key}", expected=why, got=key, source=_GENERATE)
+        prompt = asked.get("prompt") or ""
+        if not isinstance(prompt, str):
+            raise DecodeError(path="$.prompt", expected="text", got=type(prompt).__name__, source=_GENERATE)
+        said: dict[str, Any] = {"role": "user", "content": prompt}
+        if asked.get("images"):
+            said["images"] = asked["images"]
+        system = [{"role": "system", "content": asked["system"]}] if asked.get("system") else []
+        kept = {key: asked[key] for key in _PASSED if asked.get(key) is not None}
+        return _encode({"model": asked.get("model"), "messages": [*system, said], **kept})
+
+    def answer(self, body: bytes) -> bytes:
+        return _encode(_generated(_decode(body)))
+
+    def _event(self, payload: bytes) -> bytes:
+        return _encode(_generated(_decode(payload))) + b"\n"
+
+
+def _generated(line: dict[str, Any]) -> dict[str, Any]:
+    message = line.pop("message", None)
+    if not isinstance(message, dict):
+        return line  # an error
+    told: dict[str, Any] = {"model": line.pop("model", ""), "created_at": line.pop("created_at", "")}
+    told["response"] = message.get("content") or ""
+    told |= {key: message[key] for key in ("thinking", "tool_calls") if message.get(key)}
+    return told | line
+
+
+# ── OpenAI's /v1/completions ──────────────────────────────────────────────────────────────────────────────────
+
+_COMPLETION = "openai completion"
+_SAME = (
+    *("model", "temperature", "top_p", "n", "stream", "stream_options", "stop", "seed", "presence_penalty"),
+    *("frequency_penalty", "user", "logit_bias"),
+)
+_USUAL_TOKENS = 16
+
+
+class LegacyCompletion(_Events):
+    """One prompt becomes one user message; the text of the answer is `text`."""
+
+    def __init__(self) -> None:
+        super().__init__(ServerSentEvents(Limits(), _COMPLETION))
+
+    def request(self, body: bytes) -> bytes:
+        asked = _object(body, _COMPLETION)
+        prompt = asked.get("prompt")
+        if isinstance(prompt, list) and len(prompt) == 1:
+            prompt = prompt[0]
+        if not isinstance(prompt, str):
+            got = "several prompts, or tokens" if isinstance(prompt, list) else type(prompt).__name__
+            raise DecodeError(path="$.prompt", expected="one text", got=got, source=_COMPLETION)
+        for key in ("suffix", "echo", "best_of", "logprobs"):
+            if asked.get(key):
+                why = "nothing of the kind: a chat model answers here"
+                raise DecodeError(path=f"$.{key}", expected=why, got=key, source=_COMPLETION)
+        kept = {key: asked[key] for key in _SAME if asked.get(key) is not None}
+        limit = asked.get("max_tokens")
+        messages = [{"role": "user", "content": prompt}]
+        return _encode(
+            {**kept, "messages": messages, "max_completion_tokens": _USUAL_TOKENS if limit is None else limit}
+        )
+
+    def answer(self, body: bytes) -> bytes:
+        return _encode(_completed(_decode(body)))
+
+    def _event(self, payload: bytes) -> bytes:
+        if payload.startswith(_DONE):
+            return b"data: [DONE]\n\n"
+        chunk = _decode(payload)
+        if "choices" not in chunk:
+            return b"data: " + payload + b"\n\n"
+        # The first chunk of a chat only says whose turn it is.
+        choices = [one for one in chunk["choices"] if one.get("finish_reason") or (one["delta"].get("content") or "")]
+        if not choices and not chunk.get("usage"):
+            return b""
+        return b"data: " + _encode(_completed({**chunk, "choices": choices})) + b"\n\n"
+
+
+def _completed(chat: dict[str, Any]) -> dict[str, Any]:
+    choices = [
+        {
+            "text": (choice.get("message") or choice.get("delta") or {}).get("content") or "",
+            "index": choice.get("index", 0),
+            "logprobs": None,
+            "finish_reason": choice.get("finish_reason"),
+        }
+        for choice in chat.get("choices", ())
+    ]
+    id = str(chat.get("id", "")).replace("chatcmpl-", "cmpl-", 1)
+    return {**chat, "id": id, "object": "text_completion", "choices": choices}
+
+
+ADAPTERS: Mapping[str, Callable[[], Adapter]] = {
+    "claude": ClaudeBody,
+    "invoke-model": InvokeModel,
+    "ollama-generate": OllamaGenerate,
+    "completion": LegacyCompletion,
+}
