@@ -12,6 +12,7 @@ from dragoman.sim.rules import (
     Violation,
     anthropic_messages,
     bedrock_converse,
+    cohere_chat,
     gemini,
     ollama_chat,
     openai_chat,
@@ -19,6 +20,7 @@ from dragoman.sim.rules import (
 )
 from tests.sim import test_rules_anthropic_messages as anthropic_cases
 from tests.sim import test_rules_bedrock_converse as converse_cases
+from tests.sim import test_rules_cohere_chat as cohere_cases
 from tests.sim import test_rules_gemini as gemini_cases
 from tests.sim import test_rules_ollama_chat as ollama_cases
 from tests.sim import test_rules_openai_chat as openai_cases
@@ -59,12 +61,14 @@ JUDGES: dict[str, tuple[Judge, list[dict[str, Any]]]] = {
         [case.body for case in responses_cases.BAD] + responses_cases.GOOD,
     ),
     "ollama-chat": (ollama_chat.check_request, [case.body for case in ollama_cases.BAD] + ollama_cases.LENIENT),
+    "cohere-chat": (cohere_chat.check_request, [case.body for case in cohere_cases.BAD] + cohere_cases.GOOD),
     "bedrock-converse": (judge_claude_on_bedrock, [case.body for case in converse_cases.BAD]),
     "openai-chat answer": (openai_chat.check_response, openai_cases.GOOD_ANSWERS),
     "anthropic-messages answer": (anthropic_messages.check_response, anthropic_cases.GOOD_ANSWERS),
     "gemini answer": (gemini.check_response, gemini_cases.GOOD_ANSWERS),
     "openai-responses answer": (openai_responses.check_response, responses_cases.GOOD_ANSWERS),
     "ollama-chat answer": (ollama_chat.check_response, ollama_cases.GOOD_ANSWERS),
+    "cohere-chat answer": (cohere_chat.check_response, cohere_cases.GOOD_ANSWERS),
     "bedrock-converse answer": (bedrock_converse.check_response, converse_cases.GOOD_ANSWERS),
 }
 

@@ -12,6 +12,7 @@ from dragoman.sim.rules import (
     Violation,
     anthropic_messages,
     bedrock_converse,
+    cohere_chat,
     gemini,
     ollama_chat,
     openai_chat,
@@ -76,6 +77,10 @@ def check_responses_of_others(record: Record) -> tuple[Violation, ...]:
     return tuple(found for found in check_responses(record) if not OPENAIS_OWN.search(found.message))
 
 
+def check_cohere(record: Record) -> tuple[Violation, ...]:
+    return cohere_chat.check_request(body_of(record))
+
+
 def check_ollama(record: Record) -> tuple[Violation, ...]:
     return ollama_chat.check_request(body_of(record))
 
@@ -101,9 +106,10 @@ FORMATS = [
     ),
     pytest.param(Format("ollama-chat", check_ollama, ollama_chat.check_response, at_least=40), id="ollama-chat"),
     pytest.param(CONVERSE, id="bedrock-converse"),
+    pytest.param(Format("cohere-chat", check_cohere, cohere_chat.check_response, at_least=40), id="cohere-chat"),
 ]
-# Ollama was recorded refusing nothing but a model it does not have.
-REFUSING_FORMATS = [form for form in FORMATS if form.id != "ollama-chat"]
+# Ollama was recorded refusing nothing but a model it does not have, Cohere nothing but a prompt that was too long.
+REFUSING_FORMATS = [form for form in FORMATS if form.id not in {"ollama-chat", "cohere-chat"}]
 
 OPENAI_IGNORED_A_FOREIGN_KEY = (
     "the service ignored a key it does not know; public reports quote `Unknown parameter` for such keys, and a codec "

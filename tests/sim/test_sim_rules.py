@@ -11,6 +11,7 @@ from dragoman.sim.service import Settings
 from tests.sim import (
     test_rules_anthropic_messages,
     test_rules_bedrock_converse,
+    test_rules_cohere_chat,
     test_rules_gemini,
     test_rules_ollama_chat,
     test_rules_openai_chat,
@@ -26,6 +27,7 @@ TABLES: dict[str, list[Case]] = {
     "gemini": [case for case in test_rules_gemini.BAD if case.beside.get("backend") != "vertex"],
     "vertex": [case for case in test_rules_gemini.BAD if case.beside.get("backend") == "vertex"],
     "ollama-chat": test_rules_ollama_chat.BAD,
+    "cohere-chat": test_rules_cohere_chat.BAD,
     "bedrock-converse": test_rules_bedrock_converse.BAD,
 }
 GOOD: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
@@ -35,6 +37,7 @@ GOOD: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     "gemini": [row for row in test_rules_gemini.GOOD if row[1].get("backend") != "vertex"],
     "vertex": [row for row in test_rules_gemini.GOOD if row[1].get("backend") == "vertex"],
     "bedrock-converse": test_rules_bedrock_converse.GOOD,
+    "cohere-chat": [(body, {}) for body in test_rules_cohere_chat.GOOD],
 }
 
 
