@@ -57,7 +57,7 @@ def claude_loop(client: Any, model: str, *, streamed: bool) -> str:
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "gemini", "bedrock-converse"])
 @HOW
 def test_anthropics_client_for_bedrock(gateway: RunningGateway, target: str, *, streamed: bool) -> None:
-    keys = {"aws_access_key": "any", "aws_secret_key": "any", "aws_region": "us-east-1"}
+    keys: Any = {"aws_access_key": "any", "aws_secret_key": "any", "aws_region": "us-east-1"}
     with AnthropicBedrock(base_url=gateway.url, max_retries=0, **keys) as client:
         assert claude_loop(client, f"as-{target}/{MODELS[target]}", streamed=streamed) == TOLD
 
@@ -108,8 +108,8 @@ def test_an_error_inside_a_stream_is_an_exception_frame(amazon: Any, dragoman_si
 
 
 def test_claude_on_vertex_counts_tokens(gateway: RunningGateway) -> None:
-    places = {"project_id": "p", "region": "global", "access_token": "any"}
-    with AnthropicVertex(base_url=f"{gateway.url}/v1", max_retries=0, **places) as client:  # type: ignore[arg-type]
+    places: Any = {"project_id": "p", "region": "global", "access_token": "any"}
+    with AnthropicVertex(base_url=f"{gateway.url}/v1", max_retries=0, **places) as client:
         for model in (OTHER, "as-anthropic-messages/claude-sonnet-5"):
             counted = client.messages.count_tokens(model=model, messages=[{"role": "user", "content": "Hello there"}])
             assert 0 < counted.input_tokens < 100
@@ -193,7 +193,7 @@ def test_ollama_generates(local: ollama.Client, *, streamed: bool) -> None:
         assert answer.done
         return
     lines = list(local.generate(**asked, stream=True))
-    assert "".join(line.response for line in lines)
+    assert "".join(line.response or "" for line in lines)
     assert [line.done for line in lines] == [False] * (len(lines) - 1) + [True]
     assert lines[-1].eval_count
 
