@@ -252,7 +252,7 @@ def test_a_page_of_another_site_still_may_not(gateway: RunningGateway, header: s
     assert got.status == 415
 
 
-# ── the table ──
+# ── the table ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 PROJECT = "projects/p/locations/us-central1"
 ADDRESSES = {
