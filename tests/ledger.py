@@ -294,6 +294,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     # Through
     ("pairs", "A conversation with parallel calls crosses between all formats, streamed and not."),
     ("same-bytes", "Between equal formats bytes pass unchanged, and only the name of an aliased model is replaced."),
+    ("interactions", "Interactions are kept, followed, resumed, cancelled and deleted whatever the upstream keeps."),
     ("sdks", "The vendors' own SDKs run a tool loop through the gateway to providers of all families."),
     ("agents", "What coding agents send is understood by providers of all families."),
     ("recipe-sdks", "The vendors' SDKs run a tool loop with nothing but the variables that are printed."),

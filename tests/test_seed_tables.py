@@ -37,7 +37,12 @@ RECEIVED: dict[str, dict[str, Any]] = {
 }
 RECEIVED["vertex"] = RECEIVED["gemini"]
 RECEIVED["cohere-chat"] = RECEIVED["openai-chat"]
+INTERACTIONS = ("gemini-interactions", "vertex-interactions")
 RECEIVED |= dict.fromkeys(dragoman.formats("compatible"), RECEIVED["openai-chat"])
+RECEIVED |= {
+    name: {"type": "function_call", "id": "call_1", "name": "get_weather", "arguments": ARGUMENTS}
+    for name in INTERACTIONS
+}
 WITHOUT_IDS = {"gemini", "vertex", "ollama-chat"}
 
 
@@ -93,6 +98,7 @@ DEFINED: dict[str, Any] = {
 }
 DEFINED["vertex"] = DEFINED["gemini"]
 DEFINED["cohere-chat"] = DEFINED["ollama-chat"]
+DEFINED |= {name: {"type": "function", **PLAIN, "parameters": SCHEMA} for name in INTERACTIONS}
 DEFINED |= {name: {**PLAIN, "parameters": SCHEMA, "strict": True} for name in dragoman.formats("record")}
 
 
@@ -220,7 +226,7 @@ RESULTS: list[tuple[ir.ResultKind, Any, Any, Any, Any]] = [
 @pytest.mark.parametrize(("kind", "value", "openai", "anthropic", "gemini"), RESULTS)
 def test_a_result_sent(kind: ir.ResultKind, value: Any, openai: Any, anthropic: Any, gemini: Any) -> None:
     result = ir.ToolResult("call_1", "get_weather", kind, value)
-    for target in ("openai-chat", *dragoman.formats("compatible")):
+    for target in ("openai-chat", *(name for name in dragoman.formats("compatible") if name not in INTERACTIONS)):
         (message,) = dragoman.encode_tool_result(result, target).value
         assert message.pop("tool_call_id")
         assert message == {"role": "tool", "content": openai}

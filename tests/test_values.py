@@ -73,6 +73,7 @@ def test_hard_json_passes_through_arguments_to_the_letter(text: str) -> None:
 def test_hard_json_passes_through_unknown_keys(text: str) -> None:
     bodies = {
         "openai-chat": '{"model":"m","messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
+        "gemini-interactions": '{"model":"m","input":[{"type":"user_input","content":"hi","x":%s}],"y":%s}',
         "anthropic-messages": '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "openai-responses": '{"model":"m","input":[{"role":"user","content":"hi","x":%s}],"y":%s}',
         "cohere-chat": '{"model":"m","messages":[{"role":"user","content":"hi","x":%s}],"y":%s}',

@@ -102,6 +102,13 @@ ANSWERS["openai-responses"] = {
         }
     ],
 }
+ANSWERS["gemini-interactions"] = {
+    "id": "v1_1",
+    "object": "interaction",
+    "status": "requires_action",
+    "model": "m",
+    "steps": [{"type": "function_call", "id": "call_123", "name": "get_weather", "arguments": {"location": "Tokyo"}}],
+}
 ANSWERS["ollama-chat"] = {
     "model": "m",
     "created_at": "2026-08-21T10:00:00Z",

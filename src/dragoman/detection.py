@@ -44,7 +44,9 @@ def detect(body: Body) -> Detected | None:
         data = data[0]
     if not isinstance(data, Mapping) or _is_chunk(data) or _is_line(data) or _is_responses_event(data):
         return None
-    for rule in (_gemini, _responses, _converse, _ollama, _cohere, _answer, _request):
+    if _is_interactions_event(data):
+        return None
+    for rule in (_gemini, _interactions, _responses, _converse, _ollama, _cohere, _answer, _request):
         found = rule(data)
         if found is not None:
             return found
@@ -86,6 +88,35 @@ def _gemini(data: Mapping[str, Any]) -> Detected | None:
     error = data.get("error")
     if isinstance(error, Mapping) and isinstance(error.get("status"), str) and isinstance(error.get("code"), int):
         return Detected("gemini", "error")
+    return None
+
+
+_INTERACTIONS_KEYS = frozenset(
+    {"generation_config", "previous_interaction_id", "system_instruction", "agent", "agent_config"}
+    | {"response_format", "safety_settings", "webhook_config", "continuation_token"}
+)
+"""Of a request with `input`, said beside it."""
+_INTERACTIONS_ITEMS = frozenset(
+    {"user_input", "model_output", "thought", "function_result", "text", "image", "audio", "video", "document"}
+)
+_GOOGLE_MODEL = re.compile(r"(?:models/)?(?:gemini|gemma|lyria|veo|imagen)-")
+
+
+def _interactions(data: Mapping[str, Any]) -> Detected | None:
+    """Errors of this format are those of generateContent."""
+    if data.get("object") == "interaction" or (isinstance(data.get("steps"), list) and "status" in data):
+        return Detected("gemini-interactions", "response")
+    if "input" not in data or _has(data, "messages"):
+        return None
+    given = data["input"]
+    items = [given] if isinstance(given, Mapping) else list(_mappings(given))
+    if (
+        _has(data, *_INTERACTIONS_KEYS)
+        or any(_word(item.get("type")) in _INTERACTIONS_ITEMS for item in items)
+        or any(_word(item.get("type")) == "function_call" and "call_id" not in item for item in items)
+        or _GOOGLE_MODEL.match(_word(data.get("model")))
+    ):
+        return Detected("gemini-interactions", "request")
     return None
 
 
@@ -323,6 +354,8 @@ def _first_payloads(start: bytes) -> Iterable[bytes]:
 def _event(data: Mapping[str, Any]) -> Detected | None:
     if _is_responses_event(data):
         return Detected("openai-responses", "response")
+    if _is_interactions_event(data):
+        return Detected("gemini-interactions", "response")
     if _word(data.get("type")) in _MESSAGES_EVENTS:
         return Detected("anthropic-messages", "response")
     if _word(data.get("type")) in _COHERE_EVENTS:
@@ -352,6 +385,12 @@ def _is_responses_event(data: Mapping[str, Any]) -> bool:
     return kind.startswith("response.") or (kind == "error" and _has(data, "sequence_number"))
 
 
+def _is_interactions_event(data: Mapping[str, Any]) -> bool:
+    """Events of Interactions name themselves under a key of their own."""
+    kind = _word(data.get("event_type"))
+    return kind.startswith(("interaction.", "step.")) or (kind == "error" and _has(data, "error"))
+
+
 def _is_line(data: Mapping[str, Any]) -> bool:
     """A piece of an Ollama answer."""
     return isinstance(data.get("message"), Mapping) and data.get("done") is False
@@ -364,6 +403,7 @@ def _only_streamed(start: bytes, data: Mapping[str, Any], found: Detected) -> bo
         or _is_chunk(data)
         or _is_line(data)
         or _is_responses_event(data)
+        or _is_interactions_event(data)
         or begins_with_frame(start)
         or (found.kind == "response" and start.removeprefix(BOM).lstrip().startswith(b"["))
     )

@@ -28,7 +28,12 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
 
     name: str
     family: str
-    """Who mints and reads its signatures and metadata. gemini and vertex are one family."""
+    """Who mints and reads its metadata, and as a rule its signatures. gemini and vertex are one family."""
+
+    signature_family: str = ""
+    """Who mints and reads its signatures, where that is another family: two APIs of one vendor."""
+    translates: Mapping[str, frozenset[str]] = {}
+    """Keys of another family's metadata that this API has under other names: its codec translates them."""
 
     legalises_own_family: bool = False
     """Whether bodies of its own family are made legal too: this server is stricter than the format's owner."""
@@ -73,6 +78,11 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """Kinds of tools that this provider runs itself (`ir.HostedKind`)."""
     hosted_models: re.Pattern[str] = ALWAYS
     """Models for which it does."""
+
+    @property
+    def signs_as(self) -> str:
+        """The family of the signatures that this API may be sent."""
+        return self.signature_family or self.family
 
 
 STRICTEST_NAMES = Profile(name="aliases", family="")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.codecs.gemini.foreign_signatures import PLACEHOLDER
+from dragoman.codecs.google_signatures import PLACEHOLDER
 from dragoman.codecs.registry import codec
 from tests.gateway.running import Got, RunningGateway, send
 from tests.sim.test_sim_pairs import FORMATS, MODELS

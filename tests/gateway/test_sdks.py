@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]
@@ -43,6 +44,8 @@ def clients(shared_gateway: RunningGateway) -> Iterator[dict[str, Any]]:
             "openai-responses": openai,
             "anthropic-messages": anthropic,
             "gemini": google,
+            "gemini-interactions": google,
+            "gemini-interactions, stateless": google,
             "ollama-chat": local,
             "bedrock-converse": amazon,
             "cohere-chat": command,
@@ -138,6 +141,88 @@ def _gemini(client: Any, model: str, *, streamed: bool) -> str:
     ]
     history.extend([content, types.Content(role="user", parts=results)])
     return "".join(part.text or "" for part in ask().parts if not part.thought)
+
+
+def _interactions(client: Any, model: str, *, streamed: bool) -> str:
+    """Chained: whatever the upstream keeps, the conversation goes on by the id of the last interaction."""
+    tools: Any = [{"type": "function", **FUNCTION}]
+
+    def ask(**more: Any) -> Any:
+        if not streamed:
+            return client.interactions.create(model=model, tools=tools, **more)
+        return _interaction_of(client.interactions.create(model=model, tools=tools, stream=True, **more))
+
+    first = ask(input=QUESTION)
+    results = [
+        {"type": "function_result", "call_id": step.id, "name": step.name, "result": WEATHER[step.arguments["city"]]}
+        for step in first.steps
+        if step.type == "function_call"
+    ]
+    last = ask(input=results, previous_interaction_id=first.id)
+    return "".join(part.text for step in last.steps if step.type == "model_output" for part in step.content)
+
+
+def _stateless_interactions(client: Any, model: str, *, streamed: bool) -> str:
+    """Nothing is stored: the whole timeline is sent again, thoughts and their signatures included."""
+    tools: Any = [{"type": "function", **FUNCTION}]
+    timeline: list[Any] = [{"type": "user_input", "content": [{"type": "text", "text": QUESTION}]}]
+
+    def ask() -> Any:
+        options: Any = {"model": model, "tools": tools, "input": timeline, "store": False}
+        if not streamed:
+            return client.interactions.create(**options)
+        return _interaction_of(client.interactions.create(**options, stream=True))
+
+    timeline.extend(_sent(step) for step in ask().steps)
+    timeline.extend(
+        {"type": "function_result", "call_id": step["id"], "name": step["name"], "result": _told(step)}
+        for step in list(timeline)
+        if step["type"] == "function_call"
+    )
+    return "".join(part.text for step in ask().steps if step.type == "model_output" for part in step.content)
+
+
+def _sent(step: Any) -> Any:
+    given = vars(step) if isinstance(step, SimpleNamespace) else step.model_dump(exclude_none=True)
+    if given["type"] == "model_output":
+        return {**given, "content": [{"type": "text", "text": part.text} for part in step.content]}
+    return given
+
+
+def _told(step: Any) -> str:
+    return WEATHER[step["arguments"]["city"]]
+
+
+def _interaction_of(events: Any) -> Any:
+    """As clients of a stream do: steps come in pieces, and no event has them whole."""
+    steps: dict[int, dict[str, Any]] = {}
+    id = ""
+    for event in events:
+        kind = event.event_type
+        if kind == "step.start":
+            start = event.step.model_dump(exclude_none=True)
+            steps[event.index] = {**start, "text": "", "pieces": ""}
+        elif kind == "step.delta":
+            delta = event.delta
+            step = steps[event.index]
+            if delta.type == "text":
+                step["text"] += delta.text
+            elif delta.type == "arguments_delta":
+                step["pieces"] += delta.arguments
+            elif delta.type == "thought_signature":
+                step["signature"] = delta.signature
+        elif kind == "interaction.completed":
+            id = event.interaction.id
+    return SimpleNamespace(id=id, steps=[_whole_step(steps[index]) for index in sorted(steps)])
+
+
+def _whole_step(step: dict[str, Any]) -> Any:
+    text, pieces = step.pop("text"), step.pop("pieces")
+    if step["type"] == "function_call":
+        return SimpleNamespace(**{**step, "arguments": json.loads(pieces or "{}")})
+    if step["type"] == "model_output":
+        return SimpleNamespace(type="model_output", content=[SimpleNamespace(type="text", text=text)])
+    return SimpleNamespace(**step)
 
 
 def _ollama(client: Any, model: str, *, streamed: bool) -> str:
@@ -267,6 +352,8 @@ LOOPS: dict[str, Callable[..., str]] = {
     "openai-responses": _responses,
     "anthropic-messages": _messages,
     "gemini": _gemini,
+    "gemini-interactions": _interactions,
+    "gemini-interactions, stateless": _stateless_interactions,
     "ollama-chat": _ollama,
     "bedrock-converse": _converse,
     "cohere-chat": _cohere,

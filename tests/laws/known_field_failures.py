@@ -20,7 +20,9 @@ _STREAM_CITATIONS = "stream encoders write citations that come as deltas, not th
 _STREAM_AUDIO = "stream encoders expect sound as base64 that comes in deltas"
 
 KNOWN: tuple[Known, ...] = (
-    Known("request", "Citation", "metadata (own)", _NOT_READ, ("openai-chat", "openai-responses")),
+    Known(
+        "request", "Citation", "metadata (own)", _NOT_READ, ("openai-chat", "openai-responses", "gemini-interactions")
+    ),
     Known("request", "Reasoning", "metadata (own)", _NOT_READ, ("openai-chat",)),
     Known("request", "Refusal", "metadata (own)", _NOT_READ, ("openai-chat",)),
     Known("request", "Image", "metadata (own)", _NOT_READ, ("ollama-chat",)),
@@ -31,7 +33,7 @@ KNOWN: tuple[Known, ...] = (
         "ToolChoice",
         "metadata (own)",
         _NOT_READ,
-        ("openai-chat", "openai-responses", "bedrock-converse", "ollama-chat"),
+        ("openai-chat", "openai-responses", "bedrock-converse", "ollama-chat", "gemini-interactions"),
     ),
     Known(
         "request",
@@ -46,6 +48,7 @@ KNOWN: tuple[Known, ...] = (
             "vertex",
             "bedrock-converse",
             "ollama-chat",
+            "gemini-interactions",
         ),
     ),
     Known(
@@ -53,9 +56,15 @@ KNOWN: tuple[Known, ...] = (
         "StructuredOutput",
         "metadata (own)",
         _NOT_READ,
-        ("gemini", "vertex", "bedrock-converse", "ollama-chat"),
+        ("gemini", "vertex", "bedrock-converse", "ollama-chat", "gemini-interactions"),
     ),
-    Known("answer", "Citation", "metadata (own)", _NOT_READ, ("openai-chat", "openai-responses", "gemini", "vertex")),
+    Known(
+        "answer",
+        "Citation",
+        "metadata (own)",
+        _NOT_READ,
+        ("openai-chat", "openai-responses", "gemini", "vertex", "gemini-interactions"),
+    ),
     Known("answer", "Text", "metadata (own)", _NOT_READ, ("openai-chat", "ollama-chat")),
     Known(
         "answer",
@@ -80,6 +89,7 @@ KNOWN: tuple[Known, ...] = (
             "vertex",
             "bedrock-converse",
             "ollama-chat",
+            "gemini-interactions",
         ),
     ),
     Known(
@@ -95,6 +105,7 @@ KNOWN: tuple[Known, ...] = (
             "vertex",
             "bedrock-converse",
             "ollama-chat",
+            "gemini-interactions",
         ),
     ),
     Known("stream", "Text", "citations", _STREAM_CITATIONS, ("openai-chat", "gemini", "vertex")),
@@ -118,6 +129,7 @@ KNOWN: tuple[Known, ...] = (
             "vertex",
             "bedrock-converse",
             "ollama-chat",
+            "gemini-interactions",
         ),
     ),
     Known(
@@ -125,7 +137,7 @@ KNOWN: tuple[Known, ...] = (
         "Text",
         "metadata (own)",
         _NOT_READ,
-        ("openai-chat", "openai-responses", "bedrock-converse", "ollama-chat"),
+        ("openai-chat", "openai-responses", "bedrock-converse", "ollama-chat", "gemini-interactions"),
     ),
     Known(
         "stream",
@@ -140,6 +152,7 @@ KNOWN: tuple[Known, ...] = (
             "vertex",
             "bedrock-converse",
             "ollama-chat",
+            "gemini-interactions",
         ),
     ),
     Known(
@@ -155,17 +168,20 @@ KNOWN: tuple[Known, ...] = (
             "vertex",
             "bedrock-converse",
             "ollama-chat",
+            "gemini-interactions",
         ),
     ),
     Known("stream", "Refusal", "metadata", _STREAM_EXTRAS, ("openai-chat", "openai-responses")),
     Known("stream", "Refusal", "metadata (own)", _NOT_READ, ("openai-chat", "openai-responses")),
-    Known("stream", "Image", "metadata", _STREAM_EXTRAS, ("gemini", "vertex", "bedrock-converse")),
+    Known(
+        "stream", "Image", "metadata", _STREAM_EXTRAS, ("gemini", "vertex", "bedrock-converse", "gemini-interactions")
+    ),
     Known("stream", "Audio", "media_type", _STREAM_AUDIO, ("openai-chat",)),
     Known("stream", "Audio", "url", _STREAM_AUDIO, ("openai-chat",)),
     Known("stream", "Audio", "file_id", _STREAM_AUDIO, ("openai-chat",)),
     Known("stream", "Audio", "cache", _STREAM_EXTRAS, ("openai-chat",)),
     Known("stream", "Audio", "signature", _STREAM_AUDIO, ("openai-chat",)),
-    Known("stream", "Audio", "metadata", _STREAM_EXTRAS, ("openai-chat", "gemini", "vertex")),
+    Known("stream", "Audio", "metadata", _STREAM_EXTRAS, ("openai-chat", "gemini", "vertex", "gemini-interactions")),
     Known(
         "stream",
         "ToolCall",
@@ -186,6 +202,7 @@ KNOWN: tuple[Known, ...] = (
             "vertex",
             "bedrock-converse",
             "ollama-chat",
+            "gemini-interactions",
         ),
     ),
     Known("stream", "ToolCall", "metadata (own)", _NOT_READ, ("openai-chat", "ollama-chat")),
@@ -194,6 +211,18 @@ KNOWN: tuple[Known, ...] = (
     Known("stream", "Citation", "cited_text", _STREAM_CITATIONS, ("openai-chat", "gemini", "vertex")),
     Known("stream", "Citation", "start", _STREAM_CITATIONS, ("openai-chat", "gemini", "vertex")),
     Known("stream", "Citation", "end", _STREAM_CITATIONS, ("openai-chat", "gemini", "vertex")),
-    Known("stream", "Citation", "metadata", _STREAM_EXTRAS, ("openai-chat", "openai-responses", "gemini", "vertex")),
-    Known("stream", "Citation", "metadata (own)", _NOT_READ, ("openai-chat", "openai-responses", "gemini", "vertex")),
+    Known(
+        "stream",
+        "Citation",
+        "metadata",
+        _STREAM_EXTRAS,
+        ("openai-chat", "openai-responses", "gemini", "vertex", "gemini-interactions"),
+    ),
+    Known(
+        "stream",
+        "Citation",
+        "metadata (own)",
+        _NOT_READ,
+        ("openai-chat", "openai-responses", "gemini", "vertex", "gemini-interactions"),
+    ),
 )

@@ -399,6 +399,27 @@ ORDINARY_ANSWERS: dict[str, dict[str, Any]] = {
         "metrics": {"latencyMs": 700},
         "performanceConfig": {"latency": "standard"},
     },
+    "gemini-interactions": {
+        "id": "v1_r",
+        "object": "interaction",
+        "status": "completed",
+        "model": "gemini-3-flash",
+        "created": "2026-08-21T10:00:00Z",
+        "updated": "2026-08-21T10:00:01Z",
+        "service_tier": "standard",
+        "steps": [
+            {"type": "thought", "signature": "CtkB"},
+            {"type": "model_output", "content": [{"type": "text", "text": "Hello"}]},
+        ],
+        "usage": {
+            "total_input_tokens": 9,
+            "total_output_tokens": 4,
+            "total_thought_tokens": 0,
+            "total_tool_use_tokens": 0,
+            "total_cached_tokens": 0,
+            "total_tokens": 13,
+        },
+    },
     "ollama-chat": {
         "model": "qwen3",
         "created_at": "2026-08-21T10:00:00.1Z",

@@ -44,7 +44,8 @@ FORMATS = (
     "ollama-chat",
     "cohere-chat",
 )
-PAIRS = [(source, target) for source in FORMATS for target in FORMATS if source != target]
+TARGETS = (*FORMATS, "gemini-interactions")  # of which no stream is recorded
+PAIRS = [(source, target) for source in FORMATS for target in TARGETS if source != target]
 RECORDED = {
     "openai-chat": ("openai-chat", "openrouter-chat", "deepseek-chat", "groq-chat", "mistral-chat", "xai-chat"),
     "openai-responses": ("openai-responses", "responses-compat"),

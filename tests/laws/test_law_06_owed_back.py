@@ -18,7 +18,7 @@ import dragoman
 from dragoman import ir
 from tests import strategies
 from tests.support.clients import CONTINUE, OPENING
-from tests.support.formats import FAMILY, FORMATS
+from tests.support.formats import FAMILY, FORMATS, SIGNED_AS
 from tests.support.promises import promise
 from tests.support.trees import strings
 
@@ -143,6 +143,35 @@ ANSWERS["bedrock-converse"] = {
 }
 ANSWERS["ollama-chat"] = {}  # signs nothing
 ANSWERS["cohere-chat"] = {}  # nor does this
+ANSWERS["gemini-interactions"] = {
+    "a thought before two calls": {
+        "steps": [
+            {"type": "thought", "signature": SECRET},
+            {"type": "function_call", "id": "zggxzq8r", "name": "f", "arguments": {"n": 1}},
+            {"type": "function_call", "id": "aggxzq8r", "name": "g", "arguments": {}},
+        ]
+    },
+    "a summary before a call": {
+        "steps": [
+            {"type": "thought", "signature": SECRET, "summary": [{"type": "text", "text": "hm"}]},
+            {"type": "function_call", "id": "zggxzq8r", "name": "f", "arguments": {"n": 1}},
+        ]
+    },
+    "thoughts before a text and before a call": {
+        "steps": [
+            {"type": "thought", "signature": THINKING},
+            {"type": "model_output", "content": [{"type": "text", "text": "Let me see."}]},
+            {"type": "thought", "signature": SECRET},
+            {"type": "function_call", "id": "zggxzq8r", "name": "f", "arguments": {}},
+        ]
+    },
+    "a thought that nothing follows": {
+        "steps": [
+            {"type": "model_output", "content": [{"type": "text", "text": "Hello"}]},
+            {"type": "thought", "signature": SECRET},
+        ]
+    },
+}
 
 
 def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:
@@ -160,6 +189,10 @@ def answer_body(vendor: str, said: dict[str, Any]) -> dict[str, Any]:
         }
     if vendor == "openai-responses":
         return {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", **said}
+    if vendor == "gemini-interactions":
+        calls = any(step["type"] == "function_call" for step in said["steps"])
+        status = "requires_action" if calls else "completed"
+        return {"id": "v1_r", "object": "interaction", "status": status, "model": "m", **said}
     if vendor == "bedrock-converse":
         calls = any("toolUse" in block for block in said["content"])
         return {
@@ -185,7 +218,7 @@ def spelled(vendor: str, body: dict[str, Any]) -> list[dict[str, Any]]:
     """The parts of the assistant's turn in a request to this vendor."""
     if vendor in {"anthropic-messages", "bedrock-converse"}:
         return list(body["messages"][1]["content"])
-    if vendor == "openai-responses":
+    if vendor in {"openai-responses", "gemini-interactions"}:
         return list(body["input"][1:])
     if vendor == "openai-chat":
         return [body["messages"][1]]
@@ -228,7 +261,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, said:
     answer = answer_body(vendor, said)
     request = trip(vendor, client, answer)
     back = dragoman.translate_request(request, source=client, target=vendor, model=ASKED[vendor]).body
-    original = said.get("content") or said.get("parts") or said.get("output") or [said["message"]]
+    original = said.get("content") or said.get("parts") or said.get("output") or said.get("steps") or [said["message"]]
     assert owed(spelled(vendor, back)) == owed(original)
 
 
@@ -237,7 +270,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, client: str, said:
 def test_and_reaches_nobody_else(vendor: str, client: str, said: dict[str, Any]) -> None:
     request = trip(vendor, client, answer_body(vendor, said))
     for stranger in FORMATS:
-        if FAMILY[stranger] in {FAMILY[vendor], MINTED.get(vendor)}:
+        if SIGNED_AS[stranger] in {SIGNED_AS[vendor], MINTED.get(vendor)}:
             continue
         sent = dragoman.translate_request(request, source=client, target=stranger, model="some-model")
         if stranger == client:
@@ -307,14 +340,17 @@ def test_gemini_and_vertex_are_one_family(source: str, target: str) -> None:
 def test_generated_signatures_reach_their_own_family_only(target: str, request: ir.Request) -> None:
     body = dragoman.encode_request(request, target).json().decode()
     signatures = [getattr(part, "signature", None) for message in request.messages for part in message.parts]
-    own = {signature.data for signature in signatures if signature is not None and signature.family == FAMILY[target]}
+    own = {
+        signature.data for signature in signatures if signature is not None and signature.family == SIGNED_AS[target]
+    }
     for signature in signatures:
-        if signature is not None and signature.family != FAMILY[target] and signature.data not in own:
+        if signature is not None and signature.family != SIGNED_AS[target] and signature.data not in own:
             assert signature.data not in body
             assert base64.b64encode(signature.data.encode()).decode()[:-4] not in body
 
 
 _SIGNED_BY = {"anthropic-messages": "anthropic", "bedrock-converse": "bedrock", "gemini": "google", "vertex": "google"}
+_SIGNED_BY["gemini-interactions"] = "google"
 
 
 def _as_vendors_do(part: Any) -> Any:
@@ -325,6 +361,14 @@ def _as_vendors_do(part: Any) -> Any:
         isinstance(part, ir.ToolCall) and part.signature is not None and part.signature.family != "google"
     )
     return structs.replace(part, signature=None) if signed_by_others else part
+
+
+def _without_signed_thoughts(message: ir.Message) -> ir.Message:
+    """A thought of Interactions signs what follows it, never itself."""
+    parts = [
+        structs.replace(part, signature=None) if isinstance(part, ir.Reasoning) else part for part in message.parts
+    ]
+    return structs.replace(message, parts=tuple(parts))
 
 
 @st.composite
@@ -350,6 +394,8 @@ def minted(message: ir.Message, family: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("vendor", "client"), [trip for trip in TRIPS if trip[0] in _SIGNED_BY])
 @given(completion=signed_answers())
 def test_generated_answers_keep_what_is_owed(vendor: str, client: str, completion: ir.Completion) -> None:
+    if vendor == "gemini-interactions":
+        completion = structs.replace(completion, messages=tuple(map(_without_signed_thoughts, completion.messages)))
     native = dragoman.encode_response(completion, vendor).body
     known = dragoman.decode_response(native, vendor).messages[0]
     back = dragoman.translate_request(trip(vendor, client, native), source=client, target=vendor, model="some-model")

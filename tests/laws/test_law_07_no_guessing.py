@@ -79,6 +79,7 @@ def test_text_formats_get_the_very_text() -> None:
         pytest.param("gemini", ("contents", 1, "parts", 0, "functionCall", "args"), id="gemini"),
         pytest.param("vertex", ("contents", 1, "parts", 0, "functionCall", "args"), id="vertex"),
         pytest.param("bedrock-converse", ("messages", 1, "content", 0, "toolUse", "input"), id="bedrock-converse"),
+        pytest.param("gemini-interactions", ("input", 1, "arguments"), id="gemini-interactions"),
         pytest.param("ollama-chat", ("messages", 1, "tool_calls", 0, "function", "arguments"), id="ollama-chat"),
     ],
 )

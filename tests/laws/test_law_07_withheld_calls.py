@@ -35,6 +35,7 @@ PROVIDERS = {
     "bedrock-converse": "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama-chat": "ollama/qwen3",
     "cohere-chat": "cohere/command-a-03-2025",
+    "gemini-interactions": "gemini-interactions/gemini-2.5-flash",
 }
 
 

@@ -127,6 +127,21 @@ BILL["openai-responses"] = {
         "total_tokens": 150,
     },
 }
+BILL["gemini-interactions"] = {
+    "id": "v1_r",
+    "object": "interaction",
+    "status": "completed",
+    "model": "m",
+    "steps": [{"type": "model_output", "content": [{"type": "text", "text": "hi"}]}],
+    "usage": {
+        "total_input_tokens": 100,
+        "total_cached_tokens": 80,
+        "total_output_tokens": 30,
+        "total_thought_tokens": 20,
+        "total_tool_use_tokens": 0,
+        "total_tokens": 150,
+    },
+}
 BILL["ollama-chat"] = {
     "model": "m",
     "created_at": "2026-08-21T10:00:00Z",
@@ -149,7 +164,11 @@ BILL["cohere-chat"] = {
 # These count nothing apart: what they pay for is there, the details are not.
 ROUGH = {"ollama-chat", "bedrock-converse"}
 _COUNTED = dict.fromkeys(
-    ("openai-chat", "openai-responses", "anthropic-messages", "bedrock-converse", "cohere-chat"), "usage"
+    (
+        *("openai-chat", "openai-responses", "anthropic-messages", "bedrock-converse"),
+        *("cohere-chat", "gemini-interactions"),
+    ),
+    "usage",
 )
 _COUNTED |= dict.fromkeys(("gemini", "vertex"), "usageMetadata")
 _BESIDE_THE_MESSAGE = ("prompt_eval_count", "eval_count")

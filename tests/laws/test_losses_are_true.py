@@ -132,6 +132,7 @@ def class_names() -> set[str]:
 
 FOLDERS = (
     "openai_chat", "openai_responses", "anthropic_messages", "gemini", "bedrock_converse", "ollama_chat", "cohere_chat",
+    "gemini_interactions",
 )  # fmt: skip
 
 

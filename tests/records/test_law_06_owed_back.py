@@ -10,7 +10,7 @@ from dragoman import ir
 from tests import strategies
 from tests.laws.test_law_06_owed_back import ANSWERS, ASKED, SECRET, answer_body, leaks, owed, spelled
 from tests.support.clients import CONTINUE, OPENING
-from tests.support.formats import FAMILY, FORMATS
+from tests.support.formats import FORMATS, SIGNED_AS
 from tests.support.promises import promise
 from tests.support.records import RECORDS
 
@@ -34,7 +34,7 @@ def test_what_was_minted_returns_to_its_own_part(vendor: str, store: str, said: 
     body = stored(vendor, store, said)
     assert SECRET in body.decode()
     back = dragoman.translate_request(body, source=store, target=vendor, model=ASKED[vendor]).body
-    original = said.get("content") or said.get("parts") or said.get("output") or [said["message"]]
+    original = said.get("content") or said.get("parts") or said.get("output") or said.get("steps") or [said["message"]]
     assert owed(spelled(vendor, back)) == owed(original)
 
 
@@ -49,7 +49,7 @@ def test_and_reaches_nobody_else(vendor: str, store: str, said: dict[str, Any]) 
 
 def _is_kin(name: str, vendor: str) -> bool:
     """Formats of one vendor read each other's signatures."""
-    return FAMILY[name] == FAMILY[vendor] or name.split("-", maxsplit=1)[0] == vendor.split("-", maxsplit=1)[0]
+    return SIGNED_AS[name] == SIGNED_AS[vendor] or name.split("-", maxsplit=1)[0] == vendor.split("-", maxsplit=1)[0]
 
 
 @pytest.mark.parametrize("store", RECORDS)

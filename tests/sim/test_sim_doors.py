@@ -11,6 +11,7 @@ from dragoman.sim.rules import (
     bedrock_converse,
     cohere_chat,
     gemini,
+    gemini_interactions,
     ollama_chat,
     openai_chat,
     openai_responses,
@@ -30,6 +31,7 @@ CHECKS: dict[str, Any] = {
     "vertex": gemini.check_response,
     "ollama-chat": ollama_chat.check_response,
     "cohere-chat": cohere_chat.check_response,
+    "gemini-interactions": gemini_interactions.check_response,
     "bedrock-converse": bedrock_converse.check_response,
 }
 
@@ -71,6 +73,7 @@ KEYS: dict[str, tuple[tuple[int, str], tuple[int, str]]] = {
     "anthropic-vertex": ((401, "missing required authentication"), (401, "invalid authentication credentials")),
     "gemini": ((403, "unregistered callers"), (400, "API key not valid")),
     "vertex": ((401, "missing required authentication credential"), (401, "invalid authentication credentials")),
+    "gemini-interactions": ((403, "unregistered callers"), (400, "API key not valid")),
     "ollama-chat": ((401, "unauthorized"), (401, "unauthorized")),
     "cohere-chat": ((401, "no api key supplied"), (401, "invalid api token")),
     "bedrock-converse": ((403, "Missing Authentication Token"), (403, "security token included")),
@@ -100,7 +103,7 @@ def test_a_signature_of_aws_names_the_key(guarded: Simulator) -> None:
     assert bad.headers["x-amzn-errortype"] == "UnrecognizedClientException"
 
 
-TOO_LARGE = {"gemini": 400, "vertex": 400, "ollama-chat": 400}
+TOO_LARGE = {"gemini": 400, "gemini-interactions": 400, "vertex": 400, "ollama-chat": 400}
 
 
 @pytest.mark.parametrize("api", DOORS)

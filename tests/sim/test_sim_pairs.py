@@ -29,6 +29,7 @@ MODELS: Mapping[str, str] = {
     "vertex": "gemini-3.6-flash",
     "ollama-chat": "qwen3",
     "cohere-chat": "command-a-reasoning-08-2025",
+    "gemini-interactions": "gemini-3.6-flash",
     "bedrock-converse": "anthropic.claude-opus-4-8",
 }
 
@@ -53,6 +54,20 @@ def _responses_next(body: Body, answer: Any) -> Body:
         if item["type"] == "function_call"
     ]
     return {**body, "input": [*body["input"], *items, *outputs]}
+
+
+def _interactions_next(body: Body, answer: Any) -> Body:
+    results = [
+        {
+            "type": "function_result",
+            "call_id": step["id"],
+            "name": step["name"],
+            "result": _weather(step["arguments"]),
+        }
+        for step in answer["steps"]
+        if step["type"] == "function_call"
+    ]
+    return {**body, "input": [*body["input"], *answer["steps"], *results]}
 
 
 def _messages_next(body: Body, answer: Any) -> Body:
@@ -137,6 +152,7 @@ NEXT: dict[str, Callable[[Body, Any], Body]] = {
     "vertex": _gemini_next,
     "ollama-chat": _ollama_next,
     "cohere-chat": _cohere_next,
+    "gemini-interactions": _interactions_next,
     "bedrock-converse": _converse_next,
 }
 

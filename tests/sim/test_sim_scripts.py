@@ -189,6 +189,7 @@ WORDS: dict[str, Any] = {
     "vertex": lambda body: body["candidates"][0]["finishReason"],
     "ollama-chat": lambda body: body["done_reason"],
     "cohere-chat": lambda body: body["finish_reason"],
+    "gemini-interactions": lambda body: body["status"],
     "bedrock-converse": lambda body: body["stopReason"],
 }
 

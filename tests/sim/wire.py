@@ -85,6 +85,11 @@ def _contents(text: str) -> Body:
     return {"contents": [{"role": "user", "parts": [{"text": text}]}]}
 
 
+def _interactions(text: str) -> Body:
+    content = [{"type": "text", "text": text}]
+    return {"model": "gemini-3.6-flash", "input": [{"type": "user_input", "content": content}], "store": False}
+
+
 def _ollama(text: str) -> Body:
     return {"model": "llama3.2", "stream": False, "messages": [{"role": "user", "content": text}]}
 
@@ -194,6 +199,16 @@ DOORS: dict[str, Door] = {
         ask_with_tool=_gemini_tool,
         message_of=GOOGLE.message_of,
         text_of=GOOGLE.text_of,
+    ),
+    "gemini-interactions": Door(
+        path="/v1beta/interactions",
+        streaming_path="/v1beta/interactions",
+        headers={"x-goog-api-key": "any-key"},
+        ask=_interactions,
+        ask_with_tool=lambda text: {**_interactions(text), "tools": [{"type": "function", **_function()}]},
+        message_of=GOOGLE.message_of,
+        text_of=lambda body: _texts([part for step in body["steps"] for part in step.get("content", [])]),
+        streams={"stream": True},
     ),
     "ollama-chat": Door(
         path="/api/chat",

@@ -21,6 +21,7 @@ from dragoman.codecs.accumulate import Accumulator
 from dragoman.codecs.gemini import foreign_signatures, response
 from dragoman.codecs.gemini.foreign_signatures import Bundle
 from dragoman.codecs.gemini.stream import MOVES
+from dragoman.codecs.google_signatures import PLACEHOLDER
 from dragoman.codecs.ids import is_invented
 from dragoman.errors import StreamError, TruncatedStream
 from dragoman.ir.parts import arguments_held
@@ -199,7 +200,7 @@ TOLD: dict[str, tuple[list[Json], list[ir.AnyPart]]] = {
         [reasoned("a"), ir.Text("b", signature=GOOGLE)],
     ),
     "empty texts say nothing": ([text(""), text("a"), text("")], [ir.Text("a")]),
-    "signatures that are none": ([text("a", ""), text("b", foreign_signatures.PLACEHOLDER)], [ir.Text("ab")]),
+    "signatures that are none": ([text("a", ""), text("b", PLACEHOLDER)], [ir.Text("ab")]),
     "empty parts": ([{}, text("a"), {}], [ir.Text("a")]),
     "null for absent": ([{"text": "a", "thought": None, "functionCall": None}, text("b")], [ir.Text("ab")]),
     "snake_case": ([{"text": "a", "thought_signature": G}], [ir.Text("a", signature=GOOGLE)]),

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support import responses_bodies
+from tests.support import interactions_bodies, responses_bodies
 from tests.support.formats import FORMATS
 
 
@@ -1109,6 +1109,7 @@ _ALL: dict[str, tuple[Any, Any, Any]] = {
     "bedrock-converse": (_CONVERSE_REQUESTS, _CONVERSE_RESPONSES, _CONVERSE_ERRORS),
     "ollama-chat": (_OLLAMA_REQUESTS, _OLLAMA_RESPONSES, _OLLAMA_ERRORS),
     "cohere-chat": (_COHERE_REQUESTS, _COHERE_RESPONSES, _COHERE_ERRORS),
+    "gemini-interactions": (interactions_bodies.REQUESTS, interactions_bodies.RESPONSES, interactions_bodies.ERRORS),
 }
 
 REQUESTS: tuple[Sample, ...] = tuple(

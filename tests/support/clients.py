@@ -94,6 +94,18 @@ def _converse(request: Body, answer: Body) -> Body:
     return {**request, "messages": [*request["messages"], message, follow]}
 
 
+def _interactions(request: Body, answer: Body) -> Body:
+    """All steps of the answer, in order, then the results."""
+    steps = answer["steps"]
+    results = [
+        {"type": "function_result", "call_id": step["id"], "name": step["name"], "result": "done"}
+        for step in steps
+        if step["type"] == "function_call"
+    ]
+    follow: list[Body] = results or [{"type": "user_input", "content": [{"type": "text", "text": "go on"}]}]
+    return {**request, "input": [*request["input"], *steps, *follow]}
+
+
 CONTINUE: Mapping[str, Callable[[Body, Body], Body]] = {
     "openai-chat": _chat,
     "openai-responses": _responses,
@@ -103,6 +115,7 @@ CONTINUE: Mapping[str, Callable[[Body, Body], Body]] = {
     "bedrock-converse": _converse,
     "ollama-chat": _ollama,
     "cohere-chat": _cohere,
+    "gemini-interactions": _interactions,
 }
 
 OPENING: Mapping[str, Body] = {
@@ -170,4 +183,17 @@ OPENING = {
     "vertex": OPENING["gemini"],
     "ollama-chat": OPENING["openai-chat"],
     "cohere-chat": OPENING["openai-chat"],
+    "gemini-interactions": {
+        "model": "some-model",
+        "input": [{"type": "user_input", "content": [{"type": "text", "text": "go"}]}],
+        "tools": [
+            {
+                "type": "function",
+                "name": name,
+                "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}},
+            }
+            for name in ("f", "g")
+        ],
+        "store": False,
+    },
 }

@@ -14,7 +14,9 @@ PAIRS: tuple[tuple[str, str], ...] = tuple(product(FORMATS, FORMATS))
 CROSSINGS: tuple[tuple[str, str], ...] = tuple((source, target) for source, target in PAIRS if source != target)
 
 FAMILY: Mapping[str, str] = {name: codec(name).profile.family for name in FORMATS}
-FAMILIES = ("openai", "openai-responses", "anthropic", "google", "bedrock", "ollama", "cohere")
+FAMILIES = ("openai", "openai-responses", "anthropic", "google", "bedrock", "ollama", "cohere", "gemini-interactions")
+SIGNED_AS: Mapping[str, str] = {name: codec(name).profile.signs_as for name in FORMATS}
+"""Two APIs of one vendor take the signatures of each other."""
 
 # Bodies are written for one model of each vendor: an ordinary, current one.
 MODELS: Mapping[str, str] = {
@@ -26,6 +28,7 @@ MODELS: Mapping[str, str] = {
     "bedrock-converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama-chat": "qwen3",
     "cohere-chat": "command-a-03-2025",
+    "gemini-interactions": "gemini-2.5-flash",
 }
 
 _RULES: Mapping[str, tuple[str, dict[str, str]]] = {
@@ -37,6 +40,7 @@ _RULES: Mapping[str, tuple[str, dict[str, str]]] = {
     "bedrock-converse": ("bedrock_converse", {}),
     "ollama-chat": ("ollama_chat", {}),
     "cohere-chat": ("cohere_chat", {}),
+    "gemini-interactions": ("gemini_interactions", {}),
 }
 
 STAND_IN = "some-model"

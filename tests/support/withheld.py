@@ -20,6 +20,7 @@ FINISH_KEYS = {
     "bedrock-converse": "stopReason",
     "ollama-chat": "done_reason",
     "cohere-chat": "finish_reason",
+    "gemini-interactions": "status",
 }
 # The Responses API has no finish reason: a status, and the reason of an early end.
 RESPONSES = {

@@ -25,6 +25,7 @@ _SPEAKERS: Mapping[str, str] = {
     "vertex": "gemini",
     "ollama-chat": "ollama",
     "cohere-chat": "cohere",
+    "gemini-interactions": "gemini",
 }
 _NOBODY = "assistant"
 

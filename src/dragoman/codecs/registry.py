@@ -27,6 +27,7 @@ _FORMATS: dict[str, tuple[str, str]] = {
     "bedrock-converse": ("bedrock_converse", "PROFILE"),
     "ollama-chat": ("ollama_chat", "PROFILE"),
     "cohere-chat": ("cohere_chat", "PROFILE"),
+    "gemini-interactions": ("gemini_interactions", "PROFILE"),
 }
 """Format -> its folder, and which profile of that folder it is."""
 
@@ -37,6 +38,7 @@ _COMPATIBLE: dict[str, tuple[str, str]] = {
     "xai": ("openai_chat", "XAI"),
     "openrouter": ("openai_chat", "OPENROUTER"),
     "gemini-openai": ("openai_chat", "GEMINI_OPENAI"),
+    "vertex-interactions": ("gemini_interactions", "VERTEX_PROFILE"),
     "vllm": ("openai_chat", "VLLM"),
     "llama-cpp": ("openai_chat", "LLAMA_CPP"),
     "ollama-openai": ("openai_chat", "OLLAMA_OPENAI"),

@@ -22,12 +22,20 @@ MessageLike: TypeAlias = Message | Mapping[str, Any]
 
 _PLAIN = frozenset({"role", "content", "name"})
 _ROLES = frozenset({"system", "user", "assistant", "developer"})
+_STEPS = frozenset({"user_input", "model_output", "thought", "function_result"})
 _SPEAKERS = frozenset({"gemini", "chatgpt", "claude"})
 _PLACE = re.compile(r"\$(?:\.\w+)?\[(\d+)\]")
 
 Formats: TypeAlias = tuple[str, ...]
 _OPENAI: Formats = ("openai-chat", "agent-sdk", "modular-prompt")
-_WITH_NAMES: Formats = (*_OPENAI, "openai-responses", "ollama-chat", "universal", "multi-llm-chat")
+_WITH_NAMES: Formats = (
+    *_OPENAI,
+    "openai-responses",
+    "ollama-chat",
+    "universal",
+    "multi-llm-chat",
+    "gemini-interactions",
+)
 _BLOCKS: Mapping[str, Formats] = {
     **dict.fromkeys(("tool_use", "thinking", "redacted_thinking", "server_tool_use", "image"), ("anthropic-messages",)),
     "document": ("anthropic-messages", "agent-sdk"),
@@ -136,6 +144,12 @@ def _signs(message: Mapping[str, Any], here: str) -> Iterator[Formats]:
 
 
 def _signs_of_keys(message: Mapping[str, Any]) -> Iterator[Formats]:
+    role = message.get("role")
+    if "role" not in message and (
+        message.get("type") in _STEPS or (message.get("type") == "function_call" and "call_id" not in message)
+    ):
+        yield ("gemini-interactions",)
+        return
     for names, formats in _KEY_SIGNS:
         if any(name in message for name in names):
             yield formats
@@ -144,7 +158,6 @@ def _signs_of_keys(message: Mapping[str, Any]) -> Iterator[Formats]:
         yield _format_of_calls(calls)
     elif "tool_calls" in message:
         yield ("openai-chat", "ollama-chat", "agent-sdk", "universal")
-    role = message.get("role")
     if "role" not in message and "type" in message:
         yield ("openai-responses",)
     elif role in _SPEAKERS:
@@ -190,7 +203,7 @@ def _signs_of_content(content: Any) -> Iterator[Formats]:
         elif kind == "text" and "text" not in block and "content" in block:
             yield ("multi-llm-chat",)
         elif kind == "text":
-            yield ("openai-chat", "anthropic-messages", "agent-sdk", "modular-prompt")
+            yield ("openai-chat", "anthropic-messages", "agent-sdk", "modular-prompt", "gemini-interactions")
         elif kind in _BLOCKS:
             yield _BLOCKS[kind]
 

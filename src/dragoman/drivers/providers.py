@@ -112,6 +112,14 @@ def _in_project(target: Target) -> str:
     return target.path.replace("/publishers/", inside, 1)
 
 
+def _interactions_in_project(target: Target) -> str:
+    project = target.place.get("project")
+    if not project:
+        return target.path
+    inside = f"/projects/{quote(project)}/locations/{quote(target.place['location'])}/interactions"
+    return target.path.replace("/interactions", inside, 1)
+
+
 def _claude_on_vertex(target: Target) -> str:
     method = "streamRawPredict" if target.stream else "rawPredict"
     project = target.place.get("project")
@@ -224,6 +232,37 @@ _OWN: tuple[Provider, ...] = (
         variables=(_PROJECT, _LOCATION),
         path=_in_project,
         lasting=_daily,
+        listing=Listing("/v1beta1/publishers/google/models", "publisherModels", "name"),
+        extra="vertex",
+        example="gemini-3.8-flash",
+    ),
+    Provider(
+        name="gemini-interactions",
+        title="Google Gemini (Interactions)",
+        format="gemini-interactions",
+        base_url="https://generativelanguage.googleapis.com",
+        base_url_environment=("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
+        auth="x-goog-api-key",
+        lasting=_daily,
+        key_environment=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        headers={"api-revision": "2026-05-20"},
+        listing=Listing("/v1beta/models?pageSize=1000", "models", "name"),
+        example="gemini-3.8-flash",
+    ),
+    Provider(
+        name="vertex-interactions",
+        title="Google Vertex AI (Interactions)",
+        format="gemini-interactions",
+        profile="VERTEX_PROFILE",
+        base_url="{host}",
+        base_url_environment=("GOOGLE_VERTEX_BASE_URL",),
+        auth="google",
+        key_environment=("GOOGLE_API_KEY",),
+        key_required=False,
+        variables=(_PROJECT, _LOCATION),
+        path=_interactions_in_project,
+        lasting=_daily,
+        headers={"api-revision": "2026-05-20"},
         listing=Listing("/v1beta1/publishers/google/models", "publisherModels", "name"),
         extra="vertex",
         example="gemini-3.8-flash",

@@ -56,6 +56,7 @@ class Slots(Struct, frozen=True):
     converse: str | None = None
     ollama: str | None = None
     cohere: str | None = None
+    interactions: str | None = None
 
     def of(self, format: str) -> str | None:
         return getattr(self, _SLOT_OF[format], None) if format in _SLOT_OF else ""
@@ -70,9 +71,10 @@ _SLOT_OF: Mapping[str, str] = {
     "bedrock-converse": "converse",
     "ollama-chat": "ollama",
     "cohere-chat": "cohere",
+    "gemini-interactions": "interactions",
 }
 
-EVERYWHERE = Slots("", "", "", "", "", "", "", "")
+EVERYWHERE = Slots("", "", "", "", "", "", "", "", "")
 
 
 def slots(**named: str) -> Slots:
@@ -89,6 +91,7 @@ MODELS: Mapping[str, str] = {
     "bedrock-converse": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "ollama-chat": "qwen3",
     "cohere-chat": "command-a-03-2025",
+    "gemini-interactions": "gemini-3-flash-preview",
 }
 """An ordinary, current model of each vendor: what may be said depends on the model too."""
 

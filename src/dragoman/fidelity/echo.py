@@ -132,6 +132,22 @@ def _cohere(answer: Json, model: str) -> Json:
     }
 
 
+def _interactions(answer: Json, model: str) -> Json:
+    steps = answer["steps"]
+    results: list[Json] = [
+        {"type": "function_result", "call_id": step["id"], "name": step["name"], "result": "done"}
+        for step in steps
+        if step["type"] == "function_call"
+    ]
+    follow: list[Json] = results or [{"type": "user_input", "content": [{"type": "text", "text": "On."}]}]
+    return {
+        "model": model,
+        "input": [{"type": "user_input", "content": [{"type": "text", "text": "Go."}]}, *steps, *follow],
+        "tools": [{"type": "function", "name": name, "parameters": _parameters()} for name in _TOOL_NAMES],
+        "store": False,
+    }
+
+
 _NEXT: Mapping[str, Callable[[Json, str], Json]] = {
     "openai-chat": _chat,
     "openai-responses": _responses,
@@ -141,4 +157,5 @@ _NEXT: Mapping[str, Callable[[Json, str], Json]] = {
     "bedrock-converse": _converse,
     "ollama-chat": _ollama,
     "cohere-chat": _cohere,
+    "gemini-interactions": _interactions,
 }

@@ -115,7 +115,7 @@ def judge(case: Case, source: str, target: str, interpreter: Interpreter) -> Jud
 
 def _minter(format: str) -> str:
     """Whose opaque data it is. What Claude signs is Anthropic's, on Bedrock too (decision 0008)."""
-    family = codec(format).profile.family
+    family = codec(format).profile.signs_as
     return {"bedrock": "anthropic"}.get(family, family)
 
 

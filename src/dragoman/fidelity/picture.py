@@ -44,6 +44,7 @@ SHORT = {
     "bedrock-converse": "BC",
     "ollama-chat": "Ol",
     "cohere-chat": "Co",
+    "gemini-interactions": "GI",
 }
 
 

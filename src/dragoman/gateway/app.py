@@ -24,6 +24,7 @@ from dragoman.gateway.exchange import Application, Exchange, Gone
 from dragoman.gateway.expected_cost import expected_cost
 from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
 from dragoman.gateway.http_request import BadRequest
+from dragoman.gateway.interactions_endpoints import INTERACTIONS_ENDPOINTS
 from dragoman.gateway.merged_metrics import Peers
 from dragoman.gateway.message_threads import MessageThreads, Thread
 from dragoman.gateway.model_catalogue import Catalogue
@@ -43,7 +44,8 @@ from dragoman.gateway.routing import Candidate, NoSuchModel, Plan, Router
 from dragoman.gateway.signature_memory import SignatureMemory
 from dragoman.gateway.state.base import Unavailable
 from dragoman.gateway.state_errors import UnknownResponse
-from dragoman.gateway.stored_responses import Background, Keeping, Responses
+from dragoman.gateway.stored_interactions import Interactions, KeptInteraction
+from dragoman.gateway.stored_responses import Keeping, Responses
 from dragoman.gateway.token_counting import COUNTERS, estimate
 from dragoman.gateway.upstreams import Upstream
 from dragoman.ir import Failure
@@ -51,7 +53,7 @@ from dragoman.ir import Failure
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Tracing
 
-KeptAnswer: TypeAlias = Keeping | Thread
+KeptAnswer: TypeAlias = Keeping | Thread | KeptInteraction
 _CANCELLED = 499
 _AWAY = Failure("overloaded", "The gateway cannot reach its database of keys and limits.", 503, retry_after=2.0)
 _encode = msgspec.json.encode
@@ -68,6 +70,9 @@ class Gateway:
         self.log = log
         self.responses = responses
         self.threads = MessageThreads(responses.store)
+        self.interactions = Interactions(responses.store)
+        self._stateful = {one.format: one for one in (self.responses, self.interactions)}
+        """The formats with a state, by name."""
         self.signatures = SignatureMemory(responses.store, router.config.server.signature_seconds)
         self.capture = capture
         """None: nobody looks at requests, and none are held."""
@@ -269,7 +274,7 @@ class Gateway:
         await self.enter(caller, client_request, plan, record)
         try:
             await self._recall_signatures(asked, plan, caller.id)
-            if isinstance(keeping, Keeping) and keeping.in_background:
+            if isinstance(keeping, Keeping | KeptInteraction) and keeping.in_background:
                 await self._later(caller, keeping, plan, exchange, record)
                 return
             if isinstance(keeping, Keeping) and client_request.known.generate is False:
@@ -302,6 +307,8 @@ class Gateway:
         """The state that this request refers to or leaves behind, where it is kept here."""
         if client_request.protocol.format == Responses.format:
             return await self.responses.begin(client_request, plan, owner, exchange.local)
+        if client_request.protocol.format == Interactions.format:
+            return await self.interactions.begin_interaction(client_request, plan, owner)
         if client_request.protocol.format == MessageThreads.format:
             return await self.threads.begin(client_request, plan, owner)
         return None
@@ -357,7 +364,7 @@ class Gateway:
                 await self.settle(caller, record)
 
         remembers = bool(self.signatures.seconds) and not streamed.upstream_call.same
-        waits = caller.grant is not None or keeping is not None or remembers or record.client == Responses.format
+        waits = caller.grant is not None or keeping is not None or remembers or record.client in self._stateful
         try:
             exchange.start(200, headers, streamed.first)
             heard = None if keeping is None else keeping.heard
@@ -379,8 +386,8 @@ class Gateway:
     async def _note(
         self, begun: WholeAnswer | StreamedAnswer, id: str | None, record: Record, keeping: KeptAnswer | None
     ) -> None:
-        if begun.upstream_call.same and keeping is None and record.client == Responses.format:
-            await self.responses.note(id, record.upstream, record.key_id)
+        if begun.upstream_call.same and keeping is None and record.client in self._stateful:
+            await self._stateful[record.client].note(id, record.upstream, record.key_id)
 
     async def _warm_up(self, keeping: Keeping, exchange: Exchange, record: Record) -> None:
         """`generate: false`: the input is remembered, and nothing is asked of the model."""
@@ -391,9 +398,11 @@ class Gateway:
         exchange.start(200, {"content-type": "text/event-stream"}, events)
         exchange.finish()
 
-    async def _later(self, caller: Caller, keeping: Keeping, plan: Plan, exchange: Exchange, record: Record) -> None:
+    async def _later(
+        self, caller: Caller, keeping: Keeping | KeptInteraction, plan: Plan, exchange: Exchange, record: Record
+    ) -> None:
         """Answered now with a promise, and in truth when it is there."""
-        background = Background(keeping, plan.route)
+        background = keeping.background(plan.route)
         promise = await background.promised()
         worker = caller.handed_over()
         held, record.held = record.held, None
@@ -422,7 +431,7 @@ class Gateway:
                 worker.leave()
                 self.done(later)
 
-        self.responses.start(background, work())
+        self._stateful[record.client].start(background, work())
         record.operation = "response"
         record.status = 200
         exchange.send(200, {**JSON, **_marks(record)}, promise)
@@ -481,6 +490,7 @@ class Gateway:
 _HANDLERS: Mapping[Operation, Handler] = {
     **OTHER_ENDPOINTS,
     **RESPONSES_ENDPOINTS,
+    **INTERACTIONS_ENDPOINTS,
     "generate": Gateway.generate,
     "count": Gateway.count,
     "preflight": Gateway.preflight,

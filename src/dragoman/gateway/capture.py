@@ -365,6 +365,7 @@ _PLACES: Mapping[str, tuple[bytes, ...]] = {
     "anthropic-messages": (b'"mcp_servers"',),
     "gemini": _GOOGLE,
     "vertex": _GOOGLE,
+    "gemini-interactions": (b'"mcp_server"', b'"environment"', b'"retrieval"'),
 }
 
 

@@ -70,6 +70,13 @@ CLIENT_PROTOCOLS: Mapping[str, ClientProtocol] = {
         ClientProtocol(format="gemini", model_in_path=True, options=_framed, home="gemini"),
         ClientProtocol(format="vertex", model_in_path=True, options=_framed, home="vertex"),
         ClientProtocol(
+            format="gemini-interactions",
+            id_prefix="v1_",
+            dated=True,
+            home="gemini-interactions",
+            passed=("api-revision",),
+        ),
+        ClientProtocol(
             format="ollama-chat",
             stream_type="application/x-ndjson",
             event_end=(b"\n",),

@@ -40,6 +40,7 @@ class Peek(Struct, frozen=True):
     model: str | None = None
     stream: bool | None = None
     previous_response_id: str | None = None
+    previous_interaction_id: str | None = None
     store: bool | None = None
     background: bool | None = None
     conversation: str | dict[str, Any] | None = None
@@ -201,10 +202,10 @@ def _unchanged(client_request: ClientRequest, model: str, channel: Channel) -> E
     named = client_request.known.model
     if not client_request.protocol.model_in_path and named is not None and named != model:
         body = with_model(body, named, model)
-    return Encoded(body, (), _path(channel, model, stream=client_request.stream))
+    return Encoded(body, (), upstream_path(channel, model, stream=client_request.stream))
 
 
-def _path(channel: Channel, model: str, *, stream: bool) -> str:
+def upstream_path(channel: Channel, model: str, *, stream: bool) -> str:
     """Paths are the codec's to know: it is asked with a request that says nothing else."""
     key = (channel.codec.name, model, stream)
     path = _paths.get(key)
@@ -256,7 +257,7 @@ def _translated(client_request: ClientRequest, model: str, settings: RouteSettin
     request = structs.replace(client_request.decoded(), model=model)
     request = restored(request, client_request.remembered, channel.codec.profile.family)
     if client_request.protocol.format == channel.provider.format and _carries(client_request.body):
-        request = _without_foreign(request, channel.codec.profile.family)
+        request = _without_foreign(request, channel.codec.profile.signs_as)
     if settings.changes_requests:
         request = _with_settings(request, settings)
     if client_request.stream and channel.provider.stream_keys:

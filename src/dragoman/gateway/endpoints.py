@@ -24,6 +24,9 @@ Operation: TypeAlias = Literal[
     "delete_response",
     "input_items",
     "cancel_response",
+    "interaction",
+    "delete_interaction",
+    "cancel_interaction",
     "compact",
     "websocket",
     "create_conversation",
@@ -72,6 +75,12 @@ _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
     ("POST", ("/v1/responses/input_tokens",), "openai-responses", "count"),
     ("POST", ("/v1/responses/compact", "/responses/compact"), "openai-responses", "compact"),
     ("POST", ("/v1/conversations",), "openai-responses", "create_conversation"),
+    (
+        "POST",
+        ("/v1beta/interactions", "/v1/interactions", "/v1alpha/interactions", "/v1beta1/interactions"),
+        "gemini-interactions",
+        "generate",
+    ),
     ("POST", ("/v1/messages", "/messages"), "anthropic-messages", "generate"),
     ("POST", ("/v1/messages/count_tokens",), "anthropic-messages", "count"),
     # vLLM serves the same format under a name of its own.
@@ -103,6 +112,7 @@ _MODELS = frozenset({"/v1/models", "/models", "/v1beta/models", "/v1alpha/models
 
 _GOOGLE_METHODS = r"(?P<method>generateContent|streamGenerateContent|countTokens)"
 _PROJECT = r"(?:projects/[^/]+/locations/[^/]+/)"
+_INTERACTIONS = rf"/v1(?:beta|alpha|beta1)?/{_PROJECT}?interactions"
 # Google's SDK asks for `openai/gpt-5` as a model of the publisher openai.
 _PUBLISHER = r"publishers/(?:google|(?P<publisher>[^/]+))"
 _OPERATION_OF: Mapping[str, tuple[Operation, bool]] = {
@@ -172,6 +182,10 @@ _PATTERNS: tuple[_Pattern, ...] = (
     ),
     _pattern("POST", rf"/(?:v1|v1beta1)/{_PROJECT}endpoints/openapi/chat/completions", "openai-chat"),
     _pattern("POST", r"/model/(?P<model>.+)/(?P<method>converse|converse-stream|count-tokens)", "bedrock-converse"),
+    _pattern("POST", rf"/v1(?:beta1)?/{_PROJECT}interactions", "gemini-interactions"),
+    _pattern("GET", rf"{_INTERACTIONS}/(?P<id>[\w-]+)", "gemini-interactions", "interaction"),
+    _pattern("DELETE", rf"{_INTERACTIONS}/(?P<id>[\w-]+)", "gemini-interactions", "delete_interaction"),
+    _pattern("POST", rf"{_INTERACTIONS}/(?P<id>[\w-]+)/cancel", "gemini-interactions", "cancel_interaction"),
     _pattern("POST", r"/openai/deployments/(?P<model>[^/]+)/chat/completions", "openai-chat"),
     _pattern("POST", r"/openai/deployments/(?P<model>[^/]+)/completions", "openai-chat", adapter="completion"),
     _pattern("GET", r"/(?:openai/v1|openai|v1beta/openai)/models/(?P<model>.+)", "openai-chat", "model"),
@@ -192,6 +206,7 @@ _NEIGHBOURS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), format)
     for pattern, format in (
         (r"/v1/messages|/messages", "anthropic-messages"),
+        (_INTERACTIONS, "gemini-interactions"),
         (r"/v1(?:beta1)?/(?:projects|publishers)/", "vertex"),
         (r"/v1(?:beta|alpha)/|/v1/models/[^/]+:", "gemini"),
         (r"/api/", "ollama-chat"),

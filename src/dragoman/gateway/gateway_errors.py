@@ -89,7 +89,11 @@ _WRONG_KEY: Mapping[str, Failure] = {
     "bedrock-converse": Failure("permission", "The security token included in the request is invalid.", 403),
 }
 # Formats that share their words.
-_LIKE: Mapping[str, str] = {"openai-responses": "openai-chat", "vertex": "gemini"}
+_LIKE: Mapping[str, str] = {
+    "openai-responses": "openai-chat",
+    "vertex": "gemini",
+    "gemini-interactions": "gemini",
+}
 
 
 def _worded(table: Mapping[str, Failure], format: str) -> Failure:

@@ -212,7 +212,7 @@ async def _elsewhere(gateway: Gateway, noted: Noted, exchange: Exchange, record:
     if upstream is None:  # it is configured no more
         raise not_found(path)
     channel = upstream.channel
-    url = f"{channel.base_url}/responses/{path}{_query_for_upstream(exchange.head)}"
+    url = f"{channel.base_url}/responses/{path}{query_for_upstream(exchange.head)}"
     signed = await channel.credential.sign(HttpRequest(method=exchange.head.method, url=url, body=exchange.body))
     try:
         answer = await channel.transport.send(signed, timeouts=channel.timeouts)
@@ -226,7 +226,7 @@ async def _elsewhere(gateway: Gateway, noted: Noted, exchange: Exchange, record:
     exchange.send(answer.status, {**JSON, "x-request-id": record.id}, body)
 
 
-def _query_for_upstream(head: Head) -> str:
+def query_for_upstream(head: Head) -> str:
     """The client's query without its key for the gateway, under whichever name it stands there."""
     key = presented_key(head)
     kept = [

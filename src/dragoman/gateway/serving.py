@@ -45,6 +45,7 @@ _SIMULATED: Mapping[str, str] = {
     "ollama": "/ollama",
     "bedrock": "/bedrock",
     "cohere": "/cohere",
+    "gemini-interactions": "/gemini",
 }
 
 
@@ -166,6 +167,7 @@ async def serving(
         await server.close(config.drain_seconds)
         tending.cancel()
         await responses.close()
+        await gateway.interactions.close()
         await gateway.close()
         if gateway.tracing is not None:  # the last spans are told, which may take a while
             await asyncio.to_thread(gateway.tracing.close)

@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 from msgspec import Raw, Struct, structs
@@ -153,6 +153,9 @@ class Keeping:
         await self._responses.store.touch(id)
         return await self._responses.store.kept(id, self._owner)
 
+    def background(self, model: str) -> Background:
+        return Background(self, model)
+
     @property
     def in_background(self) -> bool:
         return self.client_request.known.background is True and not self.client_request.stream and self.stores
@@ -165,13 +168,26 @@ class Noted(Struct, frozen=True):
     owner: str
 
 
+class Promising(Protocol):
+    """What a promised answer needs of the request that it is for."""
+
+    async def keep(self, response: bytes, *, surely: bool = False) -> bytes: ...
+
+    async def still_kept(self, id: str) -> Kept | None: ...
+
+
 class Background:
     """A response that is promised before it is there."""
 
-    def __init__(self, keeping: Keeping, model: str) -> None:
+    def __init__(self, keeping: Promising, model: str) -> None:
         self.id = f"resp_{secrets.token_hex(16)}"
         self._keeping = keeping
-        self._promised = {"id": self.id, "object": "response", "created_at": int(time.time()), "model": model}
+        self._promised: dict[str, object] = {
+            "id": self.id,
+            "object": "response",
+            "created_at": int(time.time()),
+            "model": model,
+        }
 
     async def promised(self) -> bytes:
         return await self._told("in_progress", surely=True)
@@ -206,7 +222,7 @@ class Background:
 
 
 class Responses:
-    format = FORMAT
+    format: ClassVar[str] = FORMAT
 
     def __init__(self, store: Store) -> None:
         self.store = store

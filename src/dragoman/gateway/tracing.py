@@ -37,13 +37,19 @@ _VENDORS: Mapping[str, str] = {
     "gemini-openai": "gcp.gemini",
     "vertex": "gcp.vertex_ai",
     "vertex-anthropic": "gcp.vertex_ai",
+    "gemini-interactions": "gcp.gemini",
+    "vertex-interactions": "gcp.vertex_ai",
     "bedrock": "aws.bedrock",
     "azure": "azure.ai.openai",
     "azure-responses": "azure.ai.openai",
     "mistral": "mistral_ai",
     "xai": "x_ai",
 }
-_OPERATIONS: Mapping[str, str] = {"gemini": "generate_content", "vertex": "generate_content"}
+_OPERATIONS: Mapping[str, str] = {
+    "gemini": "generate_content",
+    "vertex": "generate_content",
+    "gemini-interactions": "generate_content",
+}
 # A path without what it names: there are few of these, and any number of models.
 _NAMED = re.compile(r"(?<=/deployments/)[^/]+|(?<=/projects/)[^/]+")
 _NAMED_UP_TO = (("/models/", ":"), ("/model/", "/"))

@@ -42,6 +42,7 @@ BOOKKEEPING: Mapping[type[Value], frozenset[str]] = {
 another's format copy its names, and no name here means two things."""
 
 _NONE: Mapping[type[Value], frozenset[str]] = {}
+_NO_KEYS: frozenset[str] = frozenset()
 
 _COUNTS = "usage."
 """Whatever a provider says beside its token counts is bookkeeping."""
@@ -49,73 +50,73 @@ _COUNTS = "usage."
 
 def report_private_settings(request: Request, profile: Profile, log: LossLog) -> Request:
     """Reports wire keys of the request, its tools and its settings that only their own family understands."""
-    family = profile.family
     if request.metadata is not None:
-        _report_node(request, request.metadata, "", family, log)
+        _report_node(request, request.metadata, "", profile, log)
     for tool in request.tools:
         if type(tool) is not ProviderTool and tool.metadata is not None:
-            _report_node(tool, tool.metadata, "", family, log)
+            _report_node(tool, tool.metadata, "", profile, log)
     for name in ("tool_choice", "reasoning", "output"):
         settings = getattr(request, name)
         if settings is not None and settings.metadata is not None:
-            _report_node(request, settings.metadata, f"{name}.", family, log)
+            _report_node(request, settings.metadata, f"{name}.", profile, log)
     return request
 
 
 def report_private_content(request: Request, profile: Profile, log: LossLog) -> Request:
     """The same for messages and their parts."""
-    _report_messages(request.messages, profile.family, log, {})
+    _report_messages(request.messages, profile, log, {})
     return request
 
 
 def report_private_answer(completion: Completion, profile: Profile, log: LossLog) -> None:
     """The same for an answer. Keys that tell how it was made, and nothing of what it says, are only noted."""
-    family, finish, usage = profile.family, completion.finish, completion.usage
+    finish, usage = completion.finish, completion.usage
     if completion.metadata:
-        _report_node(completion, completion.metadata, "", family, log, BOOKKEEPING)
-    _report_messages(completion.messages, family, log, BOOKKEEPING)
+        _report_node(completion, completion.metadata, "", profile, log, BOOKKEEPING)
+    _report_messages(completion.messages, profile, log, BOOKKEEPING)
     if finish is not None and finish.metadata is not None:
-        _report_node(completion, finish.metadata, "finish.", family, log, BOOKKEEPING)
+        _report_node(completion, finish.metadata, "finish.", profile, log, BOOKKEEPING)
     if usage is not None and usage.metadata is not None:
-        _report_node(completion, usage.metadata, _COUNTS, family, log, BOOKKEEPING)
+        _report_node(completion, usage.metadata, _COUNTS, profile, log, BOOKKEEPING)
 
 
 Bookkeeping: TypeAlias = Mapping[type[Value], frozenset[str]]
 
 
-def _report_messages(messages: Iterable[Message], family: str, log: LossLog, bookkeeping: Bookkeeping) -> None:
+def _report_messages(messages: Iterable[Message], profile: Profile, log: LossLog, bookkeeping: Bookkeeping) -> None:
     for message in messages:
         if message.metadata is not None:
-            _report_node(message, message.metadata, "", family, log, bookkeeping)
+            _report_node(message, message.metadata, "", profile, log, bookkeeping)
         content = content_held(message)
         if type(content) is tuple:
             for part in content:
                 if type(part) is not Opaque:
-                    _report_part(part, family, log, bookkeeping)
+                    _report_part(part, profile, log, bookkeeping)
 
 
-def _report_part(part: Any, family: str, log: LossLog, bookkeeping: Bookkeeping) -> None:
+def _report_part(part: Any, profile: Profile, log: LossLog, bookkeeping: Bookkeeping) -> None:
     if part.metadata is not None:
-        _report_node(part, part.metadata, "", family, log, bookkeeping)
+        _report_node(part, part.metadata, "", profile, log, bookkeeping)
     if type(part) is Text:
         for citation in part.citations:
             if citation.metadata is not None:
-                _report_node(part, citation.metadata, "citations.", family, log, bookkeeping)
+                _report_node(part, citation.metadata, "citations.", profile, log, bookkeeping)
     elif type(part) is ToolResult:
         for inner in part.parts:
             if type(inner) is not Opaque:
-                _report_part(inner, family, log, bookkeeping)
+                _report_part(inner, profile, log, bookkeeping)
 
 
 def _report_node(
-    node: Value, metadata: Metadata, within: str, own: str, log: LossLog, bookkeeping: Bookkeeping = _NONE
+    node: Value, metadata: Metadata, within: str, profile: Profile, log: LossLog, bookkeeping: Bookkeeping = _NONE
 ) -> None:
-    """Reports the keys of `metadata`, which stand at `within` below the node, of families other than `own`."""
+    """Reports the keys of `metadata`, which stand at `within` below the node, that the target does not understand."""
     for family, entries in metadata.items():
-        if family == own:
+        if family == profile.family:
             continue
+        translated = profile.translates.get(family, _NO_KEYS)
         for key, held in entries.items():
-            if key in SPELLINGS or is_spelling(key):
+            if key in SPELLINGS or is_spelling(key) or within + key in translated:
                 continue
             if key[:1] != "~":
                 if len(held) > _LONGEST_NOTHING or held not in _SAYS_NOTHING:
@@ -125,4 +126,4 @@ def _report_node(
             else:
                 name = key.removeprefix(WITHIN)
                 inner = {family: inner_extra(entries, name) or {}}
-                _report_node(node, inner, f"{within}{name}.", own, log, bookkeeping)
+                _report_node(node, inner, f"{within}{name}.", profile, log, bookkeeping)

@@ -86,13 +86,18 @@ def _cross_all(given: tuple[AnyTool, ...], model: str | None, profile: Profile) 
     names: dict[str, tuple[str, ...]] = {}
     tools: list[AnyTool] = []
     for tool in given:
-        if not isinstance(tool, ProviderTool) or (tool.origin == profile.family and tool.definition is not None):
+        if not isinstance(tool, ProviderTool) or _is_known(tool, profile):
             tools.append(tool)
             continue
         there = tuple(_crossed(tool, model, profile, log))
         tools += there
         names[tool.name] = tuple(_chosen_names(there, profile))
     return _Crossing(given, profile, tuple(tools), names, log)
+
+
+def _is_known(tool: ProviderTool, profile: Profile) -> bool:
+    """Whether the codec of the target says this tool by itself: its own, or one of another API of its vendor."""
+    return tool.definition is not None and (tool.origin == profile.family or tool.origin in profile.translates)
 
 
 def _crossed(tool: ProviderTool, model: str | None, profile: Profile, log: LossLog) -> Iterator[AnyTool]:

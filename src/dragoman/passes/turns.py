@@ -81,7 +81,7 @@ def _without_blanks(message: Message, profile: Profile, log: LossLog) -> Message
 
 def _is_owed(part: AnyPart, profile: Profile) -> bool:
     signature = part.signature if type(part) is Text else None
-    return signature is not None and signature.family == profile.family
+    return signature is not None and signature.family == profile.signs_as
 
 
 def merge_model_turns(request: Request, profile: Profile, log: LossLog) -> Request:

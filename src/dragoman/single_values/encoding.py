@@ -124,8 +124,11 @@ def _encode_calls(calls: Sequence[ToolCall], target: str, model: str | None) -> 
     if where.calls is not None:
         message = _read_object(items[0])
         items = _read_list(message[where.calls]) if where.calls in message else []
-    found = [item for item in items if _is_call(item, where)]
-    if where.calls is not None and len(found) < len(items):
+    places = [place for place, item in enumerate(items) if _is_call(item, where)]
+    found = [items[place] for place in places]
+    # Where calls stand in the list of messages itself, results follow them there.
+    end = len(items) if where.calls is not None else places[-1] + 1 if places else 0
+    if len(found) < end:
         why = "it stands in a block of its own beside the call: encode the whole message"
         body.losses.append(Loss("$[0].signature", "signature of the call", "dropped", why))
     return found[: len(calls)], body.losses

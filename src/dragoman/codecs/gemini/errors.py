@@ -1,168 +1,20 @@
-"""google.rpc.Status errors, both ways."""
+"""generateContent errors, both ways: those of all APIs of Google."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import msgspec
-from msgspec import UNSET, Raw, Struct
 
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.failures import kind_of_status, retry_after_of, status_of_kind
 from dragoman.codecs.gemini.profile import FAMILY
-from dragoman.codecs.gemini.wire import ALIASES, ErrorResponse, Status
-from dragoman.codecs.reading import WireReader, keep, spliced
-from dragoman.ir import Failure, FailureKind
-from dragoman.ir.notes import Extra, inner_extra
-from dragoman.ir.values import encode_json, held
+from dragoman.codecs.google_errors import StatusErrors
+from dragoman.ir import Failure
 
-_reader = WireReader(ErrorResponse, "gemini/vertex error", aliases=ALIASES)
-
-_KIND_OF_WORD: dict[str, FailureKind] = {
-    "INVALID_ARGUMENT": "invalid_request",
-    "FAILED_PRECONDITION": "invalid_request",
-    "OUT_OF_RANGE": "invalid_request",
-    "UNIMPLEMENTED": "invalid_request",
-    "UNAUTHENTICATED": "authentication",
-    "PERMISSION_DENIED": "permission",
-    "NOT_FOUND": "not_found",
-    "ALREADY_EXISTS": "conflict",
-    "ABORTED": "conflict",
-    "RESOURCE_EXHAUSTED": "rate_limit",
-    "CANCELLED": "cancelled",
-    "INTERNAL": "server",
-    "UNKNOWN": "server",
-    "DATA_LOSS": "server",
-    "UNAVAILABLE": "overloaded",
-    "DEADLINE_EXCEEDED": "timeout",
-    # Reasons of an ErrorInfo: a bad key is a 400 INVALID_ARGUMENT otherwise.
-    "API_KEY_INVALID": "authentication",
-    "BILLING_DISABLED": "billing",
-}
-_WORD_OF_KIND: dict[FailureKind, str] = {
-    "invalid_request": "INVALID_ARGUMENT",
-    "authentication": "UNAUTHENTICATED",
-    "billing": "FAILED_PRECONDITION",
-    "permission": "PERMISSION_DENIED",
-    "not_found": "NOT_FOUND",
-    "conflict": "ABORTED",
-    "too_large": "INVALID_ARGUMENT",
-    "rate_limit": "RESOURCE_EXHAUSTED",
-    "server": "INTERNAL",
-    "overloaded": "UNAVAILABLE",
-    "timeout": "DEADLINE_EXCEEDED",
-    "cancelled": "CANCELLED",
-    "truncated": "INTERNAL",
-}
-
-_RPC = "type.googleapis.com/google.rpc."
-
-
-class _Violation(Struct, frozen=True):
-    field: str | None = None
-
-
-class _Detail(Struct, frozen=True, rename="camel"):
-    """Whichever google.rpc detail it is: their fields do not collide."""
-
-    reason: str | None = None
-    retry_delay: str | None = None
-    request_id: str | None = None
-    field_violations: tuple[_Violation, ...] = ()
-
-
-_decode_details = msgspec.json.Decoder(tuple[_Detail, ...]).decode
-
-
-def _details(raw: Any) -> tuple[_Detail, ...]:
-    try:
-        return () if raw is UNSET else _decode_details(raw)
-    except msgspec.DecodeError:
-        return ()  # a detail of another shape says nothing that we read
-
-
-def _seconds(delay: str | None) -> float | None:
-    try:
-        return float((delay or "").removesuffix("s"))
-    except ValueError:
-        return None
+_errors = StatusErrors(FAMILY, "gemini/vertex error")
 
 
 def decode_error(body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
-    stripped = body.strip()
-    # Streams without SSE, and some front ends, wrap the body in an array.
-    wrapped = stripped.startswith(b"[") and stripped.endswith(b"]") and len(stripped) > len("[]")
-    wire = _reader.read(stripped[1:-1] if wrapped else body)
-    error = wire.error if isinstance(wire.error, Status) else Status(UNSET, wire.error)
-    details = _details(error.details)
-    reason = next((detail.reason for detail in details if detail.reason is not None), None)
-    word = None if error.status is UNSET else error.status
-    said = error.code if isinstance(error.code, int) else None
-    answered = said if status is None else status
-    fields = [violation.field for detail in details for violation in detail.field_violations]
-    delays = [seconds for detail in details if (seconds := _seconds(detail.retry_delay)) is not None]
-    given = headers or {}
-    return Failure(
-        _KIND_OF_WORD.get(reason or "") or _KIND_OF_WORD.get(word or "") or kind_of_status(answered),
-        "" if error.message is UNSET else error.message,
-        answered,
-        reason,
-        next((field for field in fields if field is not None), None),
-        delays[0] if delays else retry_after_of(given),
-        next((detail.request_id for detail in details if detail.request_id is not None), None),
-        word,
-        None if error.details is UNSET else error.details,
-        {FAMILY: _notes(wire, error, answered, wrapped=wrapped)},
-    )
-
-
-def _notes(wire: ErrorResponse, error: Status, status: int | None, *, wrapped: bool) -> Extra:
-    notes = (keep(FAMILY, wire.extra, error=error.extra) or {FAMILY: {}})[FAMILY]
-    if wrapped:
-        notes["~array"] = Raw(b"true")
-    if isinstance(wire.error, str):
-        notes["~string"] = Raw(b"true")
-    if error.code != status:
-        notes["~code"] = Raw(b"null") if error.code is UNSET else Raw(encode_json(error.code))
-    for key in ("message", "status"):
-        if getattr(error, key) is UNSET:
-            notes["~absent:" + key] = Raw(b"true")
-    return notes
+    return _errors.decode(body, status, headers)
 
 
 def encode_error(failure: Failure) -> Encoded:
-    notes = (failure.metadata or {}).get(FAMILY)
-    status = failure.status or status_of_kind(failure.kind)
-    if notes is None:
-        word = _WORD_OF_KIND[failure.kind]
-        own: Any = _own_details(failure) or UNSET
-        return Encoded(encode_json(ErrorResponse(Status(status, failure.message, word, own))), (), "", {}, status)
-    code: Any = status
-    if "~code" in notes:
-        code = UNSET if bytes(notes["~code"]) == b"null" else notes["~code"]
-    given = held(failure, "details")
-    error = Status(
-        code,
-        UNSET if "~absent:message" in notes else failure.message,
-        UNSET if "~absent:status" in notes or failure.raw_type is None else failure.raw_type,
-        UNSET if given is None else given,
-    )
-    body: Any = failure.message if "~string" in notes else spliced(error, inner_extra(notes, "error") or {})
-    content = bytes(spliced(ErrorResponse(body), notes))
-    return Encoded(b"[" + content + b"]" if "~array" in notes else content, (), "", {}, status)
-
-
-def _own_details(failure: Failure) -> list[dict[str, Any]]:
-    """What other formats say in headers and fields, in Google's standard details."""
-    details: list[dict[str, Any]] = []
-    if failure.code is not None:
-        details.append({"@type": f"{_RPC}ErrorInfo", "reason": failure.code})
-    if failure.parameter is not None:
-        violation = {"field": failure.parameter, "description": failure.message}
-        details.append({"@type": f"{_RPC}BadRequest", "fieldViolations": [violation]})
-    if failure.retry_after is not None:
-        details.append({"@type": f"{_RPC}RetryInfo", "retryDelay": f"{failure.retry_after:g}s"})
-    if failure.request_id is not None:
-        details.append({"@type": f"{_RPC}RequestInfo", "requestId": failure.request_id})
-    return details
+    return _errors.encode(failure)

@@ -15,23 +15,12 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from dragoman.codecs.gemini.profile import FAMILY
-from dragoman.ir import AnyPart, Citation, Metadata, Reasoning, Signature, Text
+from dragoman.codecs.google_signatures import is_native_thought
+from dragoman.ir import AnyPart, Citation, Reasoning, Signature, Text
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
 # ── signatures ────────────────────────────────────────────────────────────────────────────────────────────────
-
-PLACEHOLDER = "skip_thought_signature_validator"
-"""Documented stand-in for a signature that does not exist. It happens to be valid base64, so it may stand as it is."""
-
-
-def _spellings(word: str) -> set[str]:
-    encoded = binascii.b2a_base64(word.encode(), newline=False).decode()
-    return {word, encoded, encoded.rstrip("=")}
-
-
-DUMMIES = frozenset(_spellings(PLACEHOLDER) | _spellings("context_engineering_is_the_way_to_go"))
-_LONGEST_DUMMY = max(len(word) for word in DUMMIES)
 
 _TAG = b"dragoman:1:"
 _TAGGED = "ZHJhZ29tYW46MTp7"
@@ -55,10 +44,6 @@ _decode_bundle = msgspec.json.Decoder(Bundle).decode
 
 def is_tagged(signature: str) -> bool:
     return signature.startswith(_TAGGED)
-
-
-def is_dummy(signature: str) -> bool:
-    return len(signature) <= _LONGEST_DUMMY and (not signature or signature in DUMMIES)
 
 
 def pack(bundle: Bundle) -> str:
@@ -114,18 +99,6 @@ def put_back(parts: list[AnyPart], overtaken: Sequence[Reasoning]) -> None:
 
 def _is_plain_thought(part: AnyPart) -> bool:
     return isinstance(part, Reasoning) and part.signature is None and is_native_thought(part)
-
-
-def is_native_thought(part: Reasoning) -> bool:
-    """Whether Google wrote this reasoning."""
-    if part.signature is not None:
-        return part.signature.family == FAMILY
-    return THOUGHT in (part.metadata or {}).get(FAMILY, {})
-
-
-THOUGHT = "~thought"
-NATIVE_THOUGHT: Metadata = {FAMILY: {THOUGHT: Raw(b"true")}}
-"""On a thought without signature: its text alone does not say whose it is."""
 
 
 def carried_form(part: Reasoning) -> Reasoning:

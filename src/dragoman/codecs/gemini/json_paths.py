@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from dragoman.codecs.gemini.foreign_signatures import HIDDEN, is_native_thought
+from dragoman.codecs.gemini.foreign_signatures import HIDDEN
 from dragoman.codecs.gemini.messages import JOINED, PLACES
 from dragoman.codecs.gemini.parts import notes_of
 from dragoman.codecs.gemini.profile import FAMILY
@@ -17,6 +17,7 @@ from dragoman.codecs.gemini.schemas import TYPED
 from dragoman.codecs.gemini.thinking import WHOLE_CONFIG
 from dragoman.codecs.gemini.tools import DECLARATIONS, GROUPS
 from dragoman.codecs.gemini.wire import snake_case
+from dragoman.codecs.google_signatures import is_native_thought
 from dragoman.ir import AnyPart, Completion, Message, Metadata, ProviderTool, Reasoning, Request, ToolCall, ToolResult
 from dragoman.ir.notes import MODELLED, RENAMED, SINGLE, WITHIN, inner_extra
 from dragoman.ir.parts import Media

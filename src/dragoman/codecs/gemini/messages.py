@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec import UNSET, Raw, UnsetType, field, structs
 
-from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.parts import (
     ABSENT,
     NO_THOUGHT,
@@ -46,6 +45,7 @@ from dragoman.codecs.gemini.wire import (
     ResultOut,
     TextOut,
 )
+from dragoman.codecs.google_signatures import PLACEHOLDER
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.codecs.result_media import is_media_tag, rejoin_media
@@ -607,8 +607,8 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
             return wire
         self._log.invent(call, "signature", "placeholder signature", "this model wants the first call of a step signed")
         if isinstance(wire, CallOut):
-            return CallOut(wire.function_call, foreign_signatures.PLACEHOLDER)
-        return spliced(wire, {"thoughtSignature": Raw(encode_json(foreign_signatures.PLACEHOLDER))})
+            return CallOut(wire.function_call, PLACEHOLDER)
+        return spliced(wire, {"thoughtSignature": Raw(encode_json(PLACEHOLDER))})
 
     # ── results ──
 

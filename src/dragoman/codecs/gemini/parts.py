@@ -10,9 +10,9 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct, UnsetType, structs
 
 from dragoman.codecs.arguments import EMPTY_OBJECT, UNPARSED_KEY, arguments_as_object, report_unparsed, unwrap_arguments
+from dragoman.codecs.base64_alphabets import read_base64, write_base64
 from dragoman.codecs.gemini import foreign_signatures
-from dragoman.codecs.gemini.alphabets import read_base64, write_base64
-from dragoman.codecs.gemini.foreign_signatures import HIDDEN, NATIVE_THOUGHT, Bundle
+from dragoman.codecs.gemini.foreign_signatures import HIDDEN, Bundle
 from dragoman.codecs.gemini.hosted_tools import HOSTED
 from dragoman.codecs.gemini.profile import FAMILY, GeminiProfile
 from dragoman.codecs.gemini.wire import (
@@ -33,6 +33,7 @@ from dragoman.codecs.gemini.wire import (
     restored,
     snake_case,
 )
+from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy, is_native_thought
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.media import type_of_address
 from dragoman.codecs.part_handlers import PartHandlers
@@ -133,7 +134,7 @@ class PartDecoder(Struct, eq=False, gc=False):
             return False
         signature = None
         if spelled is not UNSET:
-            if foreign_signatures.is_dummy(spelled) or foreign_signatures.is_tagged(spelled):
+            if is_dummy(spelled) or foreign_signatures.is_tagged(spelled):
                 return False
             signature = Signature(FAMILY, spelled)
         metadata, invented = None, False
@@ -315,7 +316,7 @@ def read_signature(wire: Part, notes: Extra) -> Signature | None:
     data = wire.thought_signature
     if data is UNSET:
         return None
-    if foreign_signatures.is_dummy(data):
+    if is_dummy(data):
         notes["~signature"] = Raw(encode_json(data))
         return None
     # A tagged signature that cannot be unpacked is ours all the same, and owed to nobody.
@@ -472,7 +473,7 @@ class PartEncoder(Struct, eq=False, gc=False):
 
     def _reasoning(self, part: Reasoning) -> WireValue:
         notes = (part.metadata or {}).get(FAMILY, {})
-        if foreign_signatures.is_native_thought(part):
+        if is_native_thought(part):
             return spliced(Part(part.text, True, self._signature(part)), notes)  # noqa: FBT003
         if not self._carries:
             self.dropped_foreign = True
@@ -515,6 +516,9 @@ class PartEncoder(Struct, eq=False, gc=False):
         if not goes_back(part, FAMILY, to_client=self._carries):
             wire = cross_hosted(part, self._log, HOSTED if self._carries else None)
             return TextOut(wire.text) if type(wire) is Text else wire
+        if not self._native and self._profile.unknown_keys & (part.block or {}).keys():
+            self._log.drop(part, "", f"step of {part.name!r}", "this service does not tell what its tools did")
+            return None
         signature = self._signature(part)
         fields = dict((part.metadata or {}).get(FAMILY, {}))
         block = held if isinstance(held, Raw) else Raw(encode_json(held))

@@ -63,6 +63,8 @@ class GeminiProfile(Profile, frozen=True, kw_only=True):
     """Models that give one candidate only."""
     server_calls_flag: bool = False
     """Built-in tools beside functions must be asked for by `includeServerSideToolInvocations`."""
+    unknown_keys: frozenset[str] = frozenset()
+    """Keys of the other service that this one refuses: of parts, and of tools."""
     unreachable_files: re.Pattern[str] = NEVER
     """URIs that the service does not fetch."""
     thinking: tuple[ThinkingRule, ...] = THINKING
@@ -106,6 +108,7 @@ VERTEX_PROFILE = structs.replace(
     model_prefix="publishers/google/models/",
     other_publishers="publishers/{publisher}/models/{model}",
     server_calls_flag=False,
+    unknown_keys=frozenset({"toolCall", "toolResponse", "fileSearch"}),
     unreachable_files=re.compile(r"https://generativelanguage\.googleapis\.com/|s3://"),
     hosted={
         "web_search": HostedRule(options=frozenset({"blocked_domains"})),

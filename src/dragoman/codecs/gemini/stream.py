@@ -25,7 +25,7 @@ from dragoman.codecs.arguments import EMPTY_OBJECT, read_arguments, unwrap_argum
 from dragoman.codecs.framing import Limits, SniffedJson
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import decode_error
-from dragoman.codecs.gemini.foreign_signatures import NATIVE_THOUGHT, Bundle
+from dragoman.codecs.gemini.foreign_signatures import Bundle
 from dragoman.codecs.gemini.partial_arguments import PartialArgument, PartialArguments
 from dragoman.codecs.gemini.parts import GIVEN_ID, PartDecoder
 from dragoman.codecs.gemini.profile import FAMILY
@@ -52,6 +52,7 @@ from dragoman.codecs.gemini.wire import (
     part_keys,
     response_keys,
 )
+from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.reading import WireReader, keep
 from dragoman.errors import DecodeError, IllegalEvent
@@ -737,7 +738,7 @@ def _note(answer: _Answer, wire: PlainCandidate | Candidate) -> None:
 
 def _signature(spelled: str | UnsetType) -> tuple[Signature | None, Bundle | None]:
     """The signature of a part; and what it carries beside, if it is one of ours."""
-    if spelled is UNSET or foreign_signatures.is_dummy(spelled):
+    if spelled is UNSET or is_dummy(spelled):
         return None, None
     if foreign_signatures.is_tagged(spelled):
         bundle = foreign_signatures.unpack(spelled)

@@ -12,11 +12,12 @@ from msgspec import UNSET, Raw, Struct, field, structs
 from dragoman.codecs.accumulate import GrowingPart
 from dragoman.codecs.gemini import foreign_signatures
 from dragoman.codecs.gemini.errors import encode_error
-from dragoman.codecs.gemini.foreign_signatures import THOUGHT, Bundle
+from dragoman.codecs.gemini.foreign_signatures import Bundle
 from dragoman.codecs.gemini.parts import TRUE, PartEncoder
 from dragoman.codecs.gemini.profile import FAMILY, PROFILE, GeminiProfile
 from dragoman.codecs.gemini.response import encode_finish, encode_time, encode_usage, explained
 from dragoman.codecs.gemini.wire import Candidate, Content, GenerateContentResponse, Part, TextOut, overlaid
+from dragoman.codecs.google_signatures import NATIVE_THOUGHT, THOUGHT, is_native_thought
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.ir import (
     AnyEvent,
@@ -284,11 +285,11 @@ class EventEncoder:
         overtaken = self._is_overtaken(part)
         if part.has_said():
             answer.leave(Reasoning)
-        if not foreign_signatures.is_native_thought(known):
+        if not is_native_thought(known):
             whole = foreign_signatures.carried_form(part.whole(part.pieces))  # type: ignore[arg-type]
             (answer.overtaken if overtaken else answer.encoder.carried).append(whole)
         elif known.signature is not None and not part.end.incomplete:
-            signed = Reasoning(self._called_back(part), known.signature, metadata=foreign_signatures.NATIVE_THOUGHT)
+            signed = Reasoning(self._called_back(part), known.signature, metadata=NATIVE_THOUGHT)
             self._write(answer, answer.encoder.encode(signed))
             answer.leave(None)
 

@@ -165,7 +165,10 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
         if is_chosen and tool.name not in choice.names and not isinstance(tool, ProviderTool):  # type: ignore[union-attr]
             log.degrade(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
         elif _is_built_in(tool):
-            built_in.append(tool)  # type: ignore[arg-type]
+            if native or tool.name not in profile.unknown_keys:
+                built_in.append(tool)  # type: ignore[arg-type]
+            else:
+                log.drop(tool, "", f"tool {tool.name!r}", "this service has no such tool")
         elif (wire := _writer.write_tool(tool, tools, log)) is not None:
             functions.append(wire)
     if built_in and functions and not native and profile.older_models.search(request.model or ""):

@@ -407,22 +407,6 @@ def response_keys(response: GenerateContentResponse) -> Extra | None:
     return None if type(response) is GenerateContentResponse else _response_keys(response)
 
 
-# ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Status(GoogleWire, frozen=True):
-    """google.rpc.Status, with the HTTP status as its code."""
-
-    code: Enum | UnsetType = UNSET
-    message: str | UnsetType = UNSET
-    status: str | UnsetType = UNSET
-    details: Raw | UnsetType = UNSET
-
-
-class ErrorResponse(GoogleWire, frozen=True):
-    error: Status | str
-
-
 # ── what we write most, without the members that we never set ─────────────────────────────────────────────────
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from functools import lru_cache
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Raw, UnsetType, structs
 
 from dragoman.codecs.arguments import cut_short
@@ -18,6 +15,7 @@ from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.wire import ALIASES, DURATIONS, ChatResponse
 from dragoman.codecs.reading import WireReader, WireValue, splice
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.timestamps import read_time, write_time
 from dragoman.ir import Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import MODELLED, Extra
@@ -130,7 +128,7 @@ def decode_response(body: bytes) -> Completion:
     created = None
     if wire.created_at is not UNSET:
         notes[CREATED] = wire.created_at
-        created = decode_time(wire.created_at)
+        created = read_time(wire.created_at)
     durations = (wire.total_duration, wire.load_duration, wire.prompt_eval_duration, wire.eval_duration)
     for key, held in zip(_DURATION_KEYS, durations, strict=True):
         if held is not UNSET:
@@ -163,22 +161,6 @@ def seed_of(answer_id: str | None, created_at: Raw | UnsetType) -> str:
     return answer_id or ("" if created_at is UNSET else str(created_at, "utf-8"))
 
 
-def decode_time(held: Raw) -> int | None:
-    try:
-        return int(msgspec.json.decode(held, type=dt.datetime).timestamp())
-    except (msgspec.DecodeError, OverflowError, ValueError):
-        return None
-
-
-@lru_cache(maxsize=64)  # the lines of a stream, and its answer, share one
-def encode_time(created: int | None) -> str:
-    try:
-        moment = dt.datetime.fromtimestamp(created or 0, dt.UTC)
-    except (OverflowError, ValueError, OSError):
-        moment = dt.datetime.fromtimestamp(0, dt.UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}Z"
-
-
 def encode_response(completion: Completion, log: LossLog) -> Encoded:
     notes: Extra | None = (completion.metadata or {}).get(FAMILY)
     native = notes is not None
@@ -202,7 +184,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         done = UNSET if notes["~done"] == ABSENT else False
     wire = ChatResponse(
         model,
-        UNSET if native else Raw(encode_json(encode_time(completion.created))),
+        UNSET if native else Raw(encode_json(write_time(completion.created))),
         UNSET
         if notes is not None and "~message" in notes
         else MessageEncoder(log, _to_client=True, _native=native).encode_assistant(message),

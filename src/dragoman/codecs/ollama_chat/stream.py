@@ -24,7 +24,6 @@ from dragoman.codecs.ollama_chat.profile import FAMILY
 from dragoman.codecs.ollama_chat.response import (
     CREATED,
     decode_finish,
-    decode_time,
     decode_usage,
     seed_of,
 )
@@ -38,6 +37,7 @@ from dragoman.codecs.ollama_chat.stream_wire import (
 )
 from dragoman.codecs.ollama_chat.wire import DURATIONS
 from dragoman.codecs.reading import check_text
+from dragoman.codecs.timestamps import read_time
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
     AnyEvent,
@@ -150,7 +150,7 @@ class PayloadDecoder(Struct):
     def _start(self, payload: bytes) -> None:
         opening = _read(_openings, payload)
         self._seed = seed_of(opening.id, opening.created_at)
-        created = None if opening.created_at is UNSET else decode_time(opening.created_at)
+        created = None if opening.created_at is UNSET else read_time(opening.created_at)
         self._book.events.append(StreamStart(opening.id, opening.model, created))
 
     def _fail(self, payload: bytes) -> list[AnyEvent]:

@@ -24,11 +24,11 @@ from dragoman.codecs.ollama_chat.response import (
     CALL_WITHHELD,
     CANNOT_SAY,
     encode_finish,
-    encode_time,
     encode_usage,
 )
 from dragoman.codecs.ollama_chat.wire import Call, Function
 from dragoman.codecs.reading import spliced
+from dragoman.codecs.timestamps import write_time
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -88,7 +88,7 @@ class EventEncoder:
 
     def _on_start(self, event: StreamStart) -> list[bytes]:
         if not self._head:
-            self._fields = {"model": event.model or "", "created_at": encode_time(event.created)}
+            self._fields = {"model": event.model or "", "created_at": write_time(event.created)}
             if event.id is not None:
                 self._fields["id"] = event.id
             self._head = encode_json(self._fields)[:-1] + _MESSAGE

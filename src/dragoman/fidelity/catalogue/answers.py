@@ -65,7 +65,13 @@ def _counted(**counts: Any) -> Completion:
     return answer(_HELLO, usage=Usage(100, 50, total=150, **counts))
 
 
-_SIGNED = slots(responses="encrypted_content", messages="signature", gemini="thoughtSignature", converse="signature")
+_SIGNED = slots(
+    responses="encrypted_content",
+    messages="signature",
+    gemini="thoughtSignature",
+    converse="signature",
+    interactions="signature",
+)
 
 ANSWERS: tuple[Case, ...] = (
     _case("parallel-calls", answer(TOKYO, OSLO), facts.calls),
@@ -77,21 +83,23 @@ ANSWERS: tuple[Case, ...] = (
           facts.unparsed, slots(cohere="", chat="", responses="")),
     _case("text-before-calls", answer(Text("Let me see."), TOKYO), facts.story),
     _case("text-between-calls", answer(Text("First this."), TOKYO, Text("Then that."), OSLO), facts.story,
-          slots(responses="", messages="", gemini="", converse="")),
+          slots(responses="", messages="", gemini="", converse="", interactions="")),
     _case("custom-calls", answer(ToolCall("call_1", "run_sql", {"input": "SELECT 1"}, "SELECT 1", custom=True)),
           facts.custom_calls, slots(chat="type=custom", responses="type=custom_tool_call"), request=ask(tools=(SQL,))),
     _case("citations", {family: answer(cited) for family, cited in CITED.items()}, facts.cited,
-          slots(cohere="citations",
+          slots(interactions="type=url_citation",
+                cohere="citations",
                 chat="url_citation", responses="type=url_citation", messages="citations", gemini="groundingMetadata",
                 converse="citationsContent")),
     _case("refusals", answer(Refusal("I will not.")), facts.refusals,
           slots(chat="refusal=I will not.", responses="type=refusal")),
     _case("reasoning-text", answer(Reasoning("Two places."), _HELLO), facts.reasoning,
-          slots(cohere="thinking",
+          slots(interactions="type=thought",
+                cohere="thinking",
                 responses="type=reasoning", messages="thinking", gemini="thought=true", converse="reasoningContent",
                 ollama="thinking")),
     _case("reasoning-between-calls", answer(Reasoning("First."), TOKYO, Reasoning("Then."), OSLO), facts.story,
-          slots(responses="", messages="", gemini="", converse="")),
+          slots(responses="", messages="", gemini="", converse="", interactions="")),
     _owed(
         "signatures",
         {
@@ -107,7 +115,7 @@ ANSWERS: tuple[Case, ...] = (
         "signed-text",
         {"google": answer(Text("Hello.", signature=_RESERVED))},
         facts.signatures,
-        slots(gemini="thoughtSignature"),
+        slots(gemini="thoughtSignature", interactions="signature"),
     ),
     _owed(
         "redacted-reasoning",
@@ -123,7 +131,8 @@ ANSWERS: tuple[Case, ...] = (
             family: structs.replace(answer(_HELLO), id=id, model="a-model")
             for family, id in _IDS.items()
         }, facts.identity,
-          bare=True, said_in=slots(cohere="id", chat="id", responses="id", messages="id", gemini="responseId")),
+          bare=True, said_in=slots(interactions="id",
+                cohere="id", chat="id", responses="id", messages="id", gemini="responseId")),
     _case("stop-length", _ended(Finish("length")), facts.finish),
     _case("stop-calls", answer(TOKYO), facts.finish),
     _case("stop-filter", _ended(Finish("content_filter")), facts.finish,
@@ -134,7 +143,8 @@ ANSWERS: tuple[Case, ...] = (
           slots(messages="stop_sequence=END", converse="stop_sequence=END")),
     _case("usage", answer(_HELLO, usage=COUNTS), facts.usage("input", "output", "total")),
     _case("usage-cached", _counted(cached=40), facts.usage("input", "output", "cached"),
-          slots(cohere="cached_tokens",
+          slots(interactions="total_cached_tokens",
+                cohere="cached_tokens",
                 chat="cached_tokens", responses="cached_tokens", messages="cache_read_input_tokens",
                 gemini="cachedContentTokenCount", converse="cacheReadInputTokens")),
     _case("usage-cache-written", _counted(cached=20, cache_written=30),
@@ -142,7 +152,8 @@ ANSWERS: tuple[Case, ...] = (
           slots(chat="cache_write_tokens", responses="cache_write_tokens", messages="cache_creation_input_tokens",
                 converse="cacheWriteInputTokens")),
     _case("usage-reasoning", _counted(reasoning=20), facts.usage("input", "output", "reasoning"),
-          slots(cohere="reasoning_tokens",
+          slots(interactions="total_thought_tokens",
+                cohere="reasoning_tokens",
                 chat="reasoning_tokens", responses="reasoning_tokens", messages="thinking_tokens",
                 gemini="thoughtsTokenCount")),
 )  # fmt: skip

@@ -69,7 +69,7 @@ def read(body: JsonObject, model: str) -> Asked:
         stop=tuple(texts_at(settings, "stopSequences")),
         max_tokens=int(limit) if limit else None,
         seed=int(number_at(settings, "seed")),
-        thinks=_thinks(model, object_at(settings, "thinkingConfig")),
+        thinks=thinks(model, object_at(settings, "thinkingConfig")),
     )
 
 
@@ -98,11 +98,11 @@ def _result(response: JsonObject) -> Result:
     media = len(objects_at(response, "parts"))
     name = text_at(response, "name")
     if "error" in value:
-        return Result(name, _words(value["error"]), failed=True, media=media, call_id=text_at(response, "id"))
-    return Result(name, _words(value.get("output", value)), media=media, call_id=text_at(response, "id"))
+        return Result(name, words_of(value["error"]), failed=True, media=media, call_id=text_at(response, "id"))
+    return Result(name, words_of(value.get("output", value)), media=media, call_id=text_at(response, "id"))
 
 
-def _words(value: object) -> str:
+def words_of(value: object) -> str:
     return value if isinstance(value, str) else compact(value)
 
 
@@ -133,7 +133,7 @@ def _schema(settings: JsonObject) -> JsonObject | None:
     return next((object_at(one, "schema") for one in formats if "schema" in one), None)
 
 
-def _thinks(model: str, config: JsonObject) -> bool:
+def thinks(model: str, config: JsonObject) -> bool:
     generation = generation_of(model) or (3, 0)
     if generation < (2, 5) or (generation < (3, 0) and "thinkingBudget" in config and not config["thinkingBudget"]):
         return False
@@ -152,13 +152,13 @@ def _numbers_alike(value: object) -> object:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _sealed_content(part: JsonObject) -> str:
+def sealed_content(part: JsonObject) -> str:
     """A signature belongs to the part it came on."""
     call = object_at(part, "functionCall")
     return f"{text_at(call, 'name')} {compact(_numbers_alike(object_at(call, 'args')))}" if call else "no call"
 
 
-def _is_dummy(signature: str) -> bool:
+def is_dummy(signature: str) -> bool:
     return signature.encode() in _DUMMIES or seals.decoded_base64(signature) in _DUMMIES
 
 
@@ -166,9 +166,9 @@ def check_seals(body: JsonObject) -> None:
     for content in objects_at(body, "contents"):
         for part in objects_at(content, "parts"):
             signature = text_at(part, "thoughtSignature")
-            if not signature or _is_dummy(signature):
+            if not signature or is_dummy(signature):
                 continue
-            if not seals.is_seal_text(signature, "gemini", _sealed_content(part)):
+            if not seals.is_seal_text(signature, "gemini", sealed_content(part)):
                 raise Refused(Problem("invalid", "Corrupted thought signature."))
 
 
@@ -241,7 +241,7 @@ class Writer:
             return parts
         if "thought" in parts[place]:
             return parts
-        sealed = seals.seal("gemini", self.visit.exchange.mark("seal"), _sealed_content(parts[place]))
+        sealed = seals.seal("gemini", self.visit.exchange.mark("seal"), sealed_content(parts[place]))
         signed = {**parts[place], "thoughtSignature": base64.b64encode(sealed).decode()}
         return [*parts[:place], signed, *parts[place + 1 :]]
 

@@ -11,6 +11,7 @@ from dragoman.sim.exchange import Answered, Exchange, Kind, Problem, Refused, Re
 from dragoman.sim.visit import Visit
 
 MAX_BODY = 20 << 20
+BAD_REQUEST = 400
 CONTEXT_WINDOW = 1_048_576
 
 # kind -> status, message

@@ -1,0 +1,68 @@
+"""Signatures on this wire: they stand on `thought` steps, before the step that they sign, and never on a call.
+
+What Google minted is written as it is. Data of other families, and what a stream can say only behind its part, travels
+in thoughts whose signature is a tag of ours, in base64 (codecs/signature_blocks.py). A client echoes thoughts
+untouched; a tagged one never goes to a provider, unless it came in a request of this very format.
+"""
+
+from __future__ import annotations
+
+import binascii
+
+from msgspec import UNSET
+
+from dragoman.codecs.gemini_interactions.profile import FAMILY
+from dragoman.codecs.gemini_interactions.wire import TextContent, ThoughtStep
+from dragoman.codecs.google_signatures import GOOGLE
+from dragoman.codecs.signature_blocks import SignatureBlocks
+from dragoman.codecs.signature_tags import SIGNED, TAG, tagged
+from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text
+
+_ENCODED_TAG = "ZHJhZ29tYW46MT"
+"""How base64 of a tag begins."""
+_UNSIGNED = tagged("unsigned", None)
+_TAGGED: Metadata = {FAMILY: SIGNED}
+
+
+def _thought(text: str, tag: str) -> ThoughtStep:
+    encoded = binascii.b2a_base64(tag.encode(), newline=False).decode()
+    return ThoughtStep(encoded, [TextContent(text)] if text else UNSET)
+
+
+class _Thoughts(SignatureBlocks[ThoughtStep]):
+    """The thoughts that carry signatures."""
+
+    def tagged_signature(self, part: AnyPart, signature: Signature) -> ThoughtStep:
+        """The thought before a part that signs it. An empty text is told by the thought alone."""
+        empty = type(part) is Text and not part.text
+        if signature.family == GOOGLE and not empty and signature.data:
+            return ThoughtStep(signature.data)
+        return super().tagged_signature(part, signature)
+
+    def show(self, part: Reasoning) -> ThoughtStep:
+        """Reasoning of another family or of a server that signs nothing; or Google's own, where it is signed itself."""
+        return _thought(part.text, _UNSIGNED) if part.signature is None else self.tagged_reasoning(part, part.signature)
+
+    def read_tag(self, signature: str) -> str | None:
+        """The tag in the signature of a thought; None for what Google minted."""
+        if not signature.startswith(_ENCODED_TAG):
+            return None
+        try:
+            tag = binascii.a2b_base64(signature + "=" * (-len(signature) % 4)).decode()
+        except ValueError:
+            return None
+        return tag if tag.startswith(TAG) else None
+
+    def read_tagged(self, text: str, tag: str) -> Reasoning | Text | Signature | None:
+        return Reasoning(text, metadata=_TAGGED) if tag == _UNSIGNED else super().read_tagged(text, tag)
+
+
+_blocks = _Thoughts(FAMILY, _thought)
+tagged_signature = _blocks.tagged_signature
+tagged_reasoning = _blocks.show
+trailing_signature = _blocks.trailing_signature
+stands_behind = _blocks.stands_behind
+sign_last = _blocks.sign_last
+read_tag_of = _blocks.read_tag
+read_trailing = _blocks.read_trailing
+read_tagged = _blocks.read_tagged

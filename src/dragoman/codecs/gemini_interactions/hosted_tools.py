@@ -1,0 +1,132 @@
+"""Tools that Google runs, in terms that all vendors share: an entry of `tools`, a call step, a result step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.codecs.gemini_interactions.profile import FAMILY
+from dragoman.codecs.reading import WireValue
+from dragoman.codecs.shared_tools import (
+    Fields,
+    SharedTools,
+    beyond,
+    code_of,
+    count_of,
+    forged_id,
+    given,
+    json_input,
+    query_of,
+    text_of,
+    text_within,
+    texts,
+    written_out,
+)
+from dragoman.ir import Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult
+from dragoman.ir.requests import headers_held
+
+_KINDS: dict[str, HostedKind] = {
+    "google_search": "web_search",
+    "url_context": "web_fetch",
+    "code_execution": "code_execution",
+    "file_search": "file_search",
+    "mcp_server": "mcp",
+    "mcp_server_tool": "mcp",
+}
+"""By the type of a tool, and by that of a step without its ending."""
+
+
+class HostedTools(SharedTools):
+    def read_tool(self, definition: Mapping[str, Any]) -> Fields:
+        kind = _KINDS.get(str(definition.get("type")))
+        if kind is None:
+            return {}
+        known = ["type"]
+        fields: Fields = {"kind": kind}
+        if kind == "file_search":
+            fields |= {
+                "stores": texts(definition.get("file_search_store_names")),
+                "max_results": count_of(definition.get("top_k")),
+            }
+            known += ["file_search_store_names", "top_k"]
+        elif kind == "mcp":
+            headers, allowed = definition.get("headers"), definition.get("allowed_tools")
+            fields |= {
+                "name": text_of(definition.get("name")) or "mcp",
+                "server_url": text_of(definition.get("url")),
+                "headers": headers if isinstance(headers, dict) else None,
+                "allowed_tools": _allowed(allowed),
+            }
+            known += ["name", "url", "headers", *(["allowed_tools"] if _allowed(allowed) else [])]
+        return fields | beyond(FAMILY, definition, *known)
+
+    def write_tool(self, tool: ProviderTool) -> WireValue:
+        match tool.kind:
+            case "web_search":
+                return {"type": "google_search"}
+            case "web_fetch":
+                return {"type": "url_context"}
+            case "code_execution":
+                return {"type": "code_execution"}
+            case "file_search":
+                options = given(file_search_store_names=tool.stores, top_k=tool.max_results)
+                return {"type": "file_search", **options}
+            case "mcp":
+                allowed = [{"tools": list(tool.allowed_tools)}] if tool.allowed_tools else None
+                return {"type": "mcp_server", **given(name=tool.name, url=tool.server_url, allowed_tools=allowed)} | (
+                    {} if headers_held(tool) is None else {"headers": headers_held(tool)}
+                )
+        return None
+
+    def read_call(self, block: Mapping[str, Any]) -> Fields:
+        kind = _KINDS.get(str(block.get("type")).removesuffix("_call"))
+        if kind is None:
+            return {}
+        fields: Fields = {"kind": kind} | json_input(block.get("arguments"))
+        return fields | ({"server": text_of(block.get("server_name"))} if kind == "mcp" else {})
+
+    def read_result(self, block: Mapping[str, Any]) -> Fields:
+        kind = _KINDS.get(str(block.get("type")).removesuffix("_result"))
+        if kind is None:
+            return {}
+        result = block.get("result")
+        fields: Fields = {"kind": kind}
+        if isinstance(result, str):
+            fields |= written_out(result)
+        elif isinstance(result, list):
+            entries = [entry for entry in result if isinstance(entry, dict)]
+            fields |= written_out(*(entry.get("text") for entry in entries))
+            pages = tuple(Citation(url) for entry in entries if (url := text_of(entry.get("url"))))
+            fields |= {"sources": pages} if pages else {}
+        return fields | ({"error": "error"} if block.get("is_error") is True else {})
+
+    def write_call(self, call: ServerToolCall) -> WireValue:
+        arguments: Mapping[str, Any]
+        match call.kind:
+            case "code_execution":
+                name, arguments = "code_execution", {"code": code_of(call), "language": "python"}
+            case "web_search":
+                name, arguments = "google_search", {"queries": [query_of(call)]}
+            case _:
+                return None
+        return {"type": f"{name}_call", "id": forged_id("", call.id), "arguments": arguments}
+
+    def write_result(self, result: ServerToolResult) -> WireValue:
+        match result.kind:
+            case "code_execution":
+                name, said = "code_execution", text_within(result) or result.error or ""
+            case "web_search":
+                name, said = "google_search", ""
+            case _:
+                return None
+        step = {"type": f"{name}_result", "call_id": forged_id("", result.tool_call_id)}
+        failed = {} if result.error is None else {"is_error": True}
+        return {**step, "result": said if name == "code_execution" else [], **failed}
+
+
+def _allowed(given_tools: object) -> tuple[str, ...]:
+    entry = given_tools[0] if isinstance(given_tools, list) and len(given_tools) == 1 else None
+    return texts(entry.get("tools")) if isinstance(entry, dict) and entry.keys() == {"tools"} else ()
+
+
+HOSTED = HostedTools()

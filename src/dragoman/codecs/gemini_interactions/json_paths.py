@@ -1,0 +1,246 @@
+"""Where in the wire body a node came from: JSON paths for losses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.codecs.gemini_interactions.messages import INSIDE, JOINED
+from dragoman.codecs.gemini_interactions.request import INPUT, SETTINGS
+from dragoman.codecs.gemini_interactions.steps import (
+    APART,
+    BEFORE,
+    CONTENT,
+    ON_CALL,
+    SPELLED,
+    begins_step,
+    is_output,
+    is_signed_by_google,
+    own,
+)
+from dragoman.codecs.google_vocabulary import SETTINGS as SHARED
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Completion,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Reasoning,
+    Request,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.ir.messages import content_held
+from dragoman.ir.values import parse_json
+from dragoman.losses import Tables, paths_by_tables
+
+_MEDIA = {"url": "uri", "media_type": "mime_type", "detail": "resolution"}
+_OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
+    Image: _MEDIA,
+    Document: _MEDIA,
+    Audio: _MEDIA,
+    Reasoning: {"text": "summary", "redacted": "signature"},
+    ToolResult: {"tool_call_id": "call_id", "value": "result", "parts": "result", "kind": "is_error"},
+    ToolCall: {"arguments_text": "arguments"},
+}
+_KEYS = {name: key for key, (name, _, _) in SHARED.items()} | {
+    "generationConfig.responseModalities": "response_modalities",
+    "reasoning.visible": "generation_config.thinking_summaries",
+    "reasoning.thinking_summaries": "generation_config.thinking_summaries",
+}
+
+_Place = tuple[int, int, int]
+"""Of a part: its step, its place among that step's contents, and the step with its signature; all within a turn."""
+
+
+def _turn_places(parts: Sequence[AnyPart]) -> tuple[list[_Place], int]:
+    """The place of each part of the model's turn, and how many steps the turn has."""
+    places: list[_Place] = []
+    step, place = -1, 0
+    previous: AnyPart | None = None
+    for part in parts:
+        notes = own(getattr(part, "metadata", None))
+        behind = bytes(notes.get("~tagged", b"")) == b'"after"'
+        if begins_step(part, previous):
+            place = 0
+            signature = step
+            if BEFORE in notes:
+                step += 1
+            signed = isinstance(part, Text | ToolCall) and part.signature is not None and ON_CALL not in notes
+            if signed and not behind and not _is_merged(previous, part):
+                step += 1
+                signature = step
+            empty = isinstance(part, Text) and not part.text and signed
+            step += not empty
+            places.append((max(step, 0), place, step if isinstance(part, Reasoning) or not signed else signature))
+        else:
+            place += 1
+            places.append((step, place, step))
+        step += behind
+        previous = part
+    return places, step + 1
+
+
+def _is_merged(previous: AnyPart | None, part: AnyPart) -> bool:
+    return (
+        isinstance(previous, Reasoning)
+        and previous.signature is None
+        and is_signed_by_google(part)
+        and not {APART, "~tagged"} & own(getattr(part, "metadata", None)).keys()
+        and not {"~tagged", "~raw:signature"} & own(previous.metadata).keys()
+    )
+
+
+def _starts(messages: tuple[Message, ...]) -> list[int]:
+    """From which step on each message stands."""
+    starts: list[int] = []
+    step = 0
+    for message in messages:
+        notes = own(message.metadata)
+        joined = JOINED in notes
+        starts.append(step - joined)
+        if message.role == "assistant":
+            step += _turn_places(message.parts)[1]
+        elif message.role == "tool" and INSIDE not in notes:
+            step += len(message.parts)
+        elif message.role != "system" and not joined:
+            step += 1
+    return starts
+
+
+def _turn(parts: tuple[AnyPart, ...]) -> list[_Place]:
+    return _turn_places(parts)[0]
+
+
+def _request_path(request: Request, tables: Tables, index: int | None, part_index: int | None, field: str) -> str:
+    if index is None:
+        return _setting_path(field) if part_index is None else _tool_path(part_index, field)
+    message = request.messages[index]
+    if message.role == "system":
+        return "$.system_instruction"
+    notes = own(request.metadata)
+    spelled = parse_json(notes[INPUT]) if INPUT in notes else None
+    if spelled == "string":
+        return "$.input"
+    start = tables.of(request.messages, _starts)[index]
+    root = "$.input" if spelled == "step" else f"$.input[{start}]"
+    if message.role == "assistant":
+        if part_index is None:
+            return f"{root}.{field}" if field else root
+        places = tables.of(message.parts, _turn)
+        base = "$.input" if spelled == "step" else ""
+        return _part_path("$.input", places[part_index], message.parts[part_index], field, start, base)
+    if message.role == "tool":
+        return _result_path(root, message, part_index, field, start)
+    if part_index is None:
+        return f"{root}.{field}" if field else root
+    return _content_path(root, message, part_index, field, spelled)
+
+
+def _result_path(root: str, message: Message, part_index: int | None, field: str, start: int) -> str:
+    notes = own(message.metadata)
+    place = part_index or 0
+    if INSIDE in notes:
+        path = f"{root}.content[{parse_json(notes[INSIDE])[place]}]" if part_index is not None else root
+    else:
+        path = root if root == "$.input" else f"$.input[{start + place}]"
+    inner = _OF_A_PART[ToolResult].get(field, field)
+    return f"{path}.{inner}" if inner and inner != "cache" else path
+
+
+def _content_path(root: str, message: Message, part_index: int, field: str, spelled: str | None) -> str:
+    notes = own(message.metadata)
+    if spelled == "contents":
+        path = f"$.input[{part_index}]"
+    elif spelled == "content":
+        path = "$.input"
+    elif SPELLED in notes:
+        return f"{root}.content"
+    else:
+        path = f"{root}.content[{part_index}]"
+    part = message.parts[part_index]
+    if type(content_held(message)) is str:
+        return path
+    return _within_content(path, part, field)
+
+
+def _within_content(path: str, part: AnyPart, field: str) -> str:
+    if field.startswith("citations"):
+        return f"{path}.annotations"
+    if field in {"cache", "signature"}:
+        return path
+    inner = _OF_A_PART.get(type(part), {}).get(field, field)
+    return f"{path}.{inner}" if inner else path
+
+
+def _part_path(root: str, places: _Place, part: AnyPart, field: str, start: int = 0, alone: str = "") -> str:
+    """A part of the model's turn."""
+    step, place, signature = places
+    path = alone or f"{root}[{start + step}]"
+    if field.startswith("step."):
+        return f"{path}.{field.removeprefix('step.')}"
+    if field == "signature":
+        return f"{alone or f'{root}[{start + signature}]'}.signature"
+    if isinstance(part, Opaque) and not part.kind.startswith(CONTENT):
+        return path
+    if is_output(part):
+        spelled = SPELLED in own(getattr(part, "metadata", None))
+        if isinstance(part, Text) and not part.text and part.signature is not None:
+            return path
+        return f"{path}.content" if spelled else _within_content(f"{path}.content[{place}]", part, field)
+    inner = _OF_A_PART.get(type(part), {}).get(field, field)
+    return f"{path}.{inner}" if inner and inner != "cache" else path
+
+
+def _setting_path(field: str) -> str:
+    if field in _KEYS:
+        return f"$.{_KEYS[field]}"
+    head, _, _ = field.partition(".")
+    if head in {"tool_choice", "reasoning", "output", "response_format"}:
+        return SETTINGS.path(head)
+    return SETTINGS.path(field)
+
+
+def _tool_path(index: int, field: str) -> str:
+    return f"$.tools[{index}].{field}" if field else f"$.tools[{index}]"
+
+
+request_paths = paths_by_tables(_request_path)
+
+_USAGE = {
+    "input": "total_input_tokens",
+    "output": "total_output_tokens",
+    "cached": "total_cached_tokens",
+    "reasoning": "total_thought_tokens",
+    "total": "total_tokens",
+}
+
+
+def _response_path(
+    completion: Completion, tables: Tables, index: int | None, part_index: int | None, field: str
+) -> str:
+    if index is None:
+        return _answer_path(field)
+    outputs = "~outputs" in own(completion.metadata)
+    root = "$.outputs" if outputs else "$.steps"
+    if part_index is None:
+        return f"{root}.{field}" if field else root
+    message = completion.messages[index]
+    part = message.parts[part_index]
+    if outputs:
+        return _within_content(f"$.outputs[{part_index}]", part, field)
+    return _part_path("$.steps", tables.of(message.parts, _turn)[part_index], part, field)
+
+
+def _answer_path(field: str) -> str:
+    head, _, rest = field.partition(".")
+    if head == "finish":
+        return "$.status"
+    if head == "usage" and rest:
+        return f"$.usage.{_USAGE.get(rest, rest)}"
+    return f"$.{field}" if field else "$"
+
+
+response_paths = paths_by_tables(_response_path)

@@ -1,0 +1,294 @@
+"""Contents, both ways: what users say, what the model shows, and what results hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.base64_alphabets import read_base64, write_base64
+from dragoman.codecs.block_encoder import BlockEncoder, Carriers
+from dragoman.codecs.gemini_interactions import foreign_signatures
+from dragoman.codecs.gemini_interactions.hosted_tools import HOSTED
+from dragoman.codecs.gemini_interactions.profile import FAMILY, PROFILE, InteractionsProfile
+from dragoman.codecs.gemini_interactions.steps import (
+    CONTENT,
+    Offsets,
+    encode_server_step,
+    encode_thought,
+    own,
+    read_annotations,
+    write_annotation,
+)
+from dragoman.codecs.gemini_interactions.wire import (
+    AudioContent,
+    DocumentContent,
+    ImageContent,
+    MediaContent,
+    TextContent,
+    VideoContent,
+)
+from dragoman.codecs.part_handlers import PartHandlers
+from dragoman.codecs.reading import Unmodelled, WireValue, spliced
+from dragoman.codecs.shared_tools import SharedTools
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Citation,
+    Document,
+    Image,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+)
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.parts import opaque_block_held
+from dragoman.ir.values import encode_json, parse_json
+
+ANNOTATIONS = MODELLED + "annotations"
+KIND = "~kind"
+"""Note: the type of a content that its MIME type does not tell."""
+
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_part(wire: Any) -> AnyPart:
+    """The part of one content."""
+    if type(wire) is TextContent:
+        return _decode_text(wire)
+    if type(wire) is Unmodelled:
+        found = parse_json(wire.raw)
+        return Opaque(FAMILY, f"{CONTENT}{found.get('type', '') if isinstance(found, dict) else ''}", wire.raw)
+    return _decode_media(wire)
+
+
+def _decode_text(wire: TextContent) -> Text:
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    citations: tuple[Citation, ...] = ()
+    if wire.annotations is not UNSET:
+        citations = read_annotations(wire.annotations, wire.text)
+        if not citations:
+            notes[ANNOTATIONS] = wire.annotations
+    return Text(wire.text, citations, metadata={FAMILY: notes} if notes else None)
+
+
+_FIELDS: dict[type[MediaContent], tuple[str, ...]] = {
+    ImageContent: (),
+    AudioContent: ("sample_rate", "channels"),
+    VideoContent: ("resolution", "name", "processing"),
+    DocumentContent: (),
+}
+
+
+def _decode_media(wire: MediaContent) -> AnyPart:
+    kind = type(wire)
+    notes: Extra = {} if wire.extra is UNSET else dict(wire.extra)
+    for field in _FIELDS[kind]:
+        held = getattr(wire, field)
+        if held is not UNSET:
+            notes[field] = held
+    mime = None if wire.mime_type is UNSET else wire.mime_type
+    if (wire.data is UNSET) is (wire.uri is UNSET):
+        block = spliced(Raw(encode_json(wire)), {} if wire.extra is UNSET else wire.extra)
+        return Opaque(FAMILY, f"{CONTENT}{kind.__struct_config__.tag}", block)
+    if kind is not _type_of(mime, kind):
+        notes[KIND] = Raw(encode_json(kind.__struct_config__.tag))
+    data = None if wire.data is UNSET else read_base64(wire.data, notes)
+    url = None if wire.uri is UNSET else wire.uri
+    detail = None
+    if isinstance(wire, ImageContent) and wire.resolution is not UNSET:
+        detail = _DETAIL.get(wire.resolution)
+        if detail is None:
+            notes["resolution"] = Raw(encode_json(wire.resolution))
+    metadata = {FAMILY: notes} if notes else None
+    if kind is ImageContent:
+        return Image(mime, data, url, metadata=metadata, detail=detail)
+    if kind is AudioContent:
+        return Audio(mime, data, url, metadata=metadata)
+    return Document(mime, data, url, metadata=metadata)
+
+
+_DETAIL = {"low": "low", "high": "high"}
+
+
+def _type_of(mime: str | None, otherwise: type[MediaContent]) -> type[MediaContent]:
+    """The type that a MIME type belongs to; without one, the type alone tells."""
+    if mime is None:
+        return otherwise if otherwise in {ImageContent, AudioContent} else DocumentContent
+    return _NAMED.get(mime.partition("/")[0].lower(), DocumentContent)
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_OF_THE_STEP = frozenset({"~step", "~content", "~in:step", "~apart", "~before", "~own", "~in:thought", "~tagged"})
+"""Notes on a part that are about the steps around it."""
+
+
+def _content_notes(part: Any) -> Extra:
+    return {key: held for key, held in own(part.metadata).items() if key not in _OF_THE_STEP}
+
+
+class PartEncoder(BlockEncoder, eq=False, gc=False):
+    """Encodes parts: as contents, or in the model's turn as steps."""
+
+    family: ClassVar[str] = FAMILY
+    signatures: ClassVar[Carriers] = foreign_signatures
+    hosted: ClassVar[SharedTools] = HOSTED
+
+    _profile: InteractionsProfile = PROFILE
+
+    # ── steps ──
+
+    def encode_part(self, part: AnyPart, role: str) -> list[WireValue]:
+        """The steps of one part of the model's turn."""
+        return self._STEPS[type(part)](self, part, role)
+
+    def _encode_output(self, part: AnyPart, role: str) -> list[WireValue]:
+        content = self.encode_content(part, role)
+        return [] if content is None else [{"type": "model_output", "content": [content]}]
+
+    def _encode_reasoning(self, part: Reasoning, role: str) -> list[WireValue]:
+        step = encode_thought(part, None, self._log, to_client=self._to_client, native=self._native)
+        return [] if step is None or role != "assistant" else [step]
+
+    def _encode_server(self, part: ServerToolCall | ServerToolResult, role: str) -> list[WireValue]:  # noqa: ARG002
+        step = encode_server_step(part, self._log, to_client=self._to_client or self._native)
+        return [] if step is None else [step]
+
+    def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:
+        if part.origin == FAMILY and part.kind.startswith(CONTENT):
+            return self._encode_output(part, role)
+        return super().encode_opaque(part, role)
+
+    # ── contents ──
+
+    def encode_content(self, part: AnyPart, role: str) -> WireValue:
+        """The content of a part, or None when this API cannot hold it there (logged)."""
+        return self._CONTENTS[type(part)](self, part, role)
+
+    def _content_text(self, part: Text, role: str) -> WireValue:
+        self._report_part(part, role)
+        annotations: Any = UNSET
+        if part.citations:
+            annotations = Raw(encode_json(self._annotations(part, role)))
+        notes = _content_notes(part)
+        wire = TextContent(part.text, annotations if annotations != b"[]" or notes else UNSET)
+        return spliced(wire, notes) if notes else wire
+
+    def _annotations(self, part: Text, role: str) -> list[WireValue]:
+        annotations: list[WireValue] = []
+        offsets = Offsets(part.text)
+        for citation in part.citations:
+            annotation = write_annotation(citation, offsets, len(part.text))
+            if annotation is None or role != "assistant":
+                self._log.drop(
+                    part, "citations", "citation of a document", "this API cites its own files and web pages"
+                )
+                continue
+            if citation.cited_text is not None and "~annotation" not in own(citation.metadata):
+                self._log.degrade(part, "citations", "text of a citation", "annotations of this API tell the page only")
+            annotations.append(annotation)
+        return annotations
+
+    def _report_part(self, part: Any, role: str, *fields: str) -> None:
+        if part.cache is not None:
+            self._log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+        if part.signature is not None and (role != "assistant" or type(part) is not Text):
+            self._log.drop(part, "signature", "signature", "this API signs thoughts and steps of its own tools only")
+        for field in fields:
+            if getattr(part, field) is not None:
+                self._log.drop(part, field, f"{type(part).__name__.lower()} {field}", "this API has no such field")
+
+    def _content_image(self, part: Image, role: str) -> WireValue:
+        resolution: Any = UNSET
+        if part.detail is not None:
+            resolution = _DETAIL.get(part.detail, UNSET)
+            if resolution is UNSET and part.detail != "auto":
+                self._log.drop(part, "detail", f"image detail {part.detail!r}", "this API has no such resolution")
+        return self._media(part, role, ImageContent, resolution=resolution)
+
+    def _content_document(self, part: Document, role: str) -> WireValue:
+        if part.text is not None:
+            self._report_part(part, role, "title", "context", "cite")
+            self._log.degrade(part, "", "text document", "it crosses as plain text")
+            return TextContent(part.text)
+        return self._media(part, role, DocumentContent, "title", "context", "cite")
+
+    def _content_audio(self, part: Audio, role: str) -> WireValue:
+        return self._media(part, role, AudioContent, "transcript")
+
+    def _media(self, part: Any, role: str, kind: type[MediaContent], *fields: str, **further: Any) -> WireValue:
+        if role == "system":
+            return self._refused(part, "system instructions of this API are text")
+        self._report_part(part, role, *fields)
+        notes = _content_notes(part)
+        mime: Any = UNSET if part.media_type is None else part.media_type
+        data: Any = UNSET if part.data is None else write_base64(part.data, notes)
+        uri: Any = UNSET
+        if data is UNSET:
+            if part.url is None or (not self._native and self._profile.unreachable_files.match(part.url)):
+                given = "file id" if part.url is None else "URL"
+                self._log.drop(part, "", f"{type(part).__name__.lower()} by {given}", "this API cannot fetch it")
+                return None
+            uri = part.url
+        kind = _NAMED[parse_json(notes[KIND])] if KIND in notes else _type_of(part.media_type, kind)
+        wire = kind(data, uri, mime, **(further if kind is ImageContent else {}))
+        return spliced(wire, notes) if notes else wire
+
+    def _content_refusal(self, part: Refusal, role: str) -> WireValue:  # noqa: ARG002
+        self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
+        return TextContent(part.text)
+
+    def _content_opaque(self, part: Opaque, role: str) -> WireValue:  # noqa: ARG002
+        if part.origin == FAMILY:
+            return opaque_block_held(part)
+        return self._refused(part, "it belongs to the provider that made it")
+
+    def _refused(self, part: AnyPart, why: str | None = None) -> None:
+        self._lose(part, why or "a content of this API cannot hold it")
+
+    def _no_content(self, part: AnyPart, role: str) -> WireValue:
+        self.refuse(part, role)
+
+    _CONTENTS: ClassVar[dict[type[AnyPart], Callable[..., WireValue]]] = PartHandlers[Callable[..., WireValue]](
+        text=_content_text,
+        reasoning=_no_content,
+        refusal=_content_refusal,
+        image=_content_image,
+        document=_content_document,
+        audio=_content_audio,
+        tool_call=_no_content,
+        tool_result=_no_content,
+        server_tool_call=_no_content,
+        server_tool_result=_no_content,
+        opaque=_content_opaque,
+    ).by_type()
+
+    _STEPS: ClassVar[dict[type[AnyPart], Callable[..., list[WireValue]]]] = PartHandlers[
+        Callable[..., list[WireValue]]
+    ](
+        text=_encode_output,
+        reasoning=_encode_reasoning,
+        refusal=_encode_output,
+        image=_encode_output,
+        document=_encode_output,
+        audio=_encode_output,
+        tool_call=BlockEncoder.refuse,
+        tool_result=BlockEncoder.refuse,
+        server_tool_call=_encode_server,
+        server_tool_result=_encode_server,
+        opaque=encode_opaque,
+    ).by_type()
+
+
+_NAMED: dict[str, type[MediaContent]] = {
+    "image": ImageContent,
+    "audio": AudioContent,
+    "video": VideoContent,
+    "document": DocumentContent,
+}

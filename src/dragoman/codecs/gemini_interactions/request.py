@@ -1,0 +1,333 @@
+"""Interactions requests, both ways. Model and streaming are said in the body."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from msgspec import UNSET, Raw, structs
+
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.gemini_interactions.messages import MessageDecoder, MessageEncoder
+from dragoman.codecs.gemini_interactions.profile import FAMILY, PROFILE, InteractionsProfile
+from dragoman.codecs.gemini_interactions.steps import TRUE, own
+from dragoman.codecs.gemini_interactions.thinking import decode_reasoning, encode_reasoning
+from dragoman.codecs.gemini_interactions.tools import (
+    decode_output,
+    decode_tool_choice,
+    decode_tools,
+    encode_output,
+    encode_tool_choice,
+    encode_tools,
+)
+from dragoman.codecs.gemini_interactions.wire import (
+    CONTENTS,
+    PASSED_ON,
+    PASSED_ON_CONFIG,
+    GenerationConfig,
+    GenerationConfigBody,
+    InteractionBody,
+    InteractionRequest,
+)
+from dragoman.codecs.google_signatures import GOOGLE
+from dragoman.codecs.google_vocabulary import SETTINGS as SHARED
+from dragoman.codecs.memo import NO_TOOLS
+from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
+from dragoman.codecs.shared_settings import GEMINI_TIERS, LabelRules, fit_labels, fit_tier, read_tier
+from dragoman.errors import EncodeError
+from dragoman.ir import Message, Request, Text
+from dragoman.ir.messages import content_held
+from dragoman.ir.notes import MODELLED, WITHIN, Extra, inner_extra
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+SOURCE = "gemini-interactions request"
+
+_reader: WireReader[InteractionRequest] = WireReader(InteractionRequest, SOURCE, wider=InteractionBody)
+_keys = collect_keys(InteractionBody, PASSED_ON)
+_config_keys = collect_keys(GenerationConfigBody, PASSED_ON_CONFIG)
+
+_CONFIG = "generation_config"
+_NO_CONFIG = GenerationConfig()
+INPUT = "~input"
+"""Note: how the input was given, where it was no list of steps."""
+_FALSE = Raw(b"false")
+_GOOGLES = (FAMILY, GOOGLE)
+_SAMPLING = ("temperature", "top_p")
+
+_LABELS = LabelRules(re.compile(r"[a-z][a-z0-9_-]{0,62}"), re.compile(r"[a-z0-9_-]{0,63}"), 64)
+_MODALITIES = ("text", "image", "audio", "video", "document")
+
+
+def _write_labels(labels: dict[str, str], request: Request, log: LossLog) -> WireValue:
+    return labels if request.origin in _GOOGLES else fit_labels(labels, _LABELS, request, log)
+
+
+def _write_tier(tier: str, request: Request, log: LossLog) -> WireValue:
+    return fit_tier(tier, GEMINI_TIERS, request, log)
+
+
+def _write_modalities(modalities: tuple[str, ...], request: Request, log: LossLog) -> WireValue:
+    kept = [word for word in modalities if word in _MODALITIES or request.origin == FAMILY]
+    if len(kept) < len(modalities):
+        log.drop(request, "modalities", "kind of answer", f"this API knows {', '.join(_MODALITIES)}")
+    return kept or UNSET
+
+
+SETTINGS = Settings(
+    InteractionRequest,
+    FAMILY,
+    (
+        Setting("model"),
+        Setting("tool_choice", None, BY_HAND, path=f"{_CONFIG}.tool_choice"),
+        Setting("max_output_tokens", None, BY_HAND, path=f"{_CONFIG}.max_output_tokens"),
+        Setting("temperature", None, BY_HAND, path=f"{_CONFIG}.temperature"),
+        Setting("top_p", None, BY_HAND, path=f"{_CONFIG}.top_p"),
+        Setting("stop", None, BY_HAND, path=f"{_CONFIG}.stop_sequences"),
+        Setting("seed", None, BY_HAND, path=f"{_CONFIG}.seed"),
+        Setting("reasoning", None, BY_HAND, path=f"{_CONFIG}.thinking_level"),
+        Setting("output", None, BY_HAND, path="response_format"),
+        Setting("stream"),
+        Setting("labels", write=_write_labels),
+        Setting("service_tier", "service_tier", read_tier(GEMINI_TIERS), _write_tier),
+        Setting("store"),
+        Setting("modalities", "response_modalities", write=_write_modalities),
+        Setting("obfuscation", None, lost=NO_SUCH_SETTING, anyway=False),
+        Setting("parallel_tool_calls", None),  # several calls are what it gives; one at a time is reported by hand
+        Setting("candidates", None),  # one answer is what it gives; more are reported by hand
+        Setting("cache", None, lost="prompts are cached automatically by this API"),
+    ),
+    content=("input", "system_instruction", "tools", "generation_config", "response_format"),
+)
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_request(body: bytes) -> Request:
+    wire: Any = _reader.read(body)
+    notes: Extra = (_keys(wire) if type(wire) is InteractionBody else None) or {}
+    google = _translate_keys(notes)
+    decoder = MessageDecoder()
+    if wire.system_instruction is not None:
+        decoder.add_system(wire.system_instruction)
+    _decode_input(wire.input, decoder, notes)
+    messages = decoder.finished()
+    tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
+    if wire.tools is not UNSET and not tools.tools:
+        notes[MODELLED + "tools"] = wire.tools  # an empty list, or null
+    output = None if wire.response_format is UNSET else decode_output(wire.response_format, notes)
+    config = wire.generation_config
+    settings: tuple[Any, ...] = _NO_SETTINGS if config is UNSET else _decode_config(config, notes)
+    request: Request = SETTINGS.read(wire, messages, tools.tools, {FAMILY: notes} if notes else None, *settings, output)
+    if google:
+        request = structs.replace(request, metadata={**(request.metadata or {}), GOOGLE: google})
+    return decoder.noted_on(request, tools.names, tools.is_private)
+
+
+def _decode_input(given: Any, decoder: MessageDecoder, notes: Extra) -> None:
+    if given is UNSET:
+        return
+    if type(given) is str:
+        notes[INPUT] = Raw(b'"string"')
+        decoder.add_text(given)
+    elif type(given) is list:
+        if not given:
+            notes[INPUT] = Raw(b'"empty"')
+        elif type(given[0]) in CONTENTS:
+            notes[INPUT] = Raw(b'"contents"')
+            decoder.add_contents(given)
+        else:
+            decoder.add_steps(given)
+    elif type(given) in CONTENTS:
+        notes[INPUT] = Raw(b'"content"')
+        decoder.add_contents([given])
+    else:
+        notes[INPUT] = Raw(b'"step"')
+        decoder.add_steps([given])
+
+
+def _translate_keys(notes: Extra) -> Extra:
+    """Keys that generateContent has too, in its words. They stay noted here as they were written."""
+    google: Extra = {}
+    for key, (name, there, back) in SHARED.items():
+        held = notes.get(key)
+        said = None if held is None else parse_json(held)
+        translated = None if said is None else there(said)
+        if held is not None and translated is not None and back(translated) == said:
+            google[name] = Raw(encode_json(translated))
+            notes[MODELLED + key] = notes.pop(key)
+    return google
+
+
+_NO_SETTINGS: tuple[Any, ...] = (None, None, None, None, (), None, None)
+
+
+def _decode_config(config: Any, notes: Extra) -> tuple[Any, ...]:
+    """The settings inside, in the order of the table."""
+    extra: Extra = {} if config.extra is UNSET else dict(config.extra)
+    if type(config) is GenerationConfigBody:
+        extra = _config_keys(config) or {}
+    if config.stop_sequences is not UNSET and not config.stop_sequences:
+        extra[MODELLED + "stop_sequences"] = Raw(b"[]")
+    if extra:
+        notes[WITHIN + _CONFIG] = Raw(encode_json(extra))
+    elif encode_json(config) == b"{}":
+        notes["~config"] = TRUE
+    return (
+        None if config.tool_choice is UNSET else decode_tool_choice(config.tool_choice),
+        config.max_output_tokens,
+        config.temperature,
+        config.top_p,
+        () if config.stop_sequences is UNSET else tuple(config.stop_sequences),
+        config.seed,
+        decode_reasoning(config),
+    )
+
+
+# ── encoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def encode_request(request: Request, log: LossLog, profile: InteractionsProfile = PROFILE) -> Encoded:
+    native = request.origin == FAMILY
+    if not native:
+        request = _legal_settings(request, profile, log)
+    notes = SETTINGS.add_keys(request, log, own(request.metadata)) or {}
+    if not native and not {"store", "previous_interaction_id"} & notes.keys():
+        # By default this API keeps what it is sent; others do not.
+        notes = {"store": _FALSE, **notes}
+    system, messages = _split_system(request.messages, log)
+    encoder = MessageEncoder(log, profile, model=request.model, native=native)
+    steps = encoder.encode(messages)
+    given: Any = _native_input(notes, messages, steps) if native else steps
+    if not native and not steps:
+        raise EncodeError(path="$.messages", reason="no message says anything", target=profile.name)
+    written = encode_tools(request.tools, log, native=native) if request.tools else None
+    wire = SETTINGS.write(
+        request,
+        log,
+        given,
+        system,
+        UNSET if written is None else written,
+        _encode_config(request, log, notes, has_tools=written is not None),
+        encode_output(request, log),
+    )
+    extra = notes if native else {**notes, **_translated(request, notes, log)}
+    return Encoded(bytes(spliced(wire, extra)) if extra else encode_json(wire), (), profile.path)
+
+
+def _translated(request: Request, notes: Extra, log: LossLog) -> Extra:
+    """What a request of generateContent says under other names."""
+    google = (request.metadata or {}).get(GOOGLE, {})
+    extra: Extra = {}
+    for key, (name, _, back) in SHARED.items():
+        if name in google and MODELLED + key not in notes:
+            said = parse_json(google[name])
+            translated = back(said)
+            if translated is not None:
+                extra[key] = Raw(encode_json(translated))
+            elif said is not None:
+                log.drop(request, name, name, "this API has other words, and none for this")
+    return extra
+
+
+def _native_input(notes: Extra, messages: tuple[Message, ...], steps: list[WireValue]) -> Any:
+    spelled = parse_json(notes[INPUT]) if INPUT in notes else None
+    if not steps:
+        return [] if spelled == "empty" else UNSET
+    if spelled is None:
+        return steps
+    if spelled == "step":
+        return steps[0]
+    if spelled == "string" and len(messages) == 1:
+        return messages[0].text
+    contents = getattr(steps[0], "content", steps)
+    return contents[0] if spelled == "content" else contents
+
+
+def _split_system(messages: tuple[Message, ...], log: LossLog) -> tuple[str | None, tuple[Message, ...]]:
+    """All system text as one string."""
+    texts: list[str] = []
+    rest: list[Message] = []
+    for message in messages:
+        if message.role != "system":
+            rest.append(message)
+            continue
+        if rest:
+            log.degrade(message, "", "place of a system message", "this API has one field for it, at the front")
+        if message.name is not None:
+            log.drop(message, "name", "name of the speaker", "this API has no such field")
+        content = content_held(message)
+        if type(content) is str:
+            texts.append(content)
+            continue
+        for part in message.parts:
+            if isinstance(part, Text):
+                if part.cache is not None:
+                    log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+                if part.citations:
+                    log.drop(part, "citations", "citations", "system instructions of this API are plain text")
+                if part.signature is not None:
+                    log.drop(part, "signature", "signature", "system instructions of this API are plain text")
+                texts.append(part.text)
+            else:
+                log.drop(part, "", type(part).__name__.lower(), "system instructions of this API are plain text")
+    if len(texts) > 1:
+        first = next(message for message in messages if message.role == "system")
+        log.degrade(first, "", f"{len(texts)} system texts", "joined by blank lines: this API takes one string")
+    return "\n\n".join(texts) if texts else None, tuple(rest)
+
+
+def _encode_config(request: Request, log: LossLog, notes: Extra, *, has_tools: bool) -> WireValue:
+    """The generation_config, or UNSET."""
+    native = request.origin == FAMILY
+    level, summaries = encode_reasoning(request, log)
+    choice: Any = UNSET
+    if request.tool_choice is not None and (has_tools or native):
+        choice = encode_tool_choice(request.tool_choice, request.tools, native=native)
+    elif request.tool_choice is not None and request.tool_choice.mode == "required":
+        log.drop(request, "tool_choice", "tool choice", "there are no tools to choose from")
+    elif has_tools and not native and any(getattr(tool, "strict", None) for tool in request.tools):
+        choice = "validated"
+    config = GenerationConfig(
+        request.max_output_tokens,
+        list(request.stop) if request.stop else UNSET,
+        request.seed,
+        level,
+        summaries,
+        choice,
+        request.temperature,
+        request.top_p,
+    )
+    within = inner_extra(notes, _CONFIG)
+    if within is not None:
+        return spliced(config, within)
+    return UNSET if config == _NO_CONFIG and "~config" not in notes else config
+
+
+def _legal_settings(request: Request, profile: InteractionsProfile, log: LossLog) -> Request:
+    """Without the settings of others that would be refused here."""
+    changes: dict[str, Any] = {}
+    limit = profile.stop_limit
+    if limit is not None and len(request.stop) > limit:
+        log.drop(request, "stop", f"{len(request.stop) - limit} stop sequences", f"this API takes {limit}")
+        changes["stop"] = request.stop[:limit]
+    maximum = request.max_output_tokens
+    if maximum is not None and maximum < 1:
+        log.drop(request, "max_output_tokens", f"limit of {maximum} tokens", "this API wants at least one token")
+        changes["max_output_tokens"] = None
+    if request.candidates is not None and request.candidates != 1:
+        log.drop(request, "candidates", f"{request.candidates} candidates", "this API gives one answer")
+    if request.parallel_tool_calls is False:
+        log.drop(request, "parallel_tool_calls", "one call at a time", "this API has no such switch")
+    if request.origin not in _GOOGLES:
+        # Deprecated here, and to be deleted by Google's own guide; generateContent still has them.
+        for name in _SAMPLING:
+            if getattr(request, name) is not None:
+                log.drop(request, name, name, "this API has deprecated it")
+                changes[name] = None
+    if not changes:
+        return request
+    changed = structs.replace(request, **changes)
+    log.replaced(changed, request)
+    return changed

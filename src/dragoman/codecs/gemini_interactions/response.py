@@ -1,0 +1,219 @@
+"""Interactions responses, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import UNSET, Raw, UnsetType, structs
+
+from dragoman.codecs.arguments import cut_short
+from dragoman.codecs.encoded import Encoded
+from dragoman.codecs.failures import failure_of
+from dragoman.codecs.gemini_interactions.messages import MessageDecoder, MessageEncoder
+from dragoman.codecs.gemini_interactions.profile import FAMILY, STATUSES, UNFINISHED
+from dragoman.codecs.gemini_interactions.steps import own
+from dragoman.codecs.gemini_interactions.wire import Interaction, ModelOutputStep, UsageWire
+from dragoman.codecs.google_errors import encode_event_error
+from dragoman.codecs.reading import WireReader, WireValue, spliced
+from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.timestamps import read_time, write_time
+from dragoman.ir import AnyPart, Completion, Finish, FinishReason, Message, ToolCall, Usage, withholds_calls
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+SOURCE = "gemini-interactions response"
+_reader = WireReader(Interaction, SOURCE)
+_counts = WireReader(UsageWire, "gemini-interactions usage")
+
+_KEPT = {
+    **{name: MODELLED + name for name in ("object", "created", "updated", "output_text", "previous_interaction_id")},
+    **{
+        name: name
+        for name in (
+            *("service_tier", "agent", "agent_config", "environment_id", "continuation_token", "errors", "input"),
+        )
+    },
+}
+_keys = collect_keys(Interaction, _KEPT)
+
+# ── finish: the status, and what the steps show ───────────────────────────────────────────────────────────────
+
+_WORD_OF: dict[FinishReason, str] = {
+    "stop": "completed",
+    "tool_calls": "requires_action",
+    "length": "incomplete",
+    "content_filter": "incomplete",
+    "refusal": "incomplete",
+    "pause": "completed",
+    "error": "failed",
+    "unknown": "incomplete",
+}
+_DECODE_FINISH = STATUSES
+_EXACT = frozenset({"stop", "tool_calls", "length", "error"})
+
+
+def decode_finish(status: str | None, parts: Sequence[AnyPart], errors: Raw | UnsetType = UNSET) -> Finish:
+    """There is no finish reason, and the status does not tell whether a call waits for its result: the steps do.
+
+    `completed` comes with calls that nobody answered, and `requires_action` is the last status of an ordinary answer.
+    """
+    if status in UNFINISHED:  # what is still to come is no success
+        return Finish("error", status)
+    reason: FinishReason = "stop" if status is None else _DECODE_FINISH.get(status, "unknown")
+    if reason in {"stop", "tool_calls"}:
+        calls = any(type(part) is ToolCall for part in parts)
+        reason = "tool_calls" if calls else "pause" if reason == "tool_calls" else "stop"
+    explained = None if errors is UNSET or reason != "error" else _explanation(errors)
+    return Finish(reason, status, explanation=explained)
+
+
+def _explanation(errors: Raw) -> str | None:
+    said = parse_json(errors)
+    first = said[0] if isinstance(said, list) and len(said) == 1 else None
+    message = first.get("message") if isinstance(first, dict) else None
+    return message if isinstance(message, str) else None
+
+
+def encode_finish(finish: Finish | None, log: LossLog, completion: Completion) -> str:
+    """The status."""
+    if finish is None:
+        status = "completed" if completion.messages else "failed"
+        log.invent(completion, "finish", f"status {status}", "an answer of this API says how it ended")
+        return status
+    if finish.stop_sequence is not None:
+        log.drop(completion, "finish.stop_sequence", "matched stop sequence", "this API does not say which one matched")
+    if finish.explanation is not None and finish.reason != "error":
+        log.drop(completion, "finish.explanation", "explanation of the failure", "an answer without errors has none")
+    if finish.reason == "error" and finish.raw == "cancelled":
+        return "cancelled"
+    calls = bool(completion.messages) and bool(completion.messages[0].tool_calls)
+    word = _WORD_OF[finish.reason]
+    if finish.reason not in _EXACT or (finish.reason == "tool_calls" and not calls):
+        word = "completed" if finish.reason == "tool_calls" else word
+        said = f"finish reason {finish.raw or finish.reason!r}"
+        log.degrade(completion, "finish", said, f"this API has no finish reasons: status {word}")
+    if calls and withholds_calls(finish):
+        # No other status makes clients withhold calls that are whole.
+        return "failed"
+    return "requires_action" if calls and finish.reason == "stop" else word
+
+
+# ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_usage(held: Raw) -> Usage:
+    """Output excludes thoughts on this wire, and what tools made the model read is counted apart: both are added."""
+    wire = _counts.read(held)
+    thoughts, tools, cached = (
+        None if count is UNSET else count
+        for count in (wire.total_thought_tokens, wire.total_tool_use_tokens, wire.total_cached_tokens)
+    )
+    return Usage(
+        (wire.total_input_tokens or 0) + (tools or 0),
+        (wire.total_output_tokens or 0) + (thoughts or 0),
+        cached,
+        reasoning=thoughts,
+        total=None if wire.total_tokens is UNSET else wire.total_tokens,
+        metadata={FAMILY: {"~usage": held}},
+    )
+
+
+def encode_usage(usage: Usage, log: LossLog, completion: Completion) -> WireValue:
+    notes = own(usage.metadata)
+    if "~usage" in notes:
+        return notes["~usage"]
+    for field, what in (("cache_written", "tokens written to a cache"), ("image", "image tokens")):
+        if getattr(usage, field):
+            log.note(completion, f"usage.{field}", what, "this API does not count them apart")
+    if usage.total not in {None, usage.input + usage.output}:
+        why = "this API's total is the sum of its counts"
+        log.degrade(completion, "usage.total", f"total of {usage.total} tokens", why)
+    thoughts = min(usage.reasoning or 0, usage.output)
+    return UsageWire(
+        usage.input,
+        usage.output - thoughts,
+        thoughts,
+        0,
+        min(usage.cached or 0, usage.input),
+        usage.input + usage.output,
+    )
+
+
+# ── responses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_response(body: bytes) -> Completion:
+    wire = _reader.read(body)
+    extra: Extra = _keys(wire) or {}
+    decoder = MessageDecoder(seed=wire.id or "", answering=True)
+    if wire.steps is not UNSET:
+        decoder.add_steps(wire.steps)
+        if not wire.steps:
+            extra[MODELLED + "steps"] = Raw(b"[]")
+    elif wire.outputs is not UNSET:
+        extra["~outputs"] = Raw(b"true")
+        decoder.add_steps([ModelOutputStep(wire.outputs)])
+    parts = decoder.answer()
+    finish = decode_finish(wire.status, parts, wire.errors)
+    if finish.explanation is not None:
+        extra[MODELLED + "errors"] = extra.pop("errors")
+    if finish.reason == "length":
+        parts = cut_short(parts, finish.reason)
+    usage = wire.usage
+    if usage is not UNSET and bytes(usage) == b"null":
+        extra[MODELLED + "usage"], usage = usage, UNSET
+    return Completion(
+        (Message("assistant", parts),),
+        finish,
+        None if usage is UNSET else decode_usage(usage),
+        wire.id,
+        wire.model,
+        None if wire.created is UNSET else read_time(wire.created),
+        metadata={FAMILY: extra},
+    )
+
+
+def encode_response(completion: Completion, log: LossLog, profile: Any = None) -> Encoded:  # noqa: ARG001
+    notes = (completion.metadata or {}).get(FAMILY)
+    for message in completion.messages[1:]:
+        log.drop(message, "", "a further candidate", "this API gives one answer")
+    message = completion.messages[0] if completion.messages else Message("assistant", ())
+    encoder = MessageEncoder(log, native=notes is not None, to_client=True)
+    steps: Any = encoder.encode_turn(message)
+    usage: Any = UNSET if completion.usage is None else encode_usage(completion.usage, log, completion)
+    if notes is not None:
+        return _encode_native(completion, notes, steps, usage)
+    status = encode_finish(completion.finish, log, completion)
+    time = Raw(encode_json(write_time(completion.created)))
+    if completion.model is None:
+        log.note(completion, "model", "empty model name", "an answer of this API names its model")
+    wire = Interaction(
+        completion.id or None,
+        Raw(b'"interaction"'),
+        status,
+        completion.model or "",
+        time,
+        time,
+        steps=steps,
+        usage=usage,
+        errors=UNSET if status != "failed" else Raw(encode_json([_error_of(completion)])),
+    )
+    return Encoded(encode_json(wire))
+
+
+def _error_of(completion: Completion) -> Any:
+    return encode_event_error(failure_of(completion.finish or Finish("error", "no answer")), FAMILY)
+
+
+def _encode_native(completion: Completion, notes: Extra, steps: list[WireValue], usage: Any) -> Encoded:
+    finish = completion.finish
+    status = None if finish is None else finish.raw
+    wire = Interaction(completion.id, status=status, model=completion.model, usage=usage)
+    if "~outputs" in notes:
+        first = steps[0] if steps else ModelOutputStep([])
+        wire = structs.replace(wire, outputs=getattr(first, "content", []))
+    elif steps:
+        wire = structs.replace(wire, steps=steps)
+    return Encoded(bytes(spliced(wire, notes)))

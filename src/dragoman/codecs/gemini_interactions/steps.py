@@ -1,0 +1,367 @@
+"""Single steps, both ways: thoughts, calls, and tools that Google runs; and the citations of a text.
+
+A thought's signature belongs to the step that follows it. In the intermediate format it stands on that part, where
+generateContent has it too; a signature that no call and no text follows is that of an empty text.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_unparsed, unwrap_arguments
+from dragoman.codecs.gemini_interactions import foreign_signatures
+from dragoman.codecs.gemini_interactions.hosted_tools import HOSTED
+from dragoman.codecs.gemini_interactions.profile import FAMILY
+from dragoman.codecs.gemini_interactions.wire import (
+    FunctionCallStep,
+    ModelOutputStep,
+    StepHead,
+    TextContent,
+    ThoughtStep,
+)
+from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_native_thought
+from dragoman.codecs.google_vocabulary import part_as_step, step_as_part
+from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
+from dragoman.codecs.shared_tools import cross_hosted, goes_back
+from dragoman.errors import DecodeError
+from dragoman.ir import (
+    AnyPart,
+    Audio,
+    Citation,
+    Document,
+    Image,
+    Metadata,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Signature,
+    Text,
+    ToolCall,
+)
+from dragoman.ir.notes import MODELLED, Extra
+from dragoman.ir.parts import call_block_held, result_block_held
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import LossLog
+
+SIGNATURE = MODELLED + "signature"
+SUMMARY = MODELLED + "summary"
+TRUE = Raw(b"true")
+
+STEP = "~step"
+"""Note: this part begins a step of its own although the one before it could have held it; or the step itself."""
+SPELLED = "~content"
+"""Note: the content of the step was a bare string."""
+APART = "~apart"
+"""Note on a signed part: the thought with its signature is a step of its own, behind one with a summary."""
+BEFORE = "~before"
+"""Note on a part: a thought stood before it that says nothing but an empty signature, or one that never existed."""
+ON_CALL = "~own"
+"""Note on a call: its signature stood on the call itself."""
+SUMMARY_BREAK = "\n\n"
+
+CONTENT = "content:"
+"""How the kind of an opaque content begins; without it, an opaque part is a whole step."""
+_OUTPUT = (Text, Refusal, Image, Document, Audio)
+
+_heads = msgspec.json.Decoder(StepHead).decode
+_raws = msgspec.json.Decoder(list[Raw]).decode
+
+
+def own(metadata: Metadata | None) -> Extra:
+    """What this family said about a node, and how."""
+    return {} if metadata is None else metadata.get(FAMILY, {})
+
+
+def noted(metadata: Metadata | None, notes: Extra) -> Metadata | None:
+    """The metadata with further notes of this family."""
+    return metadata if not notes else {**(metadata or {}), FAMILY: {**own(metadata), **notes}}
+
+
+def exact(value: WireValue) -> WireValue:
+    """A wire value as it was read, with what it and its inner objects say beyond their types."""
+    if isinstance(value, list):
+        return [exact(piece) for piece in value]
+    if isinstance(value, Unmodelled):
+        return value.raw
+    if not isinstance(value, Wire):
+        return value
+    inner = {
+        name: Raw(encode_json(exact(held)))
+        for name in value.__struct_fields__
+        if isinstance(held := getattr(value, name), list | Wire) and name != "extra"
+    }
+    wire = msgspec.structs.replace(value, **inner) if inner else value
+    return spliced(wire, {} if value.extra is UNSET else value.extra)
+
+
+# ── thoughts ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_thought(step: ThoughtStep) -> Reasoning | None:
+    """What a thought shows; None for one without a summary. Its signature is the next part's."""
+    summary = step.summary
+    notes: Extra = {} if step.extra is UNSET else dict(step.extra)
+    texts = [] if summary is UNSET else [piece.text for piece in summary if type(piece) is TextContent]
+    if summary is not UNSET and (len(summary) != 1 or not texts or not _is_plain(summary[0])):
+        notes[SUMMARY] = Raw(encode_json(exact(summary)))
+        extras = {f"summary[{index}]": piece.extra for index, piece in enumerate(summary)}
+        notes.update((keep(FAMILY, UNSET, **extras) or {FAMILY: {}})[FAMILY])
+    if not notes and not texts:
+        return None
+    return Reasoning(SUMMARY_BREAK.join(texts), metadata=noted(NATIVE_THOUGHT, notes))
+
+
+def _is_plain(content: Any) -> bool:
+    return content.extra is UNSET and content.annotations is UNSET and bool(content.text)
+
+
+def encode_thought(
+    part: Reasoning, follower: Signature | None, log: LossLog, *, to_client: bool, native: bool
+) -> WireValue:
+    """The thought that shows this reasoning, with the signature of the part that follows; None: logged."""
+    notes = own(part.metadata)
+    is_own = is_native_thought(part) or any(key[:1] != "~" for key in notes)
+    if (to_client or native) and ("~tagged" in notes or not is_own or part.signature is not None):
+        return foreign_signatures.tagged_reasoning(part)
+    if not is_own:
+        log.drop(part, "", "reasoning", "reasoning of another provider has no place here")
+        return None
+    signature = follower if part.signature is None else part.signature
+    data: Any = UNSET if signature is None or not signature.data else signature.data
+    summary: Any = UNSET if SUMMARY in notes or not part.text else [TextContent(part.text)]
+    return spliced(ThoughtStep(data, summary), notes) if notes else ThoughtStep(data, summary)
+
+
+# ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_call(step: FunctionCallStep, seed: object, index: int, path: str) -> ToolCall:
+    notes: Extra = {} if step.extra is UNSET else dict(step.extra)
+    call_id, invented = step.id, False
+    if call_id is UNSET or not call_id:
+        notes["~id"] = TRUE if call_id is UNSET else Raw(b'""')
+        call_id, invented = invent_id(seed, index), True
+    arguments, text = _decode_arguments(step.arguments, notes, path)
+    signature = None
+    if step.signature is not UNSET:
+        if step.signature:
+            signature = Signature(GOOGLE, step.signature)
+            notes[ON_CALL] = TRUE
+        else:
+            notes[SIGNATURE] = Raw(b'""')  # a placeholder of streams, and worth nothing
+    return ToolCall(
+        call_id,
+        step.name,
+        arguments,
+        text,
+        invented_id=invented or is_invented(call_id),
+        signature=signature,
+        metadata={FAMILY: notes} if notes else None,
+    )
+
+
+def _decode_arguments(held: Raw | UnsetType, notes: Extra, path: str) -> tuple[Raw | UnsetType, str | None]:
+    if held is UNSET or bytes(held) == b"null":
+        notes["~arguments"] = TRUE if held is UNSET else Raw(b"null")
+        return EMPTY_OBJECT, None
+    if bytes(held)[:1] != b"{":
+        got = bytes(held)[:40].decode("utf-8", "replace")
+        raise DecodeError(path=f"{path}.arguments", expected="object", got=got, source="gemini-interactions")
+    return unwrap_arguments(held)
+
+
+def encode_call(call: ToolCall, log: LossLog, *, native: bool) -> WireValue:
+    if call.cache is not None:
+        log.drop(call, "cache", "cache mark", "prompts are cached automatically by this API")
+    if not call.parsed and not native:
+        report_unparsed(call, log)
+    notes = own(call.metadata)
+    arguments: Any = arguments_as_object(call)
+    call_id: Any = call.id
+    if not notes:
+        return FunctionCallStep(call.name, call_id, arguments)
+    if native:
+        if "~id" in notes:
+            call_id = UNSET if notes["~id"] == TRUE else ""
+        if "~arguments" in notes and call.parsed and not call.arguments:
+            arguments = UNSET if notes["~arguments"] == TRUE else notes["~arguments"]
+    on_call: Any = call.signature.data if ON_CALL in notes and call.signature is not None else UNSET
+    further = {key: held for key, held in notes.items() if key != SIGNATURE or native}
+    return spliced(FunctionCallStep(call.name, call_id, arguments, on_call), further)
+
+
+# ── tools that Google runs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def decode_other(raw: Raw) -> AnyPart:
+    """A call or a result of a tool that Google runs, in the words of generateContent where it has some."""
+    try:
+        head = _heads(raw)
+    except msgspec.ValidationError:
+        return Opaque(FAMILY, "", raw)
+    is_call = head.type.endswith("_call") and bool(head.id)
+    if not is_call and not (head.type.endswith("_result") and head.call_id):
+        return Opaque(FAMILY, head.type, raw)
+    signature = Signature(GOOGLE, head.signature) if head.signature else None
+    said = parse_json(raw)
+    said.pop("signature", None)
+    block = step_as_part(said)
+    name = head.name or head.type.removesuffix("_call" if is_call else "_result")
+    kind: Any = ServerToolCall if is_call else ServerToolResult
+    call_id = head.id if is_call else head.call_id
+    fields: dict[str, Any] = HOSTED.read_call(said) if is_call else HOSTED.read_result(said)
+    part: AnyPart = kind(call_id, name, FAMILY, raw, signature, **fields)
+    if block is not None:
+        given = Raw(encode_json(block))
+        part = kind(call_id, name, GOOGLE, given, signature, metadata={FAMILY: {STEP: raw}}, **fields)
+    return part
+
+
+def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *, to_client: bool) -> WireValue:
+    held = call_block_held(part) if type(part) is ServerToolCall else result_block_held(part)
+    if part.cache is not None:
+        log.drop(part, "cache", "cache mark", "prompts are cached automatically by this API")
+    if goes_back(part, FAMILY, to_client=to_client):
+        return held
+    given = own(part.metadata).get(STEP)
+    if given is not None and goes_back(part, GOOGLE, to_client=to_client):
+        return given
+    call_id = part.id if isinstance(part, ServerToolCall) else part.tool_call_id
+    # Older models of generateContent give no ids; here a call has one.
+    step = (
+        part_as_step(part.block or {}, call_id or invent_id("server call", 0))
+        if goes_back(part, GOOGLE, to_client=to_client)
+        else None
+    )
+    if step is None:
+        wire = cross_hosted(part, log, HOSTED if to_client else None)
+        return ModelOutputStep([TextContent(wire.text)]) if type(wire) is Text else wire
+    if part.signature is not None and part.signature.family == GOOGLE:
+        return {**step, "signature": part.signature.data}
+    if part.signature is not None:
+        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+    return step
+
+
+# ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+_CITED = frozenset({"type", "url", "title", "start_index", "end_index"})
+
+
+class Offsets:
+    """Places in one text, in UTF-8 bytes (as this wire counts) and in characters."""
+
+    def __init__(self, text: str) -> None:
+        self.length = 0
+        # Where each character begins, and where the text ends; nothing where every character is one byte.
+        self._starts: list[int] | None = None
+        self.extend(text)
+
+    def extend(self, text: str) -> None:
+        """The text goes on."""
+        if self._starts is None and not text.isascii():
+            self._starts = list(range(self.length + 1))
+        self.length += len(text)
+        if self._starts is not None:
+            last = self._starts.pop()
+            self._starts += accumulate(map(_size, text), initial=last)
+
+    def characters(self, place: int) -> int | None:
+        """None for a place outside the text, or within a character."""
+        if self._starts is None:
+            return place if 0 <= place <= self.length else None
+        index = bisect_left(self._starts, place)
+        return index if index <= self.length and self._starts[index] == place else None
+
+    def bytes(self, place: int) -> int:
+        return place if self._starts is None else self._starts[min(place, self.length)]
+
+
+def _size(character: str) -> int:
+    return len(character.encode("utf-8", "surrogatepass"))
+
+
+def read_annotations(held: Raw, text: str) -> tuple[Citation, ...]:
+    """Citations of all kinds; nothing when the list is empty or holds anything but objects."""
+    if bytes(held)[:1] != b"[":
+        return ()
+    offsets = Offsets(text)
+    citations = [read_citation(raw, offsets) for raw in _raws(held)]
+    return () if None in citations else tuple(citation for citation in citations if citation is not None)
+
+
+def read_citation(raw: Raw, offsets: Offsets | None) -> Citation | None:
+    """Offsets are not known before the text is: in a stream."""
+    found = parse_json(raw)
+    if not isinstance(found, dict):
+        return None
+
+    def get(key: str, kind: type) -> Any:
+        return found[key] if isinstance(found.get(key), kind) else None
+
+    start, end = get("start_index", int), get("end_index", int)
+    if offsets is None or end is None:
+        first = last = None
+    else:
+        first, last = offsets.characters(start or 0), offsets.characters(end)
+    known = first is not None and last is not None and first <= last
+    private = {key: Raw(encode_json(value)) for key, value in found.items() if key not in _CITED}
+    return Citation(
+        get("url", str) or get("document_uri", str),
+        get("title", str) or get("file_name", str) or get("name", str),
+        None,
+        first if known else None,
+        last if known else None,
+        {FAMILY: {"~annotation": raw, **private}},
+    )
+
+
+def write_annotation(citation: Citation, offsets: Offsets, length: int) -> WireValue:
+    """None for what has no web page."""
+    given = own(citation.metadata).get("~annotation")
+    if given is not None:
+        return given
+    if citation.url is None:
+        return None
+    annotation: dict[str, Any] = {"type": "url_citation", "url": citation.url}
+    if citation.title is not None:
+        annotation["title"] = citation.title
+    start = 0 if citation.start is None else citation.start
+    end = length if citation.end is None else citation.end
+    return {**annotation, "start_index": offsets.bytes(start), "end_index": offsets.bytes(end)}
+
+
+def is_signed_by_google(part: AnyPart) -> bool:
+    """Whether a thought before this part carries its signature, as Google writes it."""
+    return (
+        isinstance(part, Text | ToolCall)
+        and part.signature is not None
+        and part.signature.family == GOOGLE
+        and bool(part.signature.data)
+        and ON_CALL not in own(part.metadata)
+    )
+
+
+def is_output(part: AnyPart | None) -> bool:
+    """Whether this is a content of a `model_output` step."""
+    return isinstance(part, _OUTPUT) or (
+        isinstance(part, Opaque) and part.origin == FAMILY and part.kind.startswith(CONTENT)
+    )
+
+
+def begins_step(part: AnyPart, previous: AnyPart | None) -> bool:
+    """Whether a part of the model's turn begins a step, or goes on with the one before it."""
+    if not is_output(part) or not is_output(previous):
+        return True
+    notes = own(getattr(part, "metadata", None))
+    signed = isinstance(part, Text) and part.signature is not None
+    before = isinstance(previous, Text) and previous.signature is not None and not previous.text
+    return signed or before or STEP in notes or BEFORE in notes

@@ -1,0 +1,510 @@
+"""Interactions streams, both ways; encoding is in stream_encoding.py.
+
+`step.start`, `.delta` and `.stop` name their step by index, and no event has a step whole. Output, thoughts and calls
+flow while they come in; every other step is gathered and told whole. A thought's signature waits for the part that
+follows. `interaction.completed` ends an answer, whatever its status; some servers say the last status and `[DONE]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType, field
+from msgspec.structs import replace
+
+from dragoman.codecs.arguments import unwrap_fragment
+from dragoman.codecs.block_streams import BlockDecoder, HeldEnd, Incoming
+from dragoman.codecs.framing import Limits, ServerSentEvents
+from dragoman.codecs.gemini_interactions import foreign_signatures
+from dragoman.codecs.gemini_interactions.messages import MessageDecoder
+from dragoman.codecs.gemini_interactions.parts import decode_part
+from dragoman.codecs.gemini_interactions.profile import FAMILY, STATUSES
+from dragoman.codecs.gemini_interactions.response import decode_finish, decode_usage
+from dragoman.codecs.gemini_interactions.steps import ON_CALL, Offsets, decode_call, decode_other, read_citation
+from dragoman.codecs.gemini_interactions.stream_encoding import EventEncoder
+from dragoman.codecs.gemini_interactions.stream_wire import (
+    AnnotationDelta,
+    ArgumentsDelta,
+    Completed,
+    Created,
+    ErrorEvent,
+    LooseEvent,
+    Opening,
+    SignatureDelta,
+    StatusUpdate,
+    StepDelta,
+    StepSeed,
+    StepStart,
+    StepStop,
+    SummaryContent,
+    SummaryDelta,
+    TextDelta,
+    WireEvent,
+)
+from dragoman.codecs.gemini_interactions.wire import Content, FunctionCallStep, Step, TextContent
+from dragoman.codecs.google_errors import decode_event_error
+from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_dummy
+from dragoman.codecs.reading import Unmodelled, WireReader
+from dragoman.codecs.signature_tags import SIGNED
+from dragoman.codecs.timestamps import read_time
+from dragoman.errors import DecodeError, IllegalEvent
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Failure,
+    Finish,
+    PartDelta,
+    PartEnd,
+    Reasoning,
+    Signature,
+    StreamStart,
+    Text,
+    UsageUpdate,
+)
+from dragoman.ir.values import encode_json, parse_json
+
+__all__ = ["EventEncoder", "PayloadDecoder"]
+
+SOURCE = "gemini-interactions stream"
+
+_decode_event = msgspec.json.Decoder(WireEvent).decode
+_loose = msgspec.json.Decoder(LooseEvent)
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+_openings = msgspec.json.Decoder(Opening)
+_seeds = msgspec.json.Decoder(StepSeed)
+_calls: WireReader[FunctionCallStep] = WireReader(FunctionCallStep, SOURCE)
+_contents: WireReader[Any] = WireReader(Content | Unmodelled, SOURCE)  # type: ignore[arg-type]
+_steps: WireReader[Any] = WireReader(Step, SOURCE)  # type: ignore[arg-type]
+
+_OPENING_FIELDS = frozenset({"id", "model", "status", "created", "updated", "usage", "steps", "object"})
+_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+# ── states ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BEFORE, OPEN, ENDED = "before interaction.created", "in the interaction", "ended"
+
+MOVES: dict[tuple[str, str], str] = {
+    (BEFORE, "interaction.created"): OPEN,
+    (BEFORE, "interaction.status_update"): BEFORE,
+    (BEFORE, "step.start"): OPEN,  # a stream that was resumed
+    (BEFORE, "interaction.completed"): ENDED,
+    (BEFORE, "error"): ENDED,
+    (OPEN, "interaction.created"): OPEN,  # another hop of a long answer
+    (OPEN, "interaction.status_update"): OPEN,
+    (OPEN, "step.start"): OPEN,
+    (OPEN, "step.delta"): OPEN,
+    (OPEN, "step.stop"): OPEN,
+    (OPEN, "interaction.completed"): ENDED,
+    (OPEN, "error"): ENDED,
+}
+
+# ── decoding ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Incoming(Incoming, kw_only=True):
+    kind: str
+    raw: Raw
+    changes: dict[str, Raw] = field(default_factory=dict)
+    signature: Any = ""
+    has_spoken: bool = False
+    offsets: tuple[Offsets, int] | None = None
+
+
+class PayloadDecoder(BlockDecoder[_Incoming, Signature]):
+    """Payloads of one stream in, events out."""
+
+    source = SOURCE
+    family = FAMILY
+    moves = MOVES
+
+    _state: str = BEFORE
+    _id: str = ""
+    _status: str | None = None
+    _errors: Raw | UnsetType = UNSET
+    _seen: list[AnyPart] = field(default_factory=list)
+    _flow_kind: type[Any] = StepStop
+
+    @staticmethod
+    def framing(limits: Limits) -> ServerSentEvents:
+        return ServerSentEvents(limits, SOURCE)
+
+    def decode(self, payload: bytes) -> list[AnyEvent]:
+        try:
+            event = _decode_event(payload)
+        except _MALFORMED as error:
+            self._decode_odd(payload, error)
+            return self._take()
+        if type(event) is StepDelta and event.index == self._flowing:
+            delta: Any = event.delta
+            if type(delta) is self._flow_kind:
+                block = self._blocks[event.index]
+                if block.kind == "model_output":
+                    block.pieces.append(delta.text)
+                return [PartDelta(self._flow_part, delta.text)] if delta.text else []
+        if self._state is not ENDED:
+            self._handle(event, payload)
+        return self._take()
+
+    def _handle(self, event: WireEvent, payload: bytes) -> None:
+        try:
+            if not payload.isascii():
+                payload.decode()  # exact pieces are carried unparsed
+            _ON_EVENT[type(event)](self, event)
+        except _MALFORMED as error:
+            raise _not_an_event(error) from error
+
+    def _decode_odd(self, payload: bytes, error: Exception) -> None:
+        """Events and deltas of tomorrow are no faults. Everything else that does not fit is one."""
+        if self._state is ENDED:
+            return
+        if payload[:6] == b"[DONE]":
+            if self._status in STATUSES:
+                self._end_answer()
+            return
+        fault = _not_an_event(error)
+        if not isinstance(error, msgspec.ValidationError):
+            raise fault from error
+        try:
+            event = _loose.decode(payload)
+        except _MALFORMED:
+            raise fault from error
+        kind = event.event_type or ""
+        if kind == "step.delta" and event.index is not None and event.delta is not None:
+            self._on_other_delta(event.index, event.delta, fault)
+        elif event.error is not UNSET:
+            self._on_error(ErrorEvent(event.error))
+        elif kind.startswith("interaction.") and kind not in _KNOWN_EVENTS:
+            # The statuses have had events of their own: interaction.requires_action, and so on.
+            word = event.status or kind.removeprefix("interaction.")
+            self._on_status(StatusUpdate(word))
+        elif not kind or kind in _KNOWN_EVENTS:
+            raise fault from error
+
+    def close(self) -> list[AnyEvent]:
+        """End of bytes."""
+        if self._state is not ENDED:
+            if self._status in STATUSES and not self._blocks:
+                self._end_answer()
+            else:
+                self._state = ENDED
+                self._break_off(Failure("truncated", "the stream ended without interaction.completed"))
+        return self._take()
+
+    # ── the interaction ──
+
+    def _on_created(self, event: Created) -> None:
+        opening = _openings.decode(event.interaction)
+        again = self._state is not BEFORE
+        self._move("interaction.created")
+        if not again:
+            self._open_answer(opening, event.interaction)
+
+    def _open_answer(self, opening: Opening, held: Raw) -> None:
+        self._id = opening.id or ""
+        extra = {key: value for key, value in _entries(held).items() if key not in _OPENING_FIELDS}
+        created = None if opening.created is UNSET else read_time(opening.created)
+        self._events.append(StreamStart(opening.id or None, opening.model, created, {FAMILY: extra}))
+
+    def _on_status(self, event: StatusUpdate) -> None:
+        self._move("interaction.status_update")
+        self._status = event.status or self._status
+        self._count(event.usage)
+        if event.continuation_token is not UNSET:
+            self._late["continuation_token"] = event.continuation_token
+
+    def _count(self, held: Any) -> None:
+        if held is not UNSET and bytes(held) != b"null":
+            self._events.append(UsageUpdate(decode_usage(held)))
+
+    def _on_completed(self, event: Completed) -> None:
+        opening = _openings.decode(event.interaction)
+        if self._state is BEFORE:
+            self._open_answer(opening, event.interaction)
+        self._status = opening.status or self._status
+        late = {key: held for key, held in _entries(event.interaction).items() if key not in _OPENING_FIELDS}
+        self._errors = late.pop("errors", UNSET)
+        self._late |= late
+        self._count(opening.usage)
+        if opening.steps and not self._next_index and not self._blocks:
+            self._tell_steps(opening.steps)
+        self._end_answer()
+
+    def _tell_steps(self, steps: list[Raw]) -> None:
+        """An answer that comes whole, in its last event."""
+        decoder = MessageDecoder(seed=self._id, answering=True)
+        decoder.add_steps([_steps.read(bytes(raw)) for raw in steps])
+        for part in decoder.answer():
+            self._seen.append(part)
+            self._whole(part)
+
+    def _end_answer(self) -> None:
+        if self._state is not ENDED:
+            self._state = ENDED
+            self._end_blocks()
+            self._tell_finish()
+
+    def _finish(self) -> Finish:
+        return decode_finish(self._status or "completed", self._seen, self._errors)
+
+    def _on_error(self, event: ErrorEvent) -> None:
+        self._move("error")
+        held = Raw(b"{}") if event.error is UNSET else event.error
+        self._break_off(decode_event_error(held, FAMILY))
+
+    # ── steps ──
+
+    def _on_start(self, event: StepStart) -> None:
+        if self._state is BEFORE:
+            self._events.append(StreamStart(metadata={FAMILY: {}}))
+        self._move("step.start", about=f" of step {event.index}")
+        for other in list(self._blocks):  # steps do not overlap on this wire
+            self._end_block(other)
+        seed = _seeds.decode(event.step)
+        block = self._blocks[event.index] = _Incoming(kind=seed.type, raw=event.step)
+        if seed.type == "function_call":
+            self._start_call(block)
+        elif seed.type == "model_output":
+            contents = seed.content or ()
+            for held in [Raw(encode_json(TextContent(contents)))] if isinstance(contents, str) else contents:
+                self._add_content(event.index, block, held)
+        elif seed.type == "thought":
+            block.signature = seed.signature or ""
+            for held in seed.summary or ():
+                found = parse_json(held)
+                if isinstance(found, dict) and isinstance(found.get("text"), str):
+                    self._flow(event.index, block, SummaryDelta(SummaryContent(found["text"])))
+
+    def _on_delta(self, event: StepDelta) -> None:
+        delta: Any = event.delta
+        index, block = self._open_step(event.index, is_call=type(delta) is ArgumentsDelta)
+        if type(delta) is SignatureDelta:
+            if block.kind == "thought":
+                block.signature += delta.signature
+            else:
+                block.changes["signature"] = Raw(encode_json(delta.signature))
+        elif type(delta) is AnnotationDelta:
+            for held in delta.annotations:
+                self._cite(block, held)
+        elif _FLOWING.get(block.kind) is type(delta):
+            self._flow(index, block, delta)
+        elif block.kind in _FLOWING:
+            said = f"{delta.__struct_config__.tag} of step {index}"
+            raise IllegalEvent(event=said, state=f"in a {block.kind} step", source=SOURCE)
+        else:
+            _gather(block, _entries(encode_json(delta)))
+
+    def _on_other_delta(self, index: int, delta: dict[str, Raw], fault: DecodeError) -> None:
+        """A delta of a kind that has no struct: media, steps of Google's tools, kinds of tomorrow."""
+        kind = parse_json(delta.get("type", Raw(b"null")))
+        if not isinstance(kind, str):
+            raise fault
+        if kind == "arguments" and "partial_arguments" in delta:  # as one page of the documentation has it
+            text = parse_json(delta["partial_arguments"])
+            self._on_delta(StepDelta(index, ArgumentsDelta(text if isinstance(text, str) else "")))
+            return
+        if kind in _STRICT_DELTAS:
+            if kind != "thought_summary":
+                raise fault
+            return  # an image of a summary
+        index, block = self._open_step(index)
+        if block.kind == "model_output":
+            if kind in _MEDIA:
+                self._add_content(index, block, Raw(encode_json(delta)))
+        elif block.kind not in _FLOWING:
+            _gather(block, delta)
+
+    def _open_step(self, index: int, *, is_call: bool = False) -> tuple[int, _Incoming]:
+        self._move("step.delta", about=f" of step {index}")
+        block = self._blocks.get(index)
+        if is_call and (block is None or block.kind != "function_call"):
+            # One capture has the index of the thought here.
+            open_calls = [key for key, other in self._blocks.items() if other.kind == "function_call"]
+            if open_calls:
+                return open_calls[-1], self._blocks[open_calls[-1]]
+        if block is None:
+            which = "stopped" if index in self._stopped else "unknown"
+            raise IllegalEvent(event=f"step.delta of {which} step {index}", state=self._state, source=SOURCE)
+        return index, block
+
+    def _on_stop(self, event: StepStop) -> None:
+        self._move("step.stop", about=f" of step {event.index}")
+        if event.index in self._blocks:
+            self._end_block(event.index)
+        elif event.index not in self._stopped:
+            raise IllegalEvent(event=f"step.stop of unknown step {event.index}", state=self._state, source=SOURCE)
+
+    def _end(self, block: _Incoming) -> None:
+        _END_STEP.get(block.kind, PayloadDecoder._end_whole)(self, block)
+
+    # ── parts ──
+
+    def _part_of(self, carrier: Signature) -> AnyPart:
+        return Text("", signature=carrier)
+
+    def _whole(self, part: AnyPart) -> None:
+        self._flowing = -1
+        super()._whole(part)
+
+    def _flow(self, index: int, block: _Incoming, delta: Any) -> None:
+        text = delta.text
+        if not text:
+            return
+        if block.part_index < 0:
+            self._start_part(block)
+        if block.kind == "function_call" and not block.pieces:
+            text = unwrap_fragment(text)
+        if block.kind != "thought":
+            block.pieces.append(text)
+        self._events.append(PartDelta(block.part_index, text))
+        if block.kind != "function_call" or len(block.pieces) == 1:
+            self._flowing, self._flow_kind, self._flow_part = index, type(delta), block.part_index
+
+    def _start_part(self, block: _Incoming) -> None:
+        self._release()
+        if block.kind == "thought":
+            self._put_carrier_back()
+            block.part_index = self._start(Reasoning(""))
+            return
+        carrier, self._carrier = self._carrier, None
+        block.signature = carrier
+        block.pieces, block.offsets = [], None
+        block.part_index = self._start(Text(""))
+        self._seen.append(Text(""))
+
+    def _add_content(self, index: int, block: _Incoming, held: Raw) -> None:
+        wire = _contents.read(bytes(held))
+        if type(wire) is TextContent:
+            self._flow(index, block, TextDelta(wire.text))
+            for annotation in (
+                () if wire.annotations is UNSET else msgspec.json.decode(wire.annotations, type=list[Raw])
+            ):
+                self._cite(block, annotation)
+            return
+        if block.part_index >= 0:
+            self._end_output(block)
+            block.part_index = -1
+        block.has_spoken = True  # the step said something
+        self._whole(decode_part(wire))
+
+    def _cite(self, block: _Incoming, held: Raw) -> None:
+        if block.kind != "model_output":
+            return
+        if block.part_index < 0:
+            self._start_part(block)
+        offsets, seen = block.offsets or (Offsets(""), 0)
+        offsets.extend("".join(block.pieces[seen:]))
+        block.offsets = (offsets, len(block.pieces))
+        citation = read_citation(held, offsets)
+        if citation is not None:
+            self._events.append(PartDelta(block.part_index, "", citation))
+
+    def _start_call(self, block: _Incoming) -> None:
+        self._release()
+        entries = _entries(block.raw)
+        entries.pop("arguments", None)
+        call = decode_call(_calls.read(encode_json(entries)), self._id, len(self._seen), "$.step")
+        if call.metadata is not None:
+            notes = {key: held for key, held in call.metadata[FAMILY].items() if key[:1] != "~" or key == ON_CALL}
+            call = replace(call, metadata={FAMILY: notes} if notes else None)
+        if call.signature is None and self._carrier is not None:
+            call = replace(call, signature=self._carrier)
+            self._carrier = None
+        self._put_carrier_back()
+        call = replace(call, arguments=UNSET)
+        block.signature = "signed" if call.signature is not None else ""
+        self._seen.append(call)
+        self._calls.append(call)
+        block.part_index = self._start(call)
+
+    def _end_output(self, block: _Incoming) -> None:
+        if block.part_index < 0:
+            if block.has_spoken:
+                return
+            self._put_carrier_back()
+            if "error" in _entries(block.raw):
+                self._whole(_decode_step(block))
+                return
+            self._start_part(block)
+        signature: Any = block.signature or None
+        self._flowing = -1
+        self._hold(HeldEnd(PartEnd(block.part_index, signature), may_sign=bool(block.pieces) and signature is None))
+
+    def _end_call(self, block: _Incoming) -> None:
+        if not block.pieces:
+            held = _seeds.decode(block.raw).arguments
+            text = "" if held is UNSET else bytes(held).decode()
+            text = "{}" if text in {"", "{}", "null"} else unwrap_fragment(text)
+            self._events.append(PartDelta(block.part_index, text))
+        self._hold(HeldEnd(PartEnd(block.part_index), may_sign=not block.signature, is_call=True))
+
+    def _end_thought(self, block: _Incoming) -> None:
+        flowed = block.part_index >= 0
+        signature = block.signature
+        tag = foreign_signatures.read_tag_of(signature) if signature else None
+        if flowed:
+            found = None if tag is None else foreign_signatures.read_tagged("...", tag)
+            if isinstance(found, Reasoning):
+                self._events.append(PartEnd(block.part_index, found.signature, metadata={FAMILY: SIGNED}))
+                return
+            self._events.append(PartEnd(block.part_index, metadata=NATIVE_THOUGHT))
+        elif tag is not None:
+            self._end_tagged(tag)
+            return
+        if signature and not is_dummy(signature):
+            self._keep_carrier(Signature(GOOGLE if tag is None else "dragoman", signature))
+
+    def _end_tagged(self, tag: str) -> None:
+        if self._sign_held(foreign_signatures.read_trailing("", tag)):
+            return
+        found = foreign_signatures.read_tagged("", tag)
+        if isinstance(found, Signature):
+            self._keep_carrier(found)
+        elif found is not None:
+            self._whole(found)
+
+    def _end_whole(self, block: _Incoming) -> None:
+        part = _decode_step(block)
+        self._seen.append(part)
+        self._whole(part)
+
+
+def _gather(block: _Incoming, delta: dict[str, Raw]) -> None:
+    """What a delta says of a step that is told whole replaces what the step said."""
+    block.changes.update({key: held for key, held in delta.items() if key != "type"})
+
+
+def _decode_step(block: _Incoming) -> AnyPart:
+    """A step that is told whole, with what its deltas said."""
+    return decode_other(Raw(encode_json(_entries(block.raw) | block.changes)))
+
+
+_FLOWING: dict[str, type[Any]] = {
+    "model_output": TextDelta,
+    "thought": SummaryDelta,
+    "function_call": ArgumentsDelta,
+}
+_MEDIA = frozenset({"image", "audio", "video", "document"})
+_END_STEP: dict[str, Callable[[PayloadDecoder, _Incoming], None]] = {
+    "model_output": PayloadDecoder._end_output,  # noqa: SLF001
+    "thought": PayloadDecoder._end_thought,  # noqa: SLF001
+    "function_call": PayloadDecoder._end_call,  # noqa: SLF001
+}
+_ON_EVENT: dict[type[Any], Callable[[PayloadDecoder, Any], None]] = {
+    StepDelta: PayloadDecoder._on_delta,  # noqa: SLF001
+    StepStart: PayloadDecoder._on_start,  # noqa: SLF001
+    StepStop: PayloadDecoder._on_stop,  # noqa: SLF001
+    Created: PayloadDecoder._on_created,  # noqa: SLF001
+    StatusUpdate: PayloadDecoder._on_status,  # noqa: SLF001
+    Completed: PayloadDecoder._on_completed,  # noqa: SLF001
+    ErrorEvent: PayloadDecoder._on_error,  # noqa: SLF001
+}
+_KNOWN_EVENTS = {kind.__struct_config__.tag for kind in _ON_EVENT}
+_STRICT_DELTAS = {
+    kind.__struct_config__.tag for kind in (TextDelta, ArgumentsDelta, SummaryDelta, SignatureDelta, AnnotationDelta)
+}
+
+
+def _not_an_event(error: Exception) -> DecodeError:
+    return DecodeError(path="$", expected="an event", got=str(error), source=SOURCE)

@@ -1,0 +1,231 @@
+"""Events to an Interactions stream.
+
+One step at a time, counted from zero, each of them stopped: what starts while an earlier part is open waits for it.
+`interaction.completed` holds status and usage, then comes `[DONE]`; a stream that failed ends with an `error` event,
+and leaves open what was open.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.codecs.arguments import EMPTY_OBJECT
+from dragoman.codecs.block_encoder import Carriers
+from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
+from dragoman.codecs.failures import failure_of
+from dragoman.codecs.gemini_interactions import foreign_signatures
+from dragoman.codecs.gemini_interactions.parts import PartEncoder
+from dragoman.codecs.gemini_interactions.profile import FAMILY, InteractionsProfile
+from dragoman.codecs.gemini_interactions.response import encode_finish, encode_usage
+from dragoman.codecs.gemini_interactions.steps import Offsets, own, write_annotation
+from dragoman.codecs.google_errors import encode_event_error
+from dragoman.codecs.reading import WireValue
+from dragoman.codecs.timestamps import write_time
+from dragoman.ir import (
+    AnyPart,
+    Citation,
+    Completion,
+    Failure,
+    Finished,
+    PartDelta,
+    Reasoning,
+    Refusal,
+    StreamStart,
+    Text,
+    ToolCall,
+)
+from dragoman.ir.notes import Extra
+from dragoman.ir.values import encode_json, single_line
+from dragoman.losses import LossLog
+
+_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+_items = msgspec.json.Decoder(list[Raw]).decode
+
+_DONE = b"event: done\ndata: [DONE]\n\n"
+_TAIL = b'},"event_type":"step.delta"}\n\n'
+_TEXT = (b'"text","text":', _TAIL)
+_FLOWS: dict[type[AnyPart], tuple[bytes, bytes]] = {
+    Text: _TEXT,
+    Refusal: _TEXT,
+    Reasoning: (b'"thought_summary","content":{"type":"text","text":', b"}" + _TAIL),
+    ToolCall: (b'"arguments_delta","arguments":', _TAIL),
+}
+_OUTPUT_START = Raw(b'{"type":"model_output"}')
+_THOUGHT_START = Raw(b'{"type":"thought"}')
+_IN_DELTAS = frozenset({"arguments", "result", "is_error", "signature"})
+"""What a step of Google's own tools says in its delta; the rest stands at its start."""
+
+
+class EventEncoder(SequentialEncoder):
+    """Events in, bytes out that a strict client of this format accepts."""
+
+    family: ClassVar[str] = FAMILY
+    signatures: ClassVar[Carriers] = foreign_signatures
+
+    def __init__(
+        self,
+        log: LossLog,
+        profile: InteractionsProfile | None = None,  # noqa: ARG002
+        *,
+        stores: bool | None = None,
+    ) -> None:
+        """`stores`: whether the interaction is kept. Then its events have ids, else it has none itself."""
+        super().__init__(log)
+        self._stores = stores
+        self._events = 0
+        self._start = StreamStart()
+        self._own_texts: dict[int, list[str]] = {}
+        self.texts = self._own_texts
+        """What the parts have said, by index: for the places of citations."""
+        self._offsets: dict[int, tuple[Offsets, int]] = {}
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        if self.texts is self._own_texts:
+            self._own_texts.setdefault(index, []).append(text)
+        if index == self._flowing:
+            tail = self._numbered(self._tail) if self._stores else self._tail
+            return self._head + encode_json(text) + tail
+        return b"".join(self._on_delta(PartDelta(index, text)))
+
+    def _numbered(self, tail: bytes) -> bytes:
+        """The end of an event, with an id from which the stream can be resumed."""
+        self._events += 1
+        return b'%b,"event_id":"e%d"}\n\n' % (tail[:-3], self._events)
+
+    # ── the interaction ──
+
+    def _part_encoder(self) -> PartEncoder:
+        return PartEncoder(self._log)
+
+    def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
+        self._start = event
+        if event.model is None:
+            self._log.note(event, "model", "empty model name", "an answer of this API names its model")
+        opening = self._interaction("in_progress", notes)
+        status = {"interaction_id": "" if self._stores is False else event.id or "", "status": "in_progress"}
+        return self._event("interaction.created", interaction=opening) + self._event(
+            "interaction.status_update", **status
+        )
+
+    def _interaction(self, status: str, notes: Extra | None) -> dict[str, Any]:
+        start = self._start
+        opening = {
+            "id": "" if self._stores is False else start.id or "",
+            "status": status,
+            "object": "interaction",
+            "model": start.model or "",
+        }
+        return opening | {key: held for key, held in (notes or {}).items() if key[:1] != "~"}
+
+    def _ending(self, event: Finished, completion: Completion) -> list[bytes]:
+        finish = event.finish
+        status = finish.raw if self._native and finish.raw else encode_finish(finish, self._log, completion)
+        interaction = self._interaction(status, own(event.metadata))
+        if self._usage is not None:
+            interaction["usage"] = encode_usage(self._usage, self._log, completion)
+        if status == "failed":
+            interaction["errors"] = [encode_event_error(failure_of(finish), FAMILY)]
+        interaction["created"] = interaction["updated"] = write_time(self._start.created)
+        return [self._event("interaction.completed", interaction=interaction), _DONE]
+
+    def _failure(self, failure: Failure) -> bytes:
+        return self._event("error", error=encode_event_error(failure, FAMILY))
+
+    # ── steps ──
+
+    def _open(self, part: Outgoing) -> list[bytes]:
+        content = part.part
+        if getattr(content, "cache", None) is not None and isinstance(content, Text | ToolCall):
+            self._log.drop(content, "cache", "cache mark", "prompts are cached automatically by this API")
+        if isinstance(content, ToolCall):
+            return self._open_call(part)
+        if isinstance(content, Refusal):
+            self._log.degrade(content, "", "refusal", "this API has no refusals: it crosses as text")
+        out: list[bytes] = []
+        if isinstance(content, Text | Reasoning | Refusal) and content.text:
+            self._own_texts.setdefault(part.index, []).append(content.text)
+            out += self._flow(part, content.text)
+        for citation in content.citations if isinstance(content, Text) else ():
+            out += self._cite(part, citation)
+        return out
+
+    def _start_flow(self, part: Outgoing) -> list[bytes]:
+        content = part.part
+        out = self._spell_signature(Text("..."), content.signature) if isinstance(content, Text) else []
+        out.append(self._start_step(part, _THOUGHT_START if isinstance(content, Reasoning) else _OUTPUT_START))
+        return out
+
+    def _start_step(self, part: Outgoing, step: WireValue) -> bytes:
+        part.block = self._number()
+        middle, part.tail = _FLOWS[type(part.part)]
+        part.head = b'event: step.delta\ndata: {"index":%d,"delta":{"type":%s' % (part.block, middle)
+        return self._event("step.start", index=part.block, step=step)
+
+    def _piece(self, part: Outgoing, text: str) -> bytes:
+        return part.head + encode_json(text) + (self._numbered(part.tail) if self._stores else part.tail)
+
+    def _cite(self, part: Outgoing, citation: Citation) -> list[bytes]:
+        offsets, seen = self._offsets.get(part.index) or (Offsets(""), 0)
+        pieces = self.texts.get(part.index, [])
+        offsets.extend("".join(pieces[seen:]))
+        self._offsets[part.index] = (offsets, len(pieces))
+        annotation = write_annotation(citation, offsets, offsets.length) if isinstance(part.part, Text) else None
+        if annotation is None:
+            self._log.drop(part.part, "citations", "citation", "this API cites its own files and web pages")
+            return []
+        if citation.cited_text is not None and "~annotation" not in own(citation.metadata):
+            self._log.degrade(part.part, "citations", "text of a citation", "annotations tell the page only")
+        out = [] if part.block >= 0 else self._start_flow(part)
+        return [*out, self._delta(part.block, "text_annotation_delta", annotations=[annotation])]
+
+    def _start_call(self, part: Outgoing) -> bytes:
+        call: ToolCall = part.part
+        further = {key: held for key, held in own(call.metadata).items() if key[:1] != "~"}
+        step = {"type": "function_call", "id": call.id, "name": call.name, "arguments": EMPTY_OBJECT, **further}
+        return self._start_step(part, step)
+
+    def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:
+        out: list[bytes] = []
+        for step in self._part_encoder().encode_part(whole, "assistant"):
+            signature = _entries(encode_json(step)).get("signature")
+            out += [] if signature is None else [self._delta(part.block, "thought_signature", signature=signature)]
+        return out
+
+    def _tell_empty(self, part: Outgoing) -> list[bytes]:
+        return [*self._start_flow(part), self._stop(part.block)]
+
+    def _spell(self, block: WireValue) -> list[bytes]:
+        """A step that is known whole, told as a client of a stream expects it."""
+        entries: dict[str, Any] = _entries(encode_json(block))
+        kind = msgspec.json.decode(entries.get("type", b'""'))
+        number = self._number()
+        deltas: list[bytes] = []
+        if kind == "thought":
+            summary = _items(entries.pop("summary", b"[]"))
+            deltas += [self._delta(number, "thought_summary", content=content) for content in summary]
+            if "signature" in entries:
+                deltas.append(self._delta(number, "thought_signature", signature=entries.pop("signature")))
+        elif kind == "model_output" and bytes(entries.get("content", b""))[:1] == b"[":
+            contents = _items(entries.pop("content"))
+            deltas += [self._event("step.delta", index=number, delta=content) for content in contents]
+        elif kind.endswith(("_call", "_result")):
+            said = {key: held for key, held in entries.items() if key in _IN_DELTAS}
+            entries = {key: held for key, held in entries.items() if key not in said}
+            if said:
+                deltas.append(self._delta(number, kind, **said))
+        return [self._event("step.start", index=number, step=entries), *deltas, self._stop(number)]
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        body = bytes(single_line(Raw(encode_json({**fields, "event_type": kind}))))
+        head = b"event: " + kind.encode() + b"\ndata: " + body
+        return self._numbered(head + b"\n\n") if self._stores else head + b"\n\n"
+
+    def _delta(self, step: int, kind: str, **fields: Any) -> bytes:
+        return self._event("step.delta", index=step, delta={"type": kind, **fields})
+
+    def _stop(self, block: int) -> bytes:
+        return self._event("step.stop", index=block)

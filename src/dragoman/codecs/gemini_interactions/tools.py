@@ -1,0 +1,228 @@
+"""Tool definitions, tool choice and structured output, both ways."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from dragoman.codecs.gemini_interactions.hosted_tools import HOSTED
+from dragoman.codecs.gemini_interactions.profile import FAMILY
+from dragoman.codecs.gemini_interactions.steps import own
+from dragoman.codecs.gemini_interactions.wire import (
+    AllowedTools,
+    ChoiceObject,
+    ProviderToolWire,
+    ToolWire,
+)
+from dragoman.codecs.google_signatures import GOOGLE
+from dragoman.codecs.google_vocabulary import member_as_tool, tool_as_member
+from dragoman.codecs.memo import ToolReader, ToolWriter
+from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.settings import collect_keys
+from dragoman.ir import AnyTool as Tool
+from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
+from dragoman.ir.notes import WITHIN, Extra
+from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
+from dragoman.ir.values import encode_json, parse_json, to_raw
+from dragoman.losses import LossLog
+
+# ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────
+
+_INTERPRETED = {"type", "name", "description", "parameters", "extra"}
+_keys = {
+    kind: collect_keys(kind, [name for name in kind.__struct_fields__ if name not in _INTERPRETED])
+    for kind in (ToolWire, ProviderToolWire)
+}
+
+
+def _decode_tool(wire: ToolWire) -> Tool:
+    if wire.type == "function" and wire.name is not None:
+        extra = _keys[type(wire)](wire)
+        parameters = None if wire.parameters is UNSET else wire.parameters
+        return ToolDefinition(
+            wire.name, wire.description, parameters, metadata=None if extra is None else {FAMILY: extra}
+        )
+    raw = spliced(wire, {} if wire.extra is UNSET else wire.extra)
+    definition = parse_json(raw)
+    member = tool_as_member(definition)
+    fields: dict[str, Any] = {"name": wire.name or (wire.type if isinstance(wire.type, str) else "")}
+    fields |= HOSTED.read_tool(definition)
+    if member is not None and member_as_tool(member) == definition:
+        fields |= {"name": next(iter(member)), "origin": GOOGLE, "definition": Raw(encode_json(member))}
+        fields.pop("metadata", None)  # the definition has it, in words that the other API knows
+        return ProviderTool(**fields)
+    return ProviderTool(**fields, origin=FAMILY, definition=raw)
+
+
+decode_tools = ToolReader(ToolWire, "gemini-interactions request", _decode_tool, wider=ProviderToolWire).read
+
+
+def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False) -> WireValue:
+    """The list on the wire, or None when no tool is left."""
+    return (_NATIVE_WRITER if native else _WRITER).write(tools, log)
+
+
+_FREE_TEXT = Raw(b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}')
+
+
+def _encode_tool(tool: Tool, _tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
+    if isinstance(tool, ProviderTool):
+        return _encode_provider_tool(tool, log)
+    if isinstance(tool, CustomTool):
+        log.degrade(tool, "", f"custom tool {tool.name!r}", "it crosses as a function with one text argument")
+        if format_held(tool) is not None:
+            log.drop(tool, "format", "grammar of a custom tool", "functions of this API take no grammar")
+        return ToolWire("function", tool.name, tool.description, _FREE_TEXT)
+    if tool.cache is not None:
+        log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+    held = parameters_held(tool)
+    if held is not None and not native:
+        held = _without_tuples(held, tool, log)
+    if held is None or (type(held) is Raw and bytes(held) == b"null" and not native):
+        held = UNSET
+    wire = ToolWire("function", tool.name, tool.description, held)
+    extra = own(tool.metadata)
+    return spliced(wire, extra) if extra else wire
+
+
+def _encode_provider_tool(tool: ProviderTool, log: LossLog) -> WireValue:
+    if tool.cache is not None:
+        log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
+    if tool.origin == FAMILY:
+        return definition_held(tool)
+    if tool.definition is None:
+        translated: WireValue = HOSTED.write_tool(tool)
+    else:
+        translated = member_as_tool(tool.definition) if tool.origin == GOOGLE else None
+    if translated is None:
+        log.drop(tool, "", f"tool {tool.name!r}", f"it is run or defined by {tool.origin}")
+    return translated
+
+
+def _without_tuples(held: Any, tool: ToolDefinition, log: LossLog) -> Any:
+    """One `items` that is a list makes the API refuse the whole request, without naming the tool."""
+    raw = to_raw(held)
+    if b'"items"' not in bytes(raw):
+        return held
+    schema, changed = _rewritten(parse_json(raw))
+    if not changed:
+        return held
+    log.degrade(tool, "parameters", "list of item schemas", "this API refuses tuples: each item may be any of them")
+    return Raw(encode_json(schema))
+
+
+def _rewritten(schema: Any) -> tuple[Any, bool]:
+    if isinstance(schema, list):
+        pairs = [_rewritten(item) for item in schema]
+        return [item for item, _ in pairs], any(changed for _, changed in pairs)
+    if not isinstance(schema, dict):
+        return schema, False
+    changed = False
+    rewritten: dict[str, Any] = {}
+    for key, value in schema.items():
+        inner, inner_changed = _rewritten(value)
+        changed = changed or inner_changed
+        if key == "items" and isinstance(inner, list):
+            changed = True
+            rewritten["items"] = {"anyOf": inner} if inner else {}
+            rewritten.setdefault("minItems", len(inner))
+            rewritten.setdefault("maxItems", len(inner))
+        else:
+            rewritten[key] = inner
+    return rewritten, changed
+
+
+_WRITER = ToolWriter(partial(_encode_tool, native=False))
+_NATIVE_WRITER = ToolWriter(partial(_encode_tool, native=True))
+
+# ── choice ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MODES: dict[str, Any] = {"auto": "auto", "any": "required", "none": "none"}
+_WORDS = {"auto": "auto", "required": "any", "none": "none"}
+_CHOICES = {word: ToolChoice(mode) for word, mode in _MODES.items()}
+VALIDATED = "validated"
+_GOOGLE_VALIDATED: Extra = {"mode": Raw(b'"VALIDATED"')}
+
+
+def decode_tool_choice(wire: str | ChoiceObject) -> ToolChoice:
+    """`validated` is a free choice whose calls are checked: auto, and what is more about it is Google's own."""
+    if isinstance(wire, str):
+        known = _CHOICES.get(wire)
+        if known is not None:
+            return known
+        return ToolChoice("auto", metadata=_spelled(wire))
+    allowed = wire.allowed_tools
+    word = "auto" if allowed.mode is UNSET else allowed.mode
+    inner = spliced(allowed, {} if allowed.extra is UNSET else allowed.extra)
+    notes: Extra = {"~choice": spliced(ChoiceObject(inner), {} if wire.extra is UNSET else wire.extra)}  # type: ignore[arg-type]
+    for extra in (wire.extra, allowed.extra):
+        if extra is not UNSET:
+            notes.update(extra)
+    metadata = {FAMILY: notes} | ({GOOGLE: _GOOGLE_VALIDATED} if word == VALIDATED else {})
+    return ToolChoice(_MODES.get(word, "auto"), tuple(allowed.tools or ()), metadata)
+
+
+def _spelled(word: str) -> dict[str, Extra]:
+    notes: Extra = {"~choice": Raw(encode_json(word))}
+    return {FAMILY: notes, GOOGLE: _GOOGLE_VALIDATED} if word == VALIDATED else {FAMILY: notes}
+
+
+def encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], *, native: bool = False) -> WireValue:
+    """There is no word for one tool alone: it is a set of one."""
+    notes = own(choice.metadata)
+    if "~choice" in notes and native:
+        return notes["~choice"]
+    word = _WORDS[choice.mode]
+    google = (choice.metadata or {}).get(GOOGLE, {})
+    is_strict = any(isinstance(tool, ToolDefinition) and tool.strict for tool in tools)
+    if choice.mode == "auto" and (bytes(google.get("mode", b"")) == b'"VALIDATED"' or is_strict):
+        word = VALIDATED
+    return ChoiceObject(AllowedTools(word, list(choice.names))) if choice.names else word
+
+
+# ── structured output ─────────────────────────────────────────────────────────────────────────────────────────
+
+JSON = "application/json"
+_FORMAT_KEYS = frozenset({"type", "mime_type", "schema"})
+
+
+def decode_output(held: Raw, notes: Extra) -> StructuredOutput | None:
+    """The text form of an answer. What says more, or nothing about JSON, stays in `notes` as it was."""
+    said = parse_json(held)
+    entries = said if isinstance(said, list) else [said]
+    texts = [entry for entry in entries if isinstance(entry, dict) and entry.get("type") == "text"]
+    output = None
+    if len(texts) == 1 and texts[0].keys() <= _FORMAT_KEYS and texts[0].get("mime_type", JSON) == JSON:
+        text = texts[0]
+        metadata = {FAMILY: {"~format": held}}
+        if "schema" in text:
+            output = StructuredOutput("schema", Raw(encode_json(text["schema"])), metadata=metadata)
+        elif "mime_type" in text:
+            output = StructuredOutput("json", metadata=metadata)
+    others = [entry for entry in entries if entry not in texts]
+    if output is None:
+        plain = [{"type": "text"}, {"type": "text", "mime_type": "text/plain"}]
+        notes["~raw:response_format" if said in plain else "response_format"] = held
+    elif others:
+        # One kind of answer beside another is a loss elsewhere, and told by its type.
+        kinds = {str(entry.get("type", "")): entry for entry in others if isinstance(entry, dict)}
+        notes[WITHIN + "response_format"] = Raw(encode_json(kinds))
+    return output
+
+
+def encode_output(request: Request, log: LossLog) -> WireValue:
+    """The `response_format`, or UNSET."""
+    output = request.output
+    if output is None:
+        return UNSET
+    notes = own(output.metadata)
+    if "~format" in notes and request.origin == FAMILY:
+        return notes["~format"]
+    for field in ("name", "description"):
+        if getattr(output, field) is not None:
+            log.drop(request, f"output.{field}", f"{field} of the schema", "this API has no such field")
+    schema: Any = schema_held(output)
+    form: dict[str, Any] = {"type": "text", "mime_type": JSON}
+    return form if output.kind == "json" or schema is None else {**form, "schema": schema}

@@ -1,0 +1,255 @@
+"""What generateContent and Interactions both say, each in its own words: built-in tools, steps that Google ran, safety.
+
+The intermediate format has the words of generateContent. Each function translates one object, and returns None for one
+that the other API cannot say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+Object = dict[str, Any]
+
+# ── built-in tools ────────────────────────────────────────────────────────────────────────────────────────────
+
+_TOOLS: dict[str, tuple[str, dict[str, str]]] = {
+    "google_search": ("googleSearch", {"search_types": "searchTypes"}),
+    "code_execution": ("codeExecution", {}),
+    "url_context": ("urlContext", {}),
+    "google_maps": ("googleMaps", {"enable_widget": "enableWidget"}),
+    "file_search": (
+        "fileSearch",
+        {"file_search_store_names": "fileSearchStoreNames", "top_k": "topK", "metadata_filter": "metadataFilter"},
+    ),
+    "computer_use": (
+        "computerUse",
+        {
+            "environment": "environment",
+            "excluded_predefined_functions": "excludedPredefinedFunctions",
+            "disabled_safety_policies": "disabledSafetyPolicies",
+            "enable_prompt_injection_detection": "enablePromptInjectionDetection",
+        },
+    ),
+}
+_TYPE_OF_KEY = {key: kind for kind, (key, _) in _TOOLS.items()}
+_SEARCHES = {"web_search": "webSearch", "image_search": "imageSearch"}
+_SEARCH_OF = {camel: snake for snake, camel in _SEARCHES.items()}
+_ENVIRONMENT = "ENVIRONMENT_"
+
+
+def tool_as_member(tool: Mapping[str, Any]) -> Object | None:
+    """An entry of Interactions' `tools` as a member of a generateContent Tool object."""
+    known = _TOOLS.get(str(tool.get("type", "")))
+    if known is None:
+        return None
+    key, names = known
+    options: Object = {}
+    for name, value in tool.items():
+        if name == "type":
+            continue
+        if name not in names:
+            return None
+        options[names[name]] = value
+    if "searchTypes" in options:
+        searches = options["searchTypes"]
+        if not isinstance(searches, list) or not {*map(str, searches)} <= _SEARCHES.keys():
+            return None
+        options["searchTypes"] = {_SEARCHES[str(search)]: {} for search in searches}
+    if "environment" in options:
+        options["environment"] = _ENVIRONMENT + str(options["environment"]).upper()
+    return {key: options}
+
+
+def member_as_tool(member: Mapping[str, Any]) -> Object | None:
+    """The other way round."""
+    if len(member) != 1:
+        return None
+    key, options = next(iter(member.items()))
+    key = _camel_case(key)
+    if key not in _TYPE_OF_KEY or not isinstance(options, Mapping):
+        return None
+    kind = _TYPE_OF_KEY[key]
+    names = {camel: snake for snake, camel in _TOOLS[kind][1].items()}
+    tool: Object = {"type": kind}
+    for name, value in options.items():
+        if _camel_case(name) not in names:
+            return None
+        tool[names[_camel_case(name)]] = value
+    if "search_types" in tool:
+        searches = tool["search_types"]
+        if not isinstance(searches, Mapping) or any(
+            search not in _SEARCH_OF or searches[search] for search in searches
+        ):
+            return None
+        tool["search_types"] = [_SEARCH_OF[search] for search in searches]
+    if "environment" in tool:
+        tool["environment"] = str(tool["environment"]).removeprefix(_ENVIRONMENT).lower()
+    return tool
+
+
+def _camel_case(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(word[:1].upper() + word[1:] for word in rest)
+
+
+# ── steps that Google runs itself ─────────────────────────────────────────────────────────────────────────────
+
+_TOOL_TYPES = {
+    "google_search": "GOOGLE_SEARCH_WEB",
+    "url_context": "URL_CONTEXT",
+    "google_maps": "GOOGLE_MAPS",
+    "file_search": "FILE_SEARCH",
+    "processing": "MEDIA_PROCESSING",
+}
+_STEP_OF_TOOL_TYPE = {tool_type: kind for kind, tool_type in _TOOL_TYPES.items()}
+_IMAGE_SEARCH = "GOOGLE_SEARCH_IMAGE"
+_WITHOUT_ARGUMENTS = frozenset({"file_search", "processing"})
+
+
+def step_as_part(step: Mapping[str, Any]) -> Object | None:
+    """A call or result step of Interactions, without its signature, as a member of a generateContent part."""
+    kind = str(step.get("type", ""))
+    if kind.endswith("_call"):
+        return _call_as_part(kind.removesuffix("_call"), step)
+    return _result_as_part(kind.removesuffix("_result"), step) if kind.endswith("_result") else None
+
+
+def _call_as_part(tool: str, step: Mapping[str, Any]) -> Object | None:
+    arguments = step.get("arguments")
+    if step.keys() - {"type", "id", "arguments", "search_type"} or not isinstance(step.get("id"), str):
+        return None
+    if tool == "code_execution":
+        if not isinstance(arguments, Mapping) or arguments.keys() != {"code", "language"}:
+            return None
+        code: Object = {"id": step["id"], "language": str(arguments["language"]).upper(), "code": arguments["code"]}
+        return {"executableCode": code}
+    tool_type = _TOOL_TYPES.get(tool)
+    if step.get("search_type") == "image_search":
+        tool_type = _IMAGE_SEARCH
+    elif "search_type" in step:
+        return None
+    if tool_type is None:
+        return None
+    call: Object = {"id": step["id"], "toolType": tool_type}
+    return {"toolCall": call if arguments is None else {**call, "args": arguments}}
+
+
+_OUTCOMES = {False: "OUTCOME_OK", True: "OUTCOME_FAILED"}
+
+
+def _result_as_part(tool: str, step: Mapping[str, Any]) -> Object | None:
+    if step.keys() - {"type", "call_id", "result", "is_error"} or not isinstance(step.get("call_id"), str):
+        return None
+    result, failed = step.get("result"), step.get("is_error")
+    if tool == "code_execution":
+        if not isinstance(result, str) or (failed is not None and not isinstance(failed, bool)):
+            return None
+        outcome: Object = {"id": step["call_id"], "outcome": _OUTCOMES[bool(failed)], "output": result}
+        return {"codeExecutionResult": outcome}
+    if tool not in _TOOL_TYPES or failed:
+        return None
+    response: Object = {"id": step["call_id"], "toolType": _TOOL_TYPES[tool]}
+    return {"toolResponse": response if result is None else {**response, "response": {"result": result}}}
+
+
+def part_as_step(part: Mapping[str, Any], call_id: str) -> Object | None:
+    """The other way round; the id is that of the call, which older models do not give."""
+    if len(part) != 1:
+        return None
+    key, said = next(iter(part.items()))
+    translate = _STEPS.get(_camel_case(key))
+    return None if translate is None or not isinstance(said, Mapping) else translate(said, call_id)
+
+
+def _code_step(said: Mapping[str, Any], call_id: str) -> Object | None:
+    arguments = {"code": said.get("code", ""), "language": str(said.get("language", "PYTHON")).lower()}
+    return {"type": "code_execution_call", "id": said.get("id", call_id), "arguments": arguments}
+
+
+def _outcome_step(said: Mapping[str, Any], call_id: str) -> Object | None:
+    step: Object = {
+        "type": "code_execution_result",
+        "call_id": said.get("id", call_id),
+        "result": said.get("output", ""),
+    }
+    return step if said.get("outcome", "OUTCOME_OK") == "OUTCOME_OK" else {**step, "is_error": True}
+
+
+def _tool_call_step(said: Mapping[str, Any], call_id: str) -> Object | None:
+    tool_type = said.get("toolType", said.get("tool_type"))
+    kind = "google_search" if tool_type == _IMAGE_SEARCH else _STEP_OF_TOOL_TYPE.get(str(tool_type))
+    if kind is None:
+        return None
+    step: Object = {"type": f"{kind}_call", "id": said.get("id", call_id)}
+    if said.get("args"):
+        if kind in _WITHOUT_ARGUMENTS:
+            return None
+        step["arguments"] = said["args"]
+    return {**step, "search_type": "image_search"} if tool_type == _IMAGE_SEARCH else step
+
+
+def _tool_response_step(said: Mapping[str, Any], call_id: str) -> Object | None:
+    tool_type = str(said.get("toolType", said.get("tool_type")))
+    kind = "google_search" if tool_type == _IMAGE_SEARCH else _STEP_OF_TOOL_TYPE.get(tool_type)
+    if kind is None:
+        return None
+    step: Object = {"type": f"{kind}_result", "call_id": said.get("id", call_id)}
+    response = said.get("response")
+    if response is None:
+        return step
+    # Both APIs have had the list itself; generateContent wants an object around it.
+    wrapped = isinstance(response, Mapping) and response.keys() == {"result"}
+    return {**step, "result": response["result"] if wrapped else [response]}
+
+
+_STEPS: dict[str, Callable[[Mapping[str, Any], str], Object | None]] = {
+    "executableCode": _code_step,
+    "codeExecutionResult": _outcome_step,
+    "toolCall": _tool_call_step,
+    "toolResponse": _tool_response_step,
+}
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_HARM = "HARM_CATEGORY_"
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+_SAFETY = {"type": "category", "threshold": "threshold", "method": "method"}
+
+
+def _safety_in_capitals(settings: Any) -> Any:
+    if not _is_list_of(settings, _SAFETY.keys()):
+        return None
+    prefixes = {"type": _HARM}
+    return [
+        {_SAFETY[key]: prefixes.get(key, "") + str(word).upper() for key, word in entry.items()} for entry in settings
+    ]
+
+
+def _safety_in_lower_case(settings: Any) -> Any:
+    names = {there: here for here, there in _SAFETY.items()}
+    if not _is_list_of(settings, names.keys()):
+        return None
+    return [{names[key]: str(word).removeprefix(_HARM).lower() for key, word in entry.items()} for entry in settings]
+
+
+def _is_list_of(settings: Any, keys: AbstractSet[str]) -> bool:
+    return isinstance(settings, list) and all(
+        isinstance(entry, Mapping) and entry.keys() <= keys and all(isinstance(word, str) for word in entry.values())
+        for entry in settings
+    )
+
+
+Translation = Callable[[Any], Any]
+
+SETTINGS: dict[str, tuple[str, Translation, Translation]] = {
+    "safety_settings": ("safetySettings", _safety_in_capitals, _safety_in_lower_case),
+    "cached_content": ("cachedContent", _as_is, _as_is),
+}
+"""Key of Interactions -> key of generateContent, and the translation there and back."""

@@ -1,0 +1,26 @@
+"""Times as JSON text (RFC 3339), and as seconds since 1970."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import lru_cache
+
+import msgspec
+from msgspec import Raw
+
+
+def read_time(held: Raw) -> int | None:
+    """None for what is no time."""
+    try:
+        return int(msgspec.json.decode(held, type=dt.datetime).timestamp())
+    except (msgspec.DecodeError, OverflowError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=64)  # the events of a stream, and its answer, share one
+def write_time(created: int | None) -> str:
+    try:
+        moment = dt.datetime.fromtimestamp(created or 0, dt.UTC)
+    except (OverflowError, ValueError, OSError):
+        moment = dt.datetime.fromtimestamp(0, dt.UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}Z"

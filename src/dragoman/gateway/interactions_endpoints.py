@@ -1,0 +1,97 @@
+"""Endpoints of the Interactions API besides generating: get, resume a stream, cancel, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from dragoman.drivers.providers import Target
+from dragoman.drivers.transport import HttpRequest, read_whole
+from dragoman.errors import ProviderError
+from dragoman.gateway.client_request import upstream_path
+from dragoman.gateway.endpoints import Endpoint, Operation
+from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.other_endpoints import JSON, Handler, query_for_upstream
+from dragoman.gateway.relay import Failed, own_key_refused
+from dragoman.gateway.request_records import Record
+from dragoman.gateway.state.base import Kept
+from dragoman.gateway.stored_interactions import FORMAT, no_interaction
+from dragoman.gateway.stored_responses import Noted
+from dragoman.ir import Failure
+
+if TYPE_CHECKING:
+    from dragoman.gateway.app import Gateway
+
+_EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+_UNAUTHORISED = 401
+
+
+async def _found(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> Kept | None:
+    """None: the upstream that made the interaction keeps it, and has answered."""
+    caller = await gateway.admitted(endpoint, exchange, record)
+    found = await gateway.interactions.find(endpoint.id, caller.id)
+    if isinstance(found, Noted):
+        await _elsewhere(gateway, found, endpoint, exchange, record)
+        return None
+    return found
+
+
+def _put(exchange: Exchange, record: Record, body: bytes, headers: Mapping[str, str] = JSON) -> None:
+    record.status = 200
+    exchange.send(200, {**headers, "x-request-id": record.id}, body)
+
+
+async def _interaction(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    found = await _found(gateway, endpoint, exchange, record)
+    if found is None:
+        return
+    query = parse_qs(exchange.head.query)
+    if query.get("stream") == ["true"]:
+        last = query.get("last_event_id", [""])[0]
+        _put(exchange, record, await gateway.interactions.events_after(found, last), _EVENTS)
+    else:
+        whole = query.get("include_input") == ["true"]
+        _put(exchange, record, await gateway.interactions.timeline(found, include_input=whole))
+
+
+async def _delete(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    if found := await _found(gateway, endpoint, exchange, record):
+        await gateway.interactions.forget(found)
+        _put(exchange, record, b"{}")
+
+
+async def _cancel(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    if found := await _found(gateway, endpoint, exchange, record):
+        _put(exchange, record, (await gateway.interactions.cancel(found)).response)
+
+
+async def _elsewhere(gateway: Gateway, noted: Noted, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    upstream = gateway.router.upstream(noted.upstream, FORMAT)
+    if upstream is None:  # it is configured no more
+        raise no_interaction(endpoint.id)
+    channel = upstream.channel
+    rest = exchange.head.path.partition("/interactions/")[2]
+    target = Target(upstream_path(channel, "", stream=False), "", stream=False, place=channel.place)
+    url = f"{channel.base_url}{channel.provider.path(target)}/{rest}{query_for_upstream(exchange.head)}"
+    headers = {**channel.provider.headers, **channel.headers}
+    request = HttpRequest(method=exchange.head.method, url=url, headers=headers, body=exchange.body)
+    signed = await channel.credential.sign(request)
+    try:
+        answer = await channel.transport.send(signed, timeouts=channel.timeouts)
+        body = await read_whole(answer, channel.limits.response)
+    except ProviderError as error:
+        raise Failed(error.failure) from error
+    if answer.status == _UNAUTHORISED:
+        message = f"the upstream answered {_UNAUTHORISED}"
+        raise Failed(own_key_refused(Failure("authentication", message, _UNAUTHORISED), upstream))
+    record.status = answer.status
+    kind = answer.headers.get("content-type", JSON["content-type"])
+    exchange.send(answer.status, {"content-type": kind, "x-request-id": record.id}, body)
+
+
+INTERACTIONS_ENDPOINTS: Mapping[Operation, Handler] = {
+    "interaction": _interaction,
+    "delete_interaction": _delete,
+    "cancel_interaction": _cancel,
+}

@@ -1,0 +1,236 @@
+"""The state of the Interactions API, for upstreams that have none: interactions are kept, and others may follow them.
+
+An interaction that was streamed is kept with its events, so that a client whose connection broke can read on from the
+last event that it saw (`GET …?stream=true&last_event_id=…`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import Raw, structs
+
+from dragoman.codecs.accumulate import Accumulator
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.routing import Plan
+from dragoman.gateway.state.base import Kept, Unavailable
+from dragoman.gateway.state_errors import UnknownResponse
+from dragoman.gateway.stored_responses import Background, Noted, Responses
+from dragoman.ir import Failure
+from dragoman.streams import StreamDecoder
+from dragoman.translate import encode_response
+
+FORMAT = "gemini-interactions"
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_array = msgspec.json.Decoder(list[Raw]).decode
+_encode = msgspec.json.encode
+# What concerns the state, which is ours here.
+_OURS = ("previous_interaction_id", "store", "background")
+_CONTENTS = frozenset({"text", "image", "audio", "video", "document"})
+_STREAM = ".stream"
+"""What follows the id of an interaction in the id of its events."""
+_NOT_FOUND = 404
+_BAD_REQUEST = 400
+_IN_PROGRESS = frozenset({"in_progress", "queued"})
+
+
+def no_interaction(id: str) -> UnknownResponse:
+    return UnknownResponse(Failure("not_found", f"Interaction {id} was not found.", _NOT_FOUND))
+
+
+class KeptInteraction:
+    """One request whose answer may be kept."""
+
+    def __init__(self, interactions: Interactions, client_request: ClientRequest, owner: str, own: list[Raw]) -> None:
+        self.client_request = client_request
+        self._interactions = interactions
+        self._owner = owner
+        self._own_input = own
+        self._account = Accumulator()
+        self._decoder = StreamDecoder(FORMAT, account=self._account)
+        self._events: list[bytes] = []
+
+    @property
+    def stores(self) -> bool:
+        return self.client_request.known.store is not False
+
+    @property
+    def in_background(self) -> bool:
+        return self.client_request.known.background is True and not self.client_request.stream and self.stores
+
+    def background(self, model: str) -> Background:
+        return _BackgroundInteraction(self, model)
+
+    def heard(self, out: bytes) -> None:
+        self._decoder.feed(out)
+        if self.stores:
+            self._events.append(out)
+
+    async def keep(self, response: bytes, *, surely: bool = False) -> bytes:
+        """The interaction as it is kept, and as it is sent where it is not streamed. One that is not kept has no id."""
+        fields: dict[str, Any] = _object(response)
+        previous = self.client_request.known.previous_interaction_id
+        if previous is not None:
+            fields["previous_interaction_id"] = previous
+        if not self.stores:
+            fields.pop("id", None)
+            return _encode(fields)
+        whole = _encode(fields)
+        id = str(msgspec.json.decode(fields["id"]))
+        try:
+            await self._interactions.store.keep(Kept(id, self._owner, previous, _encode(self._own_input), whole))
+        except Unavailable:
+            if surely:
+                raise
+        return whole
+
+    async def keep_streamed(self) -> None:
+        """A stream that broke off leaves nothing to follow."""
+        completion, events = self._account.so_far(), b"".join(self._events)
+        self._events = []
+        if completion.finish is None or not completion.id or not events:
+            return
+        answer = _object(encode_response(completion, FORMAT).content)
+        await self.keep(_encode({"object": "interaction", **answer}))
+        with suppress(Unavailable):
+            await self._interactions.store.keep(Kept(completion.id + _STREAM, self._owner, None, b"", events))
+
+    async def still_kept(self, id: str) -> Kept | None:
+        await self._interactions.store.touch(id)
+        return await self._interactions.store.kept(id, self._owner)
+
+
+class _BackgroundInteraction(Background):
+    """An interaction that is promised before it is there."""
+
+    def __init__(self, keeping: KeptInteraction, model: str) -> None:
+        super().__init__(keeping, model)
+        self.id = f"v1_{secrets.token_hex(16)}"
+        self._promised = {"id": self.id, "object": "interaction", "model": model}
+
+    async def _told(self, status: str, error: Mapping[str, str] | None = None, *, surely: bool = False) -> bytes:
+        more: dict[str, object] = {"status": status} if error is None else {"status": status, "errors": [error]}
+        return await self._keeping.keep(_encode({**self._promised, **more}), surely=surely)
+
+
+class Interactions(Responses):
+    format: ClassVar[str] = FORMAT
+
+    async def begin_interaction(self, client_request: ClientRequest, plan: Plan, owner: str) -> KeptInteraction | None:
+        """None: the upstream keeps its own state, and the request follows nothing that is kept here."""
+        known = client_request.known
+        native = plan.candidates[0].upstream.channel.provider.format == FORMAT
+        previous = known.previous_interaction_id
+        chain = [] if previous is None else await self._chain(previous, owner)
+        if native and not chain:
+            return None
+        if previous is not None and not chain:
+            raise no_interaction(previous)
+        if known.background is True and known.store is False:
+            raise UnknownResponse(
+                Failure(
+                    "invalid_request", "background requires store to be true.", _BAD_REQUEST, parameter="background"
+                )
+            )
+        fields = _object(client_request.body)
+        own = _steps(fields.get("input"))
+        # An upstream with a state of its own keeps what it is sent as it would without us.
+        left_out = _OURS[:1] if native else _OURS
+        sent: dict[str, Any] = {name: value for name, value in fields.items() if name not in left_out}
+        if chain:
+            sent["input"] = [*_context(chain), *own]
+        keeping = KeptInteraction(self, client_request, owner, own)
+        options = {"stores": keeping.stores} if client_request.stream else {}
+        keeping.client_request = structs.replace(
+            client_request, body=_encode(sent), rewritten=True, options=options, request=None
+        )
+        return keeping
+
+    async def find(self, id: str, owner: str) -> Kept | Noted:
+        try:
+            return await super().find(id, owner)
+        except UnknownResponse:
+            raise no_interaction(id) from None
+
+    async def cancel(self, kept: Kept) -> Kept:
+        """As the interaction is afterwards; one that has ended stays as it is."""
+        status = msgspec.json.decode(kept.response).get("status")
+        return await super().cancel(_as_background(kept)) if status in _IN_PROGRESS else kept
+
+    async def timeline(self, kept: Kept, *, include_input: bool) -> bytes:
+        """What GET answers: all steps up to here, those of the user included."""
+        steps = _context(await self._chain(kept.id, kept.owner) or [kept])
+        fields = _object(kept.response)
+        if not include_input:
+            return _encode({**fields, "steps": steps})
+        return _encode({**fields, "steps": steps, "input": Raw(kept.input)})
+
+    async def events_after(self, kept: Kept, last_event_id: str) -> bytes:
+        """The events of the stream behind this one; all of them without one."""
+        stored = await self.store.kept(kept.id + _STREAM, kept.owner)
+        events = _whole_stream(kept) if stored is None else stored.response
+        if not last_event_id:
+            return events
+        mark = b'"event_id":' + _encode(last_event_id)
+        _, found, rest = events.partition(mark)
+        if not found:
+            failure = Failure("invalid_request", f"last_event_id {last_event_id!r} is unknown.", _BAD_REQUEST)
+            raise UnknownResponse(failure)
+        return rest.partition(b"\n\n")[2]
+
+    async def forget(self, kept: Kept) -> None:
+        await self.store.forget(kept.id, kept.owner)
+        await self.store.forget(kept.id + _STREAM, kept.owner)
+
+
+def _as_background(kept: Kept) -> Kept:
+    """Only what works in the background is unfinished here."""
+    return structs.replace(kept, response=_encode({**_object(kept.response), "background": True}))
+
+
+def _steps(given: Raw | None) -> list[Raw]:
+    """The input as steps: a text, a content and a list of contents are one step of the user."""
+    if given is None:
+        return []
+    value = bytes(given)
+    if value[:1] == b'"':
+        return [_user_step([{"type": "text", "text": given}])]
+    items = _array(value) if value[:1] == b"[" else [given]
+    first = msgspec.json.decode(items[0]) if items else {}
+    is_content = isinstance(first, dict) and first.get("type") in _CONTENTS
+    return [_user_step(items)] if is_content else items
+
+
+def _user_step(contents: list[Any]) -> Raw:
+    return Raw(_encode({"type": "user_input", "content": contents}))
+
+
+def _context(chain: list[Kept]) -> list[Raw]:
+    steps: list[Raw] = []
+    for kept in reversed(chain):
+        steps += _array(kept.input)
+        answered = _object(kept.response).get("steps")
+        steps += [] if answered is None else _array(bytes(answered))
+    return steps
+
+
+def _whole_stream(kept: Kept) -> bytes:
+    """The events of an interaction that was not streamed: each step whole, at its start."""
+    fields: dict[str, Any] = _object(kept.response)
+    steps = _array(bytes(fields.pop("steps", b"[]")))
+    opening = {name: fields[name] for name in ("id", "object", "model") if name in fields}
+    events: list[tuple[str, dict[str, Any]]] = [
+        ("interaction.created", {"interaction": {**opening, "status": "in_progress"}})
+    ]
+    for index, step in enumerate(steps):
+        events += [("step.start", {"index": index, "step": step}), ("step.stop", {"index": index})]
+    events.append(("interaction.completed", {"interaction": fields}))
+    lines = [
+        b"event: %b\ndata: %b\n\n" % (name.encode(), _encode({**said, "event_type": name, "event_id": f"e{number}"}))
+        for number, (name, said) in enumerate(events, 1)
+    ]
+    return b"".join(lines) + b"event: done\ndata: [DONE]\n\n"

@@ -1,0 +1,364 @@
+"""Gemini's Interactions API: create, get, cancel, delete, and streams that go on where they broke off."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from dragoman.sim import seals
+from dragoman.sim.apis import gemini, google
+from dragoman.sim.apis.reading import gathered
+from dragoman.sim.exchange import Answered, Api, Problem, Refused, Reply, Streamed, json_reply, refused_by, route
+from dragoman.sim.rules import gemini_interactions as rules
+from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
+from dragoman.sim.view import (
+    Answer,
+    Asked,
+    Call,
+    Called,
+    Choice,
+    Finish,
+    JsonObject,
+    Result,
+    Said,
+    Thought,
+    Tool,
+    Turn,
+    compact,
+)
+from dragoman.sim.visit import Visit
+
+NAME = "gemini-interactions"
+_STATUS: Mapping[Finish, str] = {
+    "stop": "completed",
+    "stop_sequence": "completed",
+    "length": "incomplete",
+    "calls": "requires_action",
+    "refusal": "incomplete",
+}
+_TIME = "2026-11-15T12:00:00Z"
+_NOT_FOUND = "Interaction not found."
+Steps = list[JsonObject]
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def read(body: JsonObject, steps: Sequence[JsonObject]) -> Asked:
+    config = object_at(body, "generation_config")
+    system = text_at(body, "system_instruction")
+    turns = [Turn("system", system)] if system else []
+    limit = number_at(config, "max_output_tokens")
+    form = next((one for one in _formats(body) if one.get("type") == "text"), {})
+    return Asked(
+        model=text_at(body, "model") or text_at(body, "agent"),
+        turns=gathered([*turns, *(_turn(step) for step in steps if _is_read(step))]),
+        tools=tuple(
+            Tool(text_at(tool, "name"), text_at(tool, "description"), object_at(tool, "parameters"))
+            for tool in objects_at(body, "tools")
+            if tool.get("type") == "function"
+        ),
+        choice=_choice(config),
+        schema=object_at(form, "schema") or None,
+        any_json=text_at(form, "mime_type") == "application/json",
+        stop=tuple(texts_at(config, "stop_sequences")),
+        max_tokens=int(limit) if limit else None,
+        seed=int(number_at(config, "seed")),
+        thinks=gemini.thinks(text_at(body, "model"), {}),
+    )
+
+
+def _formats(body: JsonObject) -> Sequence[JsonObject]:
+    form = body.get("response_format")
+    return [form] if isinstance(form, Mapping) else objects_at(body, "response_format")
+
+
+def _is_read(step: JsonObject) -> bool:
+    return step.get("type") in {"user_input", "model_output", "function_call", "function_result"}
+
+
+def _turn(step: JsonObject) -> Turn:
+    contents = objects_at(step, "content")
+    text = "\n".join(text_at(content, "text") for content in contents if content.get("type") == "text")
+    match step.get("type"):
+        case "model_output":
+            return Turn("assistant", text)
+        case "function_call":
+            call = Call(text_at(step, "id"), text_at(step, "name"), object_at(step, "arguments"))
+            return Turn("assistant", calls=(call,))
+        case "function_result":
+            return Turn("user", results=(_result(step),))
+    return Turn("user", text, media=tuple(str(one.get("type")) for one in contents if one.get("type") != "text"))
+
+
+def _result(step: JsonObject) -> Result:
+    value = step.get("result")
+    media = 0
+    if isinstance(value, list):
+        media = sum(one.get("type") != "text" for one in objects_at(step, "result"))
+        value = "\n".join(text_at(one, "text") for one in objects_at(step, "result") if one.get("type") == "text")
+    words = value if isinstance(value, str) else compact(value)
+    failed = step.get("is_error") is True
+    return Result(text_at(step, "name"), words, failed=failed, media=media, call_id=text_at(step, "call_id"))
+
+
+def _choice(config: JsonObject) -> Choice:
+    allowed = object_at(config, "tool_choice", "allowed_tools")
+    names = frozenset(texts_at(allowed, "tools")) or None
+    word = text_at(allowed, "mode") or text_at(config, "tool_choice")
+    return Choice(may=word != "none", must=word == "any", names=names)
+
+
+# --- signatures ---------------------------------------------------------------------------------------------------
+
+
+def _sealed(step: JsonObject | None) -> str:
+    """A thought signs the step that follows it."""
+    if step is None or step.get("type") != "function_call":
+        return gemini.sealed_content({})
+    return gemini.sealed_content(
+        {"functionCall": {"name": text_at(step, "name"), "args": object_at(step, "arguments")}}
+    )
+
+
+def check_seals(steps: Sequence[JsonObject]) -> None:
+    for index, step in enumerate(steps):
+        signature = text_at(step, "signature")
+        if step.get("type") != "thought" or not signature or gemini.is_dummy(signature):
+            continue
+        following = steps[index + 1] if index + 1 < len(steps) else None
+        if not seals.is_seal_text(signature, "gemini", _sealed(following)):
+            raise Refused(Problem("invalid", "Corrupted thought signature."))
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+def usage_of(answer: Answer) -> JsonObject:
+    """Zeros are written out; the output excludes thoughts."""
+    counts = answer.counts
+    return {
+        "total_input_tokens": counts.input,
+        "input_tokens_by_modality": [{"modality": "text", "tokens": counts.input}],
+        "total_cached_tokens": counts.read,
+        "total_output_tokens": counts.output - counts.thought,
+        "total_tool_use_tokens": 0,
+        "total_thought_tokens": counts.thought,
+        "total_tokens": counts.input + counts.output,
+    }
+
+
+class Writer:
+    def __init__(self, visit: Visit, body: JsonObject) -> None:
+        self.visit = visit
+        self.body = body
+        self.stores = body.get("store") is not False
+        self.shows_thoughts = text_at(body, "generation_config", "thinking_summaries") == "auto"
+
+    @property
+    def id(self) -> str:
+        return f"v1_{self.visit.exchange.mark('interaction')[:40]}" if self.stores else ""
+
+    def steps(self, answer: Answer) -> Steps:
+        said: Steps = []
+        for index, part in enumerate(answer.parts):
+            if isinstance(part, Said):
+                said.append({"type": "model_output", "content": [{"type": "text", "text": part.text}]})
+            elif isinstance(part, Called) and part.complete:
+                call = {"id": self.visit.exchange.mark("call", index)[:8], "name": part.name}
+                said.append({"type": "function_call", **call, "arguments": part.arguments})
+        thoughts = [part.text for part in answer.parts if isinstance(part, Thought)]
+        if not thoughts:
+            return said
+        sealed = seals.seal("gemini", self.visit.exchange.mark("seal"), _sealed(said[0] if said else None))
+        thought: dict[str, object] = {"type": "thought", "signature": base64.b64encode(sealed).decode()}
+        if self.shows_thoughts:
+            thought["summary"] = [{"type": "text", "text": text} for text in thoughts]
+        return [thought, *said]
+
+    def whole(self, answer: Answer) -> dict[str, object]:
+        identity = {"id": self.id} if self.stores else {}
+        who = {key: self.body[key] for key in ("model", "agent") if key in self.body}
+        previous = text_at(self.body, "previous_interaction_id")
+        return {
+            **identity,
+            "object": "interaction",
+            "status": answer.word or _STATUS[answer.finish],
+            **who,
+            "created": _TIME,
+            "updated": _TIME,
+            "service_tier": "standard",
+            "steps": self.steps(answer),
+            "usage": usage_of(answer),
+            **({"previous_interaction_id": previous} if previous else {}),
+        }
+
+
+def events_of(visit: Visit, whole: JsonObject, *, numbered: bool) -> Iterator[bytes]:
+    """The stream of an interaction. Events have ids where the stream can be resumed."""
+    count = 0
+
+    def event(kind: str, **fields: object) -> bytes:
+        nonlocal count
+        count += 1
+        identity = {"event_id": f"evt_{count}"} if numbered else {}
+        data = msgspec.json.encode({**fields, "event_type": kind, **identity})
+        return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
+
+    identity = text_at(whole, "id")
+    who = {key: whole[key] for key in ("model", "agent") if key in whole}
+    yield event(
+        "interaction.created",
+        interaction={"id": identity, "status": "in_progress", "object": "interaction", **who},
+    )
+    yield event("interaction.status_update", interaction_id=identity, status="in_progress")
+    for index, step in enumerate(objects_at(whole, "steps")):
+        if step.get("type") == "user_input":
+            continue
+        yield event("step.start", index=index, step=_skeleton(step))
+        for delta in _deltas(visit, step):
+            yield event("step.delta", index=index, delta=delta)
+        yield event("step.stop", index=index)
+    ended = {key: value for key, value in whole.items() if key != "steps"}
+    yield event("interaction.completed", interaction={**ended, "id": identity})
+    yield b"event: done\ndata: [DONE]\n\n"
+
+
+def _skeleton(step: JsonObject) -> JsonObject:
+    if step.get("type") != "function_call":
+        return {"type": step["type"]}
+    return {"id": step["id"], "signature": "", "type": "function_call", "name": step["name"], "arguments": {}}
+
+
+def _deltas(visit: Visit, step: JsonObject) -> Iterator[JsonObject]:
+    match step.get("type"):
+        case "thought":
+            for content in objects_at(step, "summary"):
+                for piece in visit.chunks(text_at(content, "text")):
+                    yield {"content": {"text": piece, "type": "text"}, "type": "thought_summary"}
+            yield {"signature": step["signature"], "type": "thought_signature"}
+        case "model_output":
+            for content in objects_at(step, "content"):
+                yield from ({"text": piece, "type": "text"} for piece in visit.chunks(text_at(content, "text")))
+        case "function_call":
+            for piece in visit.chunks(compact(step["arguments"])):
+                yield {"arguments": piece, "type": "arguments_delta"}
+
+
+def failure(problem: Problem) -> bytes:
+    status, body = google.error_of(problem)
+    error = object_at(body, "error")
+    code = "invalid_request" if status == google.BAD_REQUEST else text_at(error, "status").lower()
+    data = {"error": {"code": code, "message": text_at(error, "message")}, "event_type": "error"}
+    return b"event: error\ndata: " + msgspec.json.encode(data) + b"\n\n"
+
+
+# --- serving ------------------------------------------------------------------------------------------------------
+
+
+def _checked(visit: Visit, body: JsonObject) -> Steps:
+    """The whole timeline, once the request is found to be good."""
+    if violations := rules.check_request(body):
+        raise refused_by(violations)
+    steps: Steps = [step for _, step in rules.steps_of(body)]
+    previous = text_at(body, "previous_interaction_id")
+    if previous:
+        stored = visit.memory.responses.get(previous)
+        if stored is None:
+            raise Refused(Problem("invalid", _NOT_FOUND, 404))
+        steps = [*objects_at(stored, "timeline"), *steps]
+        alone = {key: value for key, value in body.items() if key != "previous_interaction_id"}
+        if violations := rules.check_request({**alone, "input": steps}):
+            raise refused_by(violations)
+    if not visit.any_seal:
+        check_seals(steps)
+    if "model" in body:
+        google.check_model(visit, text_at(body, "model"), "createInteraction")
+    return steps
+
+
+def create(visit: Visit) -> Answered:
+    body = visit.exchange.json()
+    steps = _checked(visit, body)
+    answer = visit.answer_cached(read(body, steps))[0]
+    writer = Writer(visit, body)
+    whole = writer.whole(answer)
+    background = body.get("background") is True
+    if writer.stores:
+        kept: dict[str, object] = {"interaction": whole, "timeline": [*steps, *objects_at(whole, "steps")]}
+        visit.memory.store(writer.id, {**kept, "running": background and not body.get("stream")})
+    if body.get("stream"):
+        return Streamed(events_of(visit, whole, numbered=background), "text/event-stream", failure=failure)
+    if background:
+        begun = {key: value for key, value in whole.items() if key not in ("steps", "usage")}
+        return json_reply({**begun, "status": "in_progress"})
+    return json_reply(whole)
+
+
+def _stored(visit: Visit) -> JsonObject:
+    stored = visit.memory.responses.get(visit.exchange.params["id"])
+    if stored is None or "interaction" not in stored:
+        raise Refused(Problem("invalid", _NOT_FOUND, 404))
+    return stored
+
+
+def retrieve(visit: Visit) -> Answered:
+    """The whole timeline, user inputs included. A background run is done by the time that it is looked at."""
+    stored = _stored(visit)
+    visit.memory.store(visit.exchange.params["id"], {**stored, "running": False})
+    if visit.exchange.query.get("stream") == "true":
+        return _resume(visit, object_at(stored, "interaction"))
+    return json_reply({**object_at(stored, "interaction"), "steps": stored["timeline"]})
+
+
+def _resume(visit: Visit, whole: JsonObject) -> Answered:
+    last = visit.exchange.query.get("last_event_id", "")
+    events = list(events_of(visit, whole, numbered=True))
+    if last:
+        mark = b'"event_id":"' + last.encode() + b'"'
+        seen = next((index for index, event in enumerate(events) if mark in event), None)
+        if seen is None:
+            raise Refused(Problem("invalid", "Invalid last_event_id."))
+        events = events[seen + 1 :]
+    return Streamed(iter(events), "text/event-stream", failure=failure)
+
+
+def cancel(visit: Visit) -> Answered:
+    stored = _stored(visit)
+    whole = dict(object_at(stored, "interaction"))
+    if stored.get("running") is True:
+        whole = {**whole, "status": "cancelled", "steps": []}
+        visit.memory.store(visit.exchange.params["id"], {**stored, "interaction": whole, "running": False})
+    return json_reply(whole)
+
+
+def delete(visit: Visit) -> Answered:
+    _stored(visit)
+    del visit.memory.responses[visit.exchange.params["id"]]
+    return Reply(200, b"{}", "application/json; charset=UTF-8")
+
+
+_DEVELOPER = r"/v1(?:beta|alpha)?/interactions"
+_VERTEX = r"/v1(?:beta1)?/projects/[^/]+/locations/[^/]+/interactions"
+_ID = r"/(?P<id>v1_\w+)"
+
+
+def _api(name: str, root: str, *, by_token: bool) -> Api:
+    return Api(
+        name=name,
+        routes=(
+            route("POST", root, create),
+            route("GET", rf"{root}{_ID}", retrieve),
+            route("POST", rf"{root}{_ID}/cancel", cancel),
+            route("DELETE", rf"{root}{_ID}", delete),
+        ),
+        authenticate=google.authenticate_by_token if by_token else google.authenticate_by_key,
+        refusal=google.refusal,
+        max_body=google.MAX_BODY,
+        context_window=google.CONTEXT_WINDOW,
+    )
+
+
+API = _api(NAME, _DEVELOPER, by_token=False)
+VERTEX = _api("vertex-interactions", _VERTEX, by_token=True)
