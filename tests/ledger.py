@@ -520,6 +520,7 @@ BATCH: tuple[tuple[str, str], ...] = (
     ("memory", "Memory does not grow with the size of the input."),
     ("command", "`dragoman batch` says what it did and ends with a code that scripts can use."),
     ("datasets", "Stored conversations of every supported format are read, and written where people write them."),
+    ("provider-files", "Batch files of providers become those of others, requests and results, with their ids."),
     ("ray", "A Ray cluster writes the same shards, rejects and report, also when a worker dies."),
 )
 """`batch:*`: `dragoman batch` and `dragoman.batch`."""

@@ -9,10 +9,11 @@ from typing import TypeAlias, Unpack
 
 from msgspec import Struct
 
+from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.job import Job, JobError
 from dragoman.batch.local_engine import run_locally
 from dragoman.batch.options import ConvertArguments, ConvertOptions, JobOptions, RunOptions
-from dragoman.batch.record_converter import SNIFFED, RecordConverter, Reject, expected_format
+from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
 from dragoman.batch.report import Report
 from dragoman.batch.shard_conversion import ShardResult
 from dragoman.errors import DragomanError
@@ -100,7 +101,7 @@ def convert_lines(
     checked.check()
     records = lines.splitlines()
     expected = expected_format(checked, islice((record for record in records if record), SNIFFED))
-    convert_record = RecordConverter(checked, "lines", expected).convert
+    convert_record = converter_for(checked, "lines", expected).convert
     converted: list[bytes] = []
     for number, line in enumerate(records, 1):
         if not line:

@@ -16,6 +16,7 @@ from msgspec import Struct
 import dragoman
 from dragoman.batch import sinks
 from dragoman.batch.options import JobOptions
+from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
 from dragoman.batch.report import Report
 from dragoman.batch.shard_conversion import ShardResult, ShardTask
@@ -124,6 +125,7 @@ class Job:
         """Join what the shards left: the output, the rejects, the report."""
         ordered = sorted(results, key=lambda result: (result.shard.source, result.shard.number))
         tally = self._total(ordered)
+        self._refuse_mixed_models(tally)
         rejects = self._join_rejects(ordered)
         report = Report(
             version=dragoman.__version__,
@@ -143,6 +145,14 @@ class Job:
             self._write_beside("report.html", report.page())
         self.discard()
         return report
+
+    def _refuse_mixed_models(self, tally: Tally) -> None:
+        file = BATCH_FILES.get(self.options.convert.target)
+        if file is not None and file.one_model and len(tally.models) > 1:
+            raise JobError(
+                f"a {file.name} is for one model, and these records name {', '.join(sorted(tally.models)[:5])}; "
+                "name one with --model, or convert them apart"
+            )
 
     def discard(self) -> None:
         """Remove what the job keeps for itself."""

@@ -6,6 +6,7 @@ from typing import Literal, Required, TypeAlias, TypedDict
 
 from msgspec import Struct
 
+from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.codecs.registry import codec, formats
 from dragoman.detection import Kind
 from dragoman.errors import InvalidValue
@@ -37,9 +38,9 @@ class ConvertOptions(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise a typed error for a format that does not exist or a number out of range."""
-        codec(self.target)
-        if self.source is not None:
-            codec(self.source)
+        for name in (self.target, self.source):
+            if name is not None and name not in BATCH_FILES:
+                codec(name)
         if self.sample is not None and not 0 < self.sample <= 1:
             raise InvalidValue(path="ConvertOptions.sample", expected="a fraction in (0, 1]", found=str(self.sample))
         if self.leave_out is not None and self.leave_out not in SEVERITIES:

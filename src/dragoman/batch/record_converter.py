@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct, structs
 
 from dragoman.batch.options import ConvertOptions
+from dragoman.batch.provider_files import batch_file_of
 from dragoman.batch.tally import EXAMPLES, Example, LossCounter, RejectCount, Tally
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.reading import MALFORMED, body_bytes, misread
@@ -17,7 +19,7 @@ from dragoman.detection import Detected, detect
 from dragoman.errors import DecodeError, DragomanError, EncodeError
 from dragoman.ir import AnyPart, Completion, Message, Opaque, Request
 from dragoman.ir.messages import content_held
-from dragoman.ir.values import single_line
+from dragoman.ir.values import parse_json, single_line
 from dragoman.losses import SEVERITIES, Loss
 from dragoman.translate import encode_request_for, encode_response_for, translate_error
 
@@ -55,6 +57,8 @@ class RecordConverter:
         self._tally = Tally()
         self.last_losses: tuple[Loss, ...] = ()
         """What the record that was converted last has lost."""
+        self._line = 0
+        self._model_named: str | None = None
         self._left_out = _severities_from(options.leave_out) if options.leave_out else frozenset()
 
     def convert(self, record: bytes, line: int) -> bytes | Reject | None:
@@ -66,6 +70,7 @@ class RecordConverter:
         tally.records += 1
         tally.input_sizes.add(len(record))
         self.last_losses = ()
+        self._line = line
         try:
             found, encoded = self._translate(record)
             self.last_losses = losses = encoded.losses
@@ -102,14 +107,14 @@ class RecordConverter:
         expected = self._expected
         if expected is None:
             expected = self._find(record)
-            return expected, self._encode(expected, self._decode(record, expected))
+            return expected, self._encode(expected, self._decode(record, expected), record)
         try:
             value = self._decode(record, expected)
         except DecodeError:
             found = detect(record)
             if found is None or not self._allowed(found) or found == expected:
                 raise
-            return found, self._encode(found, self._decode(record, found))
+            return found, self._encode(found, self._decode(record, found), record)
         if value is None or self._fits(value, expected):
             return expected, self._encode(expected, value, record)
         found = self._find(record)
@@ -158,11 +163,16 @@ class RecordConverter:
         if isinstance(value, Request):
             if self._options.model is not None:
                 structs.force_setattr(value, "model", self._options.model)  # just decoded, and nobody else has it
+            self._model_named = value.model
             return encode_request_for(value, self._target, paths=incoming.request_paths, strict=strict)
         if isinstance(value, Completion):
             self._count_tokens(value)
             return encode_response_for(value, self._target, paths=incoming.response_paths, strict=strict)
         return translate_error(record, source=found.format, target=self._target.name)
+
+    def count_model(self, model: str) -> None:
+        """Note a model that a record asks for."""
+        self._tally.models[model] = self._tally.models.get(model, 0) + 1
 
     def _count_tokens(self, completion: Completion) -> None:
         if completion.usage is not None:
@@ -224,8 +234,18 @@ def expected_format(options: ConvertOptions, records: Iterable[bytes]) -> Detect
     return max(found, key=found.count) if found else None
 
 
+def read_json(record: bytes) -> Any:
+    """The record as Python values; what is no JSON is a typed error."""
+    try:
+        return parse_json(record)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise DecodeError(path="$", expected="JSON", got=str(error), source="record") from error
+
+
 def _detected(record: bytes) -> Detected | None:
     try:
-        return detect(record)
+        data = read_json(record)
+        file = batch_file_of(data) if isinstance(data, Mapping) else None
+        return Detected(file.name, "request") if file is not None else detect(record)
     except DragomanError:
         return None

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
+from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.options import JobOptions
-from dragoman.batch.record_converter import RecordConverter, Reject, encode_rejects
+from dragoman.batch.record_converter import Reject, encode_rejects
 from dragoman.batch.sinks import ShardWriter, write_file
 from dragoman.batch.sources import Shard, Source, read_shard
 from dragoman.batch.tally import Tally
@@ -42,7 +43,7 @@ class ShardResult(Struct, frozen=True):
 def convert_shard(task: ShardTask, block: list[bytes] | None = None) -> ShardResult:
     """Read, convert and write one shard; `block` has its records where the source cannot be entered in the middle."""
     records: Iterable[bytes] = read_shard(task.source, task.shard, task.options) if block is None else block
-    converter = RecordConverter(task.options.convert, task.source.name, task.expected)
+    converter = converter_for(task.options.convert, task.source.name, task.expected, task.shard.name)
     convert, rejects, line = converter.convert, list[Reject](), 0
     writer = ShardWriter(task.folder, task.shard.name, task.suffix, dry_run=task.options.dry_run)
     for line, raw in enumerate(records, 1):

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from dragoman.batch.batch_file_converter import converter_for
 from dragoman.batch.options import ConvertOptions, JobOptions
-from dragoman.batch.record_converter import SNIFFED, RecordConverter, Reject, expected_format
+from dragoman.batch.record_converter import SNIFFED, Reject, expected_format
 from dragoman.batch.remote_files import is_remote, remote_file_system
 from dragoman.errors import DragomanError, NotConfigured
 
@@ -232,7 +233,7 @@ class _TableRows:
         self.records: list[str | None] = []
         self.losses: list[list[str]] = []
         self.rejected: list[str | None] = []
-        converter = RecordConverter(options, "table", expected_format(options, records[:SNIFFED]))
+        converter = converter_for(options, "table", expected_format(options, records[:SNIFFED]))
         for row, record in enumerate(records):
             converted = converter.convert(record, row)
             self.records.append(converted.decode() if isinstance(converted, bytes) else None)

@@ -85,6 +85,8 @@ class Tally(Struct):
     estimated_tokens: int = 0
     """A quarter of the bytes of converted requests, which do not report tokens."""
     formats: dict[str, int] = field(default_factory=dict)
+    models: dict[str, int] = field(default_factory=dict)
+    """Models that requests named, where the target has one per job."""
     losses: list[LossCount] = []
     rejects: list[RejectCount] = []
     input_sizes: Sizes = field(default_factory=Sizes)
@@ -96,6 +98,8 @@ class Tally(Struct):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name, count in other.formats.items():
             self.formats[name] = self.formats.get(name, 0) + count
+        for name, count in other.models.items():
+            self.models[name] = self.models.get(name, 0) + count
         self.input_sizes.merge(other.input_sizes)
         self.output_sizes.merge(other.output_sizes)
         _merge_losses(self.losses, other.losses)

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Progress, RunOptions, run_job
-from dragoman.cli.names import source_format, target_formats
+from dragoman.batch.provider_files import BATCH_FILES
+from dragoman.cli.names import ALL, source_format, target_formats
 from dragoman.cli.problems import OK, REFUSED, CommandError
 from dragoman.errors import DragomanError
 
@@ -34,15 +35,18 @@ def convert(arguments: argparse.Namespace) -> int:
 
 
 def _job_options(arguments: argparse.Namespace) -> JobOptions:
-    targets = target_formats(arguments.target)
-    if len(targets) > 1:
+    target = arguments.target if arguments.target in BATCH_FILES else target_formats(arguments.target)[0]
+    if arguments.target == ALL:
         raise CommandError("batch convert writes one format: name it with --to")
+    source = arguments.source
+    if source is not None and source not in BATCH_FILES:
+        source = source_format(source)
     if arguments.shard_size < 1:
         raise CommandError("--shard-size is a number of megabytes, at least 1")
     return JobOptions(
         convert=ConvertOptions(
-            target=targets[0],
-            source=None if arguments.source is None else source_format(arguments.source),
+            target=target,
+            source=source,
             kind=arguments.kind,
             model=arguments.model,
             strict=arguments.strict,

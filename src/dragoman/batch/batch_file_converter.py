@@ -1,0 +1,122 @@
+"""Lines of a provider's batch file to lines of another's, or to bare bodies; or bare bodies to such lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Raw, structs
+
+from dragoman.batch.options import ConvertOptions
+from dragoman.batch.provider_files import BATCH_FILES, BatchFile, BatchItem, batch_file_of, write_line, written_id
+from dragoman.batch.record_converter import RecordConverter, read_json
+from dragoman.codecs.encoded import Encoded
+from dragoman.detection import Detected
+from dragoman.errors import DecodeError
+from dragoman.ir import Request
+from dragoman.ir.values import encode_json, parse_json
+from dragoman.losses import Loss
+
+_KINDS = {"request": "request", "succeeded": "response", "errored": "error"}
+_NOT_STREAMED = "a batch has no streams"
+_JOB_MODEL = "the model of a batch belongs to its job; name it when you create the job"
+
+
+class BatchFileConverter(RecordConverter):
+    """Unpacks a line, converts the body in it, and packs it again. Ids stay, in the alphabet the target takes.
+
+    A body that has no id yet gets one from `id_prefix` and its line.
+    """
+
+    def __init__(
+        self, options: ConvertOptions, source_name: str, expected: Detected | None, id_prefix: str = "record"
+    ) -> None:
+        self._to = BATCH_FILES.get(options.target)
+        self._from = BATCH_FILES.get(options.source or "") or BATCH_FILES.get(expected.format if expected else "")
+        self._prefix = id_prefix
+        inner = structs.replace(
+            options,
+            target=options.target if self._to is None else self._to.format,
+            source=None if self._from is not None else options.source,
+        )
+        plain = None if expected is not None and expected.format in BATCH_FILES else expected
+        super().__init__(inner, source_name, plain)
+
+    def _translate(self, record: bytes) -> tuple[Detected, Encoded]:
+        data: Any = read_json(record)
+        file = self._from or (batch_file_of(data) if isinstance(data, Mapping) else None)
+        if file is None:
+            found, encoded = super()._translate(record)
+            item = BatchItem(id=f"{self._prefix}-{self._line}", outcome="request", path="$")
+        else:
+            if not isinstance(data, Mapping):
+                raise DecodeError(path="$", expected="an object", got="something else", source=file.name)
+            item = file.read(file, data)
+            found, encoded = self._body(item)
+        if self._to is None:
+            if item.outcome in {"expired", "canceled"}:
+                raise DecodeError(
+                    path="$", expected="a result", got=f"a request that {item.outcome}", source="batch file"
+                )
+            return found, encoded
+        return found, self._packed(self._to, item, found, encoded)
+
+    def _body(self, item: BatchItem) -> tuple[Detected, Encoded]:
+        kind = _KINDS.get(item.outcome)
+        if kind is None:
+            return Detected(item.format, "error"), Encoded(b"null")
+        if item.body is None:
+            raise DecodeError(path=item.path, expected=f"a {kind} body", got="nothing", source="batch file")
+        body = bytes(item.body)
+        found = Detected(item.format, kind)  # type: ignore[arg-type]
+        value = self._decode(body, found)
+        flag = isinstance(value, Request) and value.stream is True
+        if isinstance(value, Request) and flag:
+            value = structs.replace(value, stream=None)
+        encoded = self._encode(found, value, body)
+        losses = [structs.replace(loss, path=item.path + loss.path.removeprefix("$")) for loss in encoded.losses]
+        if flag:
+            losses.append(Loss(f"{item.path}.stream", "stream flag", "dropped", _NOT_STREAMED))
+        return found, Encoded(encoded.content, tuple(losses), encoded.path, encoded.headers, encoded.status)
+
+    def _packed(self, file: BatchFile, item: BatchItem, found: Detected, encoded: Encoded) -> Encoded:
+        losses = list(encoded.losses)
+        body: Raw | None = Raw(encoded.content) if item.outcome in _KINDS else None
+        if file.one_model and found.kind == "request" and body is not None:
+            body = self._without_model(body, item, encoded, losses)
+        given = item.id if item.id is not None else f"{self._prefix}-{self._line}"
+        item_id = written_id(given, file.id_pattern)
+        if item_id.startswith("digest_"):
+            losses.append(
+                Loss(
+                    "$",
+                    "id of the request",
+                    "degraded",
+                    "it is longer than this provider takes: a digest stands for it",
+                )
+            )
+        status = item.status if item.outcome != "errored" else encoded.status or item.status
+        packed = BatchItem(id=item_id, outcome=item.outcome, body=body, format=file.format, status=status, echoed=None)
+        return Encoded(write_line(file, packed), tuple(losses))
+
+    def _without_model(self, body: Raw, item: BatchItem, encoded: Encoded, losses: list[Loss]) -> Raw:
+        """The job names the model. Which models the lines named is counted: a job has one."""
+        model = self._model_named
+        if model:
+            self.count_model(model)
+            losses.append(Loss(item.path if item.path == "$" else f"{item.path}.model", "model", "noted", _JOB_MODEL))
+        if b'"model"' not in encoded.content:
+            return body
+        parsed = parse_json(body)
+        parsed.pop("model", None)
+        return Raw(encode_json(parsed))
+
+
+def converter_for(
+    options: ConvertOptions, source_name: str, expected: Detected | None, id_prefix: str = "record"
+) -> RecordConverter:
+    """What converts the records of a source: bodies, or lines of batch files where either side has them."""
+    names = (options.target, options.source, None if expected is None else expected.format)
+    if any(name in BATCH_FILES for name in names):
+        return BatchFileConverter(options, source_name, expected, id_prefix)
+    return RecordConverter(options, source_name, expected)

@@ -1,0 +1,185 @@
+"""Batch files of providers: any to any, requests and results, ids kept."""
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.batch import JobError, Reject, RunOptions, convert, convert_lines
+from dragoman.batch.provider_files import BATCH_FILES, batch_file_of, read_id, written_id
+from dragoman.translate import decode_request, decode_response, translate_request
+from tests.support.promises import promise
+
+CHAT = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "Weather in Oslo?"}],
+    "tools": [
+        {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+    ],
+    "temperature": 0.5,
+}
+ANSWER = {
+    "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "3 degrees."}}],
+    "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
+}  # fmt: skip
+NAMES = tuple(BATCH_FILES)
+FOUND = ("openai-batch", "anthropic-batch", "gemini-batch", "vertex-batch", "bedrock-batch", "mistral-batch")
+"""Those that are known by their keys; the others are copies of OpenAI's."""
+
+
+def lines_of(name: str) -> bytes:
+    """One request in this provider's batch file."""
+    return convert_lines(
+        json.dumps({"custom_id": "r-1", "method": "POST", "url": "/v1/chat/completions", "body": CHAT}).encode(),
+        target=name,
+    )
+
+
+def asked(line: dict[str, Any], name: str) -> Any:
+    """The request in a line, in the intermediate format."""
+    item = BATCH_FILES[name].read(BATCH_FILES[name], line)
+    assert item.body is not None
+    return decode_request(bytes(item.body), item.format)
+
+
+@promise("batch:provider-files")
+@pytest.mark.parametrize(("source", "target"), list(product(NAMES, NAMES)))
+def test_requests_keep_their_id_and_say_the_same(source: str, target: str) -> None:
+    written = convert_lines(lines_of(source), source=source, target=target)
+    line = json.loads(written)
+    item = BATCH_FILES[target].read(BATCH_FILES[target], line)
+    assert (item.id, item.outcome) == ("r-1", "request")
+    request = asked(line, target)
+    assert request.messages[-1].text == "Weather in Oslo?"
+    assert [tool.name for tool in request.tools] == ["weather"]
+    assert request.temperature == 0.5
+    named = None if BATCH_FILES[target].one_model or BATCH_FILES[source].one_model else "m"
+    assert request.model in {named, None}
+
+
+@promise("batch:provider-files")
+@pytest.mark.parametrize("name", FOUND)
+def test_a_line_is_known_by_its_keys(name: str) -> None:
+    line = json.loads(lines_of(name))
+    found = batch_file_of(line)
+    assert found is not None
+    assert found.name == name
+    assert batch_file_of(CHAT) is None
+
+
+OUTCOMES: dict[str, dict[str, Any]] = {
+    "succeeded": {"response": {"status_code": 200, "request_id": "q", "body": ANSWER}, "error": None},
+    "errored": {
+        "response": {
+            "status_code": 429,
+            "request_id": "q",
+            "body": {"error": {"message": "slow down", "type": "rate_limit_error"}},
+        },
+        "error": None,
+    },
+    "expired": {"response": None, "error": {"code": "batch_expired", "message": "too late"}},
+    "canceled": {"response": None, "error": {"code": "batch_cancelled", "message": "stopped"}},
+}
+
+
+@promise("batch:provider-files")
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("target", NAMES)
+def test_results_keep_their_outcome(outcome: str, target: str) -> None:
+    result = {"id": "batch_req_1", "custom_id": "r-1", **OUTCOMES[outcome]}
+    line = json.loads(convert_lines(json.dumps(result).encode(), target=target))
+    item = BATCH_FILES[target].read(BATCH_FILES[target], line)
+    assert item.id == "r-1"
+    if outcome == "succeeded":
+        assert item.outcome == "succeeded"
+        assert item.body is not None
+        completion = decode_response(bytes(item.body), item.format)
+        assert completion.text == "3 degrees."
+        assert completion.usage is not None
+        assert (completion.usage.input, completion.usage.output) == (5, 2)
+    elif target in {"gemini-batch", "vertex-batch", "bedrock-batch"}:
+        assert item.outcome == "errored", "these files say only that a request failed"
+    else:
+        assert item.outcome == outcome
+    if outcome == "errored" and target != "vertex-batch":
+        assert "slow down" in json.dumps(line)
+
+
+@promise("batch:provider-files")
+def test_results_to_bare_answers() -> None:
+    """`--to` a wire format takes the bodies out; what never ran is a reject with its reason."""
+    results = b"\n".join(
+        json.dumps({"id": "b", "custom_id": name, **outcome}).encode() for name, outcome in OUTCOMES.items()
+    )
+    rejects: list[Reject] = []
+    answers = convert_lines(results, target="anthropic-messages", on_reject=rejects.append).splitlines()
+    assert [json.loads(answer)["type"] for answer in answers] == ["message", "error"]
+    assert [reject.line for reject in rejects] == [3, 4]
+
+
+@promise("batch:provider-files")
+@pytest.mark.parametrize("item_id", ["a@b.example", "ünïcode", "with space", "x" * 64, "x" * 65, "."])
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_fit_the_alphabet_of_the_provider(item_id: str, name: str) -> None:
+    pattern = BATCH_FILES[name].id_pattern
+    written = written_id(item_id, pattern)
+    assert written.startswith("b64_") or pattern.fullmatch(written)
+    if len(item_id.encode()) <= 45 or pattern.fullmatch(item_id):
+        assert read_id(written) == item_id
+
+
+@promise("batch:provider-files")
+def test_a_file_for_one_model(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    lines = [
+        {"custom_id": str(n), "method": "POST", "url": "/v1/chat/completions", "body": {**CHAT, "model": f"m{n % 2}"}}
+        for n in range(4)
+    ]
+    source.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(JobError, match="for one model, and these records name m0, m1"):
+        convert(str(source), str(tmp_path / "out.jsonl"), RunOptions(workers=1), target="bedrock-batch")
+    report = convert(
+        str(source),
+        str(tmp_path / "out.jsonl"),
+        RunOptions(workers=1, restart=True),
+        target="bedrock-batch",
+        model="nova",
+    )
+    assert report.tally.converted == 4
+    assert (
+        convert(str(source), str(tmp_path / "a.jsonl"), RunOptions(workers=1), target="anthropic-batch").tally.converted
+        == 4
+    )
+
+
+@promise("batch:provider-files")
+def test_a_stream_flag_is_dropped_and_reported() -> None:
+    line = {"custom_id": "r", "method": "POST", "url": "/v1/chat/completions", "body": {**CHAT, "stream": True}}
+    written = json.loads(convert_lines(json.dumps(line).encode(), target="anthropic-batch"))
+    assert "stream" not in written["params"]
+
+
+@promise("batch:provider-files")
+def test_bare_requests_become_a_batch(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text("\n".join(json.dumps({**CHAT, "seed": n}) for n in range(5)))
+    convert(str(source), str(tmp_path / "out.jsonl"), RunOptions(workers=1), target="anthropic-batch")
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines()]
+    assert len({line["custom_id"] for line in lines}) == 5
+    expected = json.loads(
+        translate_request(json.dumps(CHAT).encode(), source="openai-chat", target="anthropic-messages").json()
+    )
+    assert lines[0]["params"] == expected
+
+
+@promise("batch:provider-files")
+def test_losses_point_into_the_line(tmp_path: Path) -> None:
+    line = {"custom_id": "r", "method": "POST", "url": "/v1/chat/completions", "body": {**CHAT, "seed": 3}}
+    (tmp_path / "in.jsonl").write_text(json.dumps(line))
+    report = convert(
+        str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), RunOptions(workers=1), target="anthropic-batch"
+    )
+    assert "$.body.seed" in {loss.path for loss in report.tally.losses}
