@@ -521,6 +521,10 @@ BATCH: tuple[tuple[str, str], ...] = (
     ("command", "`dragoman batch` says what it did and ends with a code that scripts can use."),
     ("datasets", "Stored conversations of every supported format are read, and written where people write them."),
     ("provider-files", "Batch files of providers become those of others, requests and results, with their ids."),
+    (
+        "inference",
+        "A file of requests is answered in order, within limits; an answer that came is not asked for again.",
+    ),
     ("ray", "A Ray cluster writes the same shards, rejects and report, also when a worker dies."),
 )
 """`batch:*`: `dragoman batch` and `dragoman.batch`."""

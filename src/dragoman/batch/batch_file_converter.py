@@ -42,11 +42,11 @@ class BatchFileConverter(RecordConverter):
         plain = None if expected is not None and expected.format in BATCH_FILES else expected
         super().__init__(inner, source_name, plain)
 
-    def _translate(self, record: bytes) -> tuple[Detected, Encoded]:
+    def translate(self, record: bytes) -> tuple[Detected, Encoded]:
         data: Any = read_json(record)
         file = self._from or (batch_file_of(data) if isinstance(data, Mapping) else None)
         if file is None:
-            found, encoded = super()._translate(record)
+            found, encoded = super().translate(record)
             item = BatchItem(id=f"{self._prefix}-{self._line}", outcome="request", path="$")
         else:
             if not isinstance(data, Mapping):

@@ -89,6 +89,7 @@ def read_id(given: Any) -> str | None:
 # ── OpenAI, and all who copied its lines ──
 
 _URLS = {"/chat/completions": "openai-chat", "/responses": "openai-responses"}
+_PATHS = {name: f"/v1{suffix}" for suffix, name in _URLS.items()}
 _ENDED = {"batch_expired": "expired", "batch_cancelled": "canceled"}
 
 
@@ -122,7 +123,7 @@ def _read_openai(file: BatchFile, line: Mapping[str, Any]) -> BatchItem:
 
 def _write_openai(file: BatchFile, item: BatchItem) -> dict[str, Any]:
     if item.outcome == "request":
-        url = "/v1/responses" if file.format == "openai-responses" else "/v1/chat/completions"
+        url = _PATHS.get(file.format, "/v1/chat/completions")
         return {"custom_id": item.id, "method": "POST", "url": url, "body": item.body}
     ended = next((code for code, outcome in _ENDED.items() if outcome == item.outcome), None)
     if ended is not None:

@@ -72,7 +72,7 @@ class RecordConverter:
         self.last_losses = ()
         self._line = line
         try:
-            found, encoded = self._translate(record)
+            found, encoded = self.translate(record)
             self.last_losses = losses = encoded.losses
         except DragomanError as error:
             return self._reject(error, record, line)
@@ -103,7 +103,8 @@ class RecordConverter:
 
     # ── the conversion ──
 
-    def _translate(self, record: bytes) -> tuple[Detected, Encoded]:
+    def translate(self, record: bytes) -> tuple[Detected, Encoded]:
+        """What the record is, and what it becomes. Raises a `DragomanError`; nothing is counted."""
         expected = self._expected
         if expected is None:
             expected = self._find(record)

@@ -17,6 +17,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, cast
 
+import msgspec
 from msgspec import Struct, structs
 
 from dragoman.batch import tables
@@ -113,8 +114,10 @@ def _as_session(source: Source, format_name: str | None) -> Source:
 
 
 def _is_session_line(line: bytes) -> bool:
-    parsed = exact_json(line)
-    return parsed is not None and session_of(parse_json(parsed)) is not None
+    try:
+        return session_of(parse_json(line)) is not None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
 
 
 def _local_paths(name: str) -> list[str]:

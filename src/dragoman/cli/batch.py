@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from dragoman.cli.ask import add_connection
+
 SUMMARY = "convert files of any size: all cores or a Ray cluster, resumable, with a report"
 DESCRIPTION = """\
 Converts files of stored requests, responses and conversations. SRC is a file, a
@@ -22,12 +24,22 @@ examples:
   dragoman batch convert logs/*.jsonl.gz --to anthropic-messages -o converted/
   dragoman batch convert chats.parquet --column conversation --to openai-chat -o chats.jsonl
   dragoman batch convert s3://bucket/in/*.jsonl --to gemini -o s3://bucket/out --ray auto
-  dragoman batch convert big.jsonl --to gemini -o /tmp/look.jsonl --sample 0.01 --dry-run
+  dragoman batch convert big.jsonl --to gemini -o look.jsonl --sample 0.01 --dry-run
+  dragoman batch run questions.jsonl --model anthropic/claude-sonnet-5 -o answers.jsonl
 
 exit codes:
   0  converted, perhaps with rejects
   2  bad input, or the command line was not understood
   3  more records were rejected than --max-errors allows
+"""
+
+
+RUN_DESCRIPTION = """\
+Asks a model every request of SRC: bodies of any format, or lines of batch files.
+Answers are lines of a batch file with the ids of their requests, or bare bodies of
+the format --to names, in the order of the requests. What failed is in the reject
+file beside DST. Stopped in any way, the same command goes on where it was: an
+answer that came is not asked for again, a failure is.
 """
 
 
@@ -46,6 +58,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     convert.add_argument("--to", dest="target", required=True, metavar="FORMAT")
     _add_conversion(convert)
     _add_running(convert)
+
+    answer = actions.add_parser(
+        "run",
+        help="answer every request of a file with one model",
+        description=RUN_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    answer.add_argument("sources", nargs="+", metavar="SRC")
+    answer.add_argument("-o", "--output", required=True, metavar="DST", help="a .jsonl file")
+    answer.add_argument("--model", required=True, metavar="PROVIDER/MODEL")
+    answer.add_argument(
+        "--to", dest="target", default="openai-batch", metavar="FORMAT", help="of the answers (default: %(default)s)"
+    )
+    add = answer.add_argument
+    add("--concurrency", type=int, default=8, metavar="N", help="requests at a time (default: %(default)s)")
+    add("--requests-per-minute", type=float, metavar="N", help="at most (default: no limit)")
+    add("--max-output-tokens", type=int, metavar="N", help="for requests that do not say it")
+    add("--max-errors", type=int, metavar="N", help="stop when more requests failed (default: never)")
+    add("--dry-run", action="store_true", help="count requests and tokens, ask nothing")
+    add("--prices", metavar="IN,OUT", help="per million tokens, for the estimate of --dry-run")
+    add("--quiet", action="store_true", help="no progress")
+    add_connection(answer)
 
 
 def _add_conversion(parser: argparse.ArgumentParser) -> None:
@@ -77,6 +112,6 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from dragoman.cli.batching import convert
+    from dragoman.cli import batching
 
-    return convert(arguments)
+    return batching.convert(arguments) if arguments.action == "convert" else batching.answer(arguments)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dragoman.batch import ConvertOptions, Job, JobError, JobOptions, Progress, RunOptions, run_job
+from dragoman.batch.inference import Estimate, InferenceOptions, InferenceReport, estimate, run_inference
 from dragoman.batch.provider_files import BATCH_FILES
+from dragoman.cli.asking import options_of
 from dragoman.cli.names import ALL, source_format, target_formats
-from dragoman.cli.problems import OK, REFUSED, CommandError
+from dragoman.cli.problems import BAD_INPUT, OK, REFUSED, CommandError
+from dragoman.drivers.connecting import named, open_channel
+from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError
 
 _MEGABYTE = 1 << 20
@@ -73,6 +78,66 @@ def _run_options(arguments: argparse.Namespace) -> RunOptions:
         restart=arguments.restart,
         overwrite=arguments.overwrite,
     )
+
+
+def answer(arguments: argparse.Namespace) -> int:
+    """Runs `batch run`; the answer is its exit code."""
+    options = InferenceOptions(
+        model=arguments.model,
+        target=arguments.target if arguments.target in BATCH_FILES else target_formats(arguments.target)[0],
+        concurrency=arguments.concurrency,
+        requests_per_minute=arguments.requests_per_minute,
+        max_errors=arguments.max_errors,
+        max_output_tokens=arguments.max_output_tokens,
+    )
+    try:
+        if arguments.dry_run:
+            return _print_estimate(estimate(arguments.sources, options), arguments.prices)
+        report = asyncio.run(_answer_all(arguments, options))
+    except ExceptionGroup as group:
+        error = group.exceptions[0]
+        if not isinstance(error, DragomanError):
+            raise
+        raise CommandError(str(error), REFUSED if "--max-errors" in str(error) else BAD_INPUT) from None
+    except DragomanError as error:
+        raise CommandError(str(error)) from None
+    print(f"dragoman: {report.summary()}", file=sys.stderr)
+    return OK
+
+
+async def _answer_all(arguments: argparse.Namespace, options: InferenceOptions) -> InferenceReport:
+    provider, model = named(arguments.model)
+    driver = RemoteDriver(open_channel(provider, options_of(arguments)), model, {})
+    lines = _AnswerLines()
+    async with driver:
+        show = None if arguments.quiet else lines.show
+        return await run_inference(arguments.sources, arguments.output, driver, options, show)
+
+
+def _print_estimate(found: Estimate, prices: str | None) -> int:
+    tokens = f"about {found.input_tokens:,} input tokens, at most {found.most_output_tokens:,} output tokens"
+    print(f"{found.requests:,} requests, {tokens}")
+    if prices is not None:
+        try:
+            paid_in, paid_out = map(float, prices.split(","))
+        except ValueError:
+            raise CommandError("--prices is two numbers, per million tokens: 3,15") from None
+        print(f"at most about {found.cost(paid_in, paid_out):,.2f} at {paid_in:g} and {paid_out:g} per million tokens")
+    return OK
+
+
+class _AnswerLines:
+    """Progress of answers as plain lines."""
+
+    def __init__(self) -> None:
+        self._started = self._shown = time.monotonic()
+
+    def show(self, report: InferenceReport) -> None:
+        now = time.monotonic()
+        if now - self._shown >= _PLAIN_SECONDS:
+            self._shown = now
+            rate = (report.answered + report.failed) / (now - self._started)
+            print(f"dragoman: {report.answered:,} answered, {report.failed:,} failed, {rate:.1f}/s", file=sys.stderr)
 
 
 # ── progress ──

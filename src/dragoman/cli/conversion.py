@@ -10,13 +10,15 @@ import msgspec
 from msgspec import Raw
 
 from dragoman import translate
+from dragoman.batch.options import ConvertOptions
+from dragoman.batch.record_converter import RecordConverter
 from dragoman.cli.documents import Document, Documents, open_documents
 from dragoman.cli.names import source_format, target_formats
 from dragoman.cli.output import Output
 from dragoman.cli.problems import OK, REFUSED, CommandError
 from dragoman.cli.report import Crossing, Report, Style, counted, report_for
 from dragoman.codecs.encoded import Encoded
-from dragoman.detection import Kind, detect, looks_streamed
+from dragoman.detection import Detected, Kind, detect, looks_streamed
 from dragoman.errors import DragomanError, EncodeError
 from dragoman.ir.values import encode_json, single_line
 
@@ -91,11 +93,14 @@ class _Run:
         self._documents = documents
         self._report = report
         self._side_by_side = len(targets) > 1
+        self._converter: RecordConverter | None = None
         self.lossy = False
         self.refusals = 0
 
     def convert(self, document: Document) -> bytes:
         try:
+            if self._documents.several and not self._side_by_side:
+                return self._line({self._targets[0]: self._cross_line(document)})
             understood = understand(document.content, self._source, self._options.kind)
             crossed = {target: self._cross(document, understood, target) for target in self._targets}
         except DragomanError as error:
@@ -107,6 +112,23 @@ class _Run:
         if self._documents.several:
             return self._line(crossed)
         return self._sections(crossed) if self._side_by_side else self._single(crossed)
+
+    def _cross_line(self, document: Document) -> Encoded:
+        """One of many lines: the format is found in the first one, and each other is checked while it is read."""
+        if self._converter is None:
+            expected = understand(document.content, self._source, self._options.kind)
+            options = ConvertOptions(
+                target=self._targets[0], source=self._source, kind=self._options.kind, model=self._options.model
+            )
+            self._converter = RecordConverter(options, self._documents.name, Detected(*expected))
+        found, encoded = self._converter.translate(document.content)
+        self.lossy = self.lossy or any(loss.refusable for loss in encoded.losses)
+        crossing = Crossing(
+            line=document.line, source=found.format, target=self._targets[0], kind=found.kind, losses=encoded.losses,
+            path=encoded.path, headers=encoded.headers,
+        )  # fmt: skip
+        self._report.add(crossing)
+        return encoded
 
     def _cross(self, document: Document, understood: Understood, target: str) -> Encoded | EncodeError:
         crossing = Crossing(

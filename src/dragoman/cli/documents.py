@@ -9,17 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
+
+import msgspec
 
 from dragoman.cli.inputs import open_input
 from dragoman.cli.problems import BAD_INPUT, REFUSED, CommandError
+from dragoman.codecs.datasets.catalogue import session_of
 from dragoman.codecs.reading import MAX_BODY_BYTES
 from dragoman.description.lines import ByLine, input_lines
 from dragoman.description.places import place_of
 from dragoman.errors import DragomanError, EncodeError
-from dragoman.ir.values import exact_json
+from dragoman.ir.values import exact_json, parse_json
 
+_LOOKED_AT = 10
+"""Documents that are read before the first is converted: enough to know the session file of an agent."""
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _BRACKET = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
 _STEPS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
@@ -56,13 +61,21 @@ def open_documents(name: str) -> Iterator[Documents]:
 
 def read_documents(stream: ByLine, name: str) -> Documents:
     items = _documents(_filled_lines(stream, name), name)
-    first = next(items, None)
-    if first is None:
+    begun = list(islice(items, _LOOKED_AT))
+    if not begun:
         raise CommandError(f"{name}: empty input, expected JSON or JSON Lines")
-    second = next(items, None)
-    if second is None:
-        return Documents(name, several=False, items=iter((first,)))
-    return Documents(name, several=True, items=chain((first, second), items))
+    if any(map(_is_session_line, begun)):
+        lines = b",".join(document.content for document in chain(begun, items))
+        return Documents(name, several=False, items=iter((Document(b"[" + lines + b"]", begun[0].line),)))
+    return Documents(name, several=len(begun) > 1, items=chain(begun, items))
+
+
+def _is_session_line(document: Document) -> bool:
+    """All lines of an agent's session file are one conversation."""
+    try:
+        return session_of(parse_json(document.content)) is not None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False  # whoever converts it says what is wrong with it
 
 
 def _filled_lines(stream: ByLine, name: str) -> Iterator[Document]:

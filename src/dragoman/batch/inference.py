@@ -1,0 +1,361 @@
+"""Bulk inference: every request of a file answered by one model, with limits, retries, and a journal to go on from.
+
+Each answer is written to the journal when it comes, so that a job that was stopped asks nothing twice. At the end the
+answers are put in the order of their requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.batch.options import ConvertOptions, JobOptions
+from dragoman.batch.provider_files import BATCH_FILES, BatchItem, batch_file_of, write_line, written_id
+from dragoman.batch.record_converter import Reject, read_json
+from dragoman.batch.sources import Source, find_sources, plan_shards, read_blocks, read_shard
+from dragoman.detection import detect
+from dragoman.drivers.base import Driver, QueryResult, Settings
+from dragoman.errors import DecodeError, DragomanError, InvalidValue, ProviderError
+from dragoman.ir import Failure, Request
+from dragoman.translate import decode_request, encode_error, encode_response
+
+_TAKEN = frozenset(Settings.__annotations__) & frozenset(Request.__struct_fields__) - {"model"}
+_READING = JobOptions(convert=ConvertOptions(target="openai-chat"))
+"""Only its limits are used: requests are read, not converted."""
+_TOKEN_BYTES = 4
+"""Bytes per token, roughly: for estimates before anything is asked."""
+
+
+class InferenceOptions(Struct, frozen=True, kw_only=True):
+    """How a file of requests is answered."""
+
+    model: str
+    target: str = "openai-batch"
+    """The format of the answers: a wire format, or a batch file, whose lines have ids and hold failures too."""
+    concurrency: int = 8
+    requests_per_minute: float | None = None
+    max_errors: int | None = None
+    max_output_tokens: int | None = None
+    """For requests that do not say it themselves."""
+
+    def check(self) -> None:
+        """Raise a typed error for a number out of range."""
+        for name, value in (("concurrency", self.concurrency), ("requests_per_minute", self.requests_per_minute)):
+            if value is not None and value <= 0:
+                raise InvalidValue(path=f"InferenceOptions.{name}", expected="a positive number", found=str(value))
+
+
+class Estimate(Struct, frozen=True):
+    """What a job would ask for, before it asks: tokens are a quarter of the bytes."""
+
+    requests: int
+    input_tokens: int
+    most_output_tokens: int
+
+    def cost(self, input_price: float, output_price: float) -> float:
+        """At prices per million tokens; the output is counted at its limit."""
+        return (self.input_tokens * input_price + self.most_output_tokens * output_price) / 1_000_000
+
+
+class InferenceReport(Struct, kw_only=True):
+    """What a job did."""
+
+    model: str
+    requests: int = 0
+    answered: int = 0
+    failed: int = 0
+    resumed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    attempts: int = 0
+    seconds: float = 0.0
+    losses: dict[str, int] = {}
+    finishes: dict[str, int] = {}
+
+    def summary(self) -> str:
+        """One line for people."""
+        parts = [f"{self.answered:,} of {self.requests:,} requests answered by {self.model}"]
+        if self.failed:
+            parts.append(f"{self.failed:,} failed")
+        if self.resumed:
+            parts.append(f"{self.resumed:,} from an earlier run")
+        tokens = f"{self.input_tokens:,} input and {self.output_tokens:,} output tokens"
+        return f"{', '.join(parts)}; {tokens}; {self.seconds:.1f} s"
+
+
+class _Entry(Struct, frozen=True):
+    """A line of the journal: which request, and what became of it. `retried`: a later run asks again."""
+
+    source: int
+    line: int
+    content: Raw | UnsetType = UNSET
+    reject: Reject | None = None
+    retried: bool = False
+
+
+class _Question(Struct, frozen=True):
+    source: int
+    line: int
+    id: str
+    request: Request
+
+
+OnAnswer = Callable[[InferenceReport], None]
+
+
+def read_questions(sources: list[Source], options: JobOptions) -> Iterator[tuple[int, int, str, bytes]]:
+    """(source, line, its name, record) of every record."""
+    for index, source in enumerate(sources):
+        if source.splits:
+            records = (
+                one for shard in plan_shards(source, index, options) for one in read_shard(source, shard, options)
+            )
+        else:
+            records = (one for block in read_blocks(source, options) for one in block)
+        for line, record in enumerate(records, 1):
+            if record.strip():
+                yield index, line, source.name, record.strip()
+
+
+def _question(source: int, line: int, record: bytes) -> _Question:
+    data = read_json(record)
+    file = batch_file_of(data) if isinstance(data, Mapping) else None
+    if file is not None:
+        item = file.read(file, data)
+        if item.outcome != "request" or item.body is None:
+            raise DecodeError(path="$", expected="a request", got="a result", source=file.name)
+        item_id = item.id or f"record-{line}"
+        return _Question(source, line, item_id, decode_request(bytes(item.body), item.format))
+    found = detect(record)
+    if found is None or found.kind != "request":
+        raise DecodeError(path="$", expected="a request of a known format", got="something else", source="record")
+    return _Question(source, line, f"record-{source}-{line}", decode_request(record, found.format))
+
+
+def estimate(names: list[str], options: InferenceOptions) -> Estimate:
+    """Count what would be asked, without asking."""
+    requests = tokens = most = 0
+    for source, line, _, record in read_questions(find_sources(names), _READING):
+        try:
+            question = _question(source, line, record)
+        except DragomanError:
+            continue
+        requests += 1
+        tokens += len(record) // _TOKEN_BYTES
+        most += question.request.max_output_tokens or options.max_output_tokens or 0
+    return Estimate(requests, tokens, most)
+
+
+class _Journal:
+    """Answers in the order in which they came. The last line may be cut: the program died while writing it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.places: dict[tuple[int, int], tuple[int, int]] = {}
+        decode = msgspec.json.Decoder(_Entry).decode
+        position = 0
+        if path.exists():
+            with path.open("rb") as stream:
+                for line in stream:
+                    try:
+                        entry = decode(line)
+                    except msgspec.DecodeError:
+                        break
+                    if not entry.retried:
+                        self.places[entry.source, entry.line] = (position, len(line))
+                    position += len(line)
+        self._file: IO[bytes] = path.open("ab")
+        self._file.truncate(position)
+        self._position = position
+
+    def add(self, entry: _Entry) -> None:
+        line = msgspec.json.encode(entry) + b"\n"
+        self._file.write(line)
+        self._file.flush()
+        self.places[entry.source, entry.line] = (self._position, len(line))
+        self._position += len(line)
+
+    def entries(self) -> Iterator[_Entry]:
+        """In the order of the requests."""
+        os.fsync(self._file.fileno())
+        with self._path.open("rb") as stream:
+            for key in sorted(self.places):
+                position, length = self.places[key]
+                stream.seek(position)
+                yield msgspec.json.decode(stream.read(length), type=_Entry)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def remove(self) -> None:
+        """The job is done."""
+        self._path.unlink()
+
+
+class _Pace:
+    """At most so many requests per minute, evenly."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._step = 0.0 if per_minute is None else 60.0 / per_minute
+        self._next = 0.0
+
+    async def wait(self) -> None:
+        if self._step:
+            now = time.monotonic()
+            at = max(now, self._next)
+            self._next = at + self._step
+            if at > now:
+                await asyncio.sleep(at - now)
+
+
+async def run_inference(
+    names: list[str], output: str, driver: Driver, options: InferenceOptions, on_answer: OnAnswer | None = None
+) -> InferenceReport:
+    """Answer every request that has no answer yet; then write answers and rejects in the order of the requests."""
+    options.check()
+    started = time.monotonic()
+    journal = _Journal(Path(f"{output}.journal"))
+    run = _Run(driver, options, journal, on_answer)
+    try:
+        await run.ask_all(find_sources(names))
+        run.report.seconds = time.monotonic() - started
+        _publish(journal, Path(output), run.report)
+    finally:
+        journal.close()
+    journal.remove()
+    return run.report
+
+
+class _Run:
+    """One run of a job: asks, counts, and writes the journal."""
+
+    def __init__(
+        self, driver: Driver, options: InferenceOptions, journal: _Journal, on_answer: OnAnswer | None
+    ) -> None:
+        self._driver = driver
+        self._options = options
+        self._journal = journal
+        self._on_answer = on_answer
+        self._file = BATCH_FILES.get(options.target)
+        self.report = InferenceReport(model=options.model, resumed=len(journal.places))
+
+    async def ask_all(self, sources: list[Source]) -> None:
+        pace = _Pace(self._options.requests_per_minute)
+        async with _bounded(self._options.concurrency) as start:
+            for source, line, name, record in read_questions(sources, _READING):
+                self.report.requests += 1
+                if (source, line) not in self._journal.places:
+                    self._refuse_more_errors()
+                    await pace.wait()
+                    await start(self._answer(source, line, name, record))
+
+    def _refuse_more_errors(self) -> None:
+        limit, failed = self._options.max_errors, self.report.failed
+        if limit is not None and failed > limit:
+            hint = "the same command with a higher limit goes on from here"
+            raise InvalidValue(path="--max-errors", expected=f"at most {limit} failures", found=str(failed), hint=hint)
+
+    async def _answer(self, source: int, line: int, name: str, record: bytes) -> None:
+        try:
+            question = _question(source, line, record)
+        except DragomanError as error:
+            self.report.failed += 1
+            self._note(_Entry(source, line, reject=_reject(name, line, error)))
+            return
+        try:
+            result = await _ask(self._driver, question.request, self._options)
+            content = self._written(question, result)
+        except DragomanError as error:
+            self.report.failed += 1
+            failed = error.failure if isinstance(error, ProviderError) else None
+            written = UNSET if failed is None else self._failed(question, failed)
+            self._note(_Entry(source, line, content=written, reject=_reject(name, line, error), retried=True))
+            return
+        self._count(result)
+        self._note(_Entry(source, line, content=content))
+
+    def _note(self, entry: _Entry) -> None:
+        self._journal.add(entry)
+        if self._on_answer is not None:
+            self._on_answer(self.report)
+
+    def _count(self, result: QueryResult) -> None:
+        report = self.report
+        report.answered += 1
+        report.attempts += result.metadata.attempts
+        report.finishes[result.finish_reason] = report.finishes.get(result.finish_reason, 0) + 1
+        for loss in result.losses:
+            report.losses[loss.severity] = report.losses.get(loss.severity, 0) + 1
+        if result.usage is not None:
+            report.input_tokens += result.usage.input
+            report.output_tokens += result.usage.output
+
+    def _written(self, question: _Question, result: QueryResult) -> Raw:
+        target = self._options.target if self._file is None else self._file.format
+        body = Raw(encode_response(result.completion, target, request=question.request).content)
+        if self._file is None:
+            return body
+        item_id = written_id(question.id, self._file.id_pattern)
+        return Raw(write_line(self._file, BatchItem(id=item_id, outcome="succeeded", body=body, status=200)))
+
+    def _failed(self, question: _Question, failure: Failure) -> Raw | UnsetType:
+        """Batch files have lines for failures too; bare answers have none."""
+        if self._file is None:
+            return UNSET
+        encoded = encode_error(failure, self._file.format)
+        item_id = written_id(question.id, self._file.id_pattern)
+        item = BatchItem(id=item_id, outcome="errored", body=Raw(encoded.content), status=encoded.status)
+        return Raw(write_line(self._file, item))
+
+
+@asynccontextmanager
+async def _bounded(limit: int) -> AsyncIterator[Callable[[Coroutine[Any, Any, None]], Awaitable[None]]]:
+    """Starts tasks, at most so many at a time; leaving waits for all of them."""
+    places = asyncio.Semaphore(limit)
+    async with asyncio.TaskGroup() as group:
+
+        async def start(work: Coroutine[Any, Any, None]) -> None:
+            await places.acquire()
+            group.create_task(work).add_done_callback(lambda _: places.release())
+
+        yield start
+
+
+async def _ask(driver: Driver, request: Request, options: InferenceOptions) -> QueryResult:
+    settings: dict[str, Any] = {name: value for name in _TAKEN if (value := getattr(request, name)) not in (None, ())}
+    if options.max_output_tokens is not None:
+        settings.setdefault("max_output_tokens", options.max_output_tokens)
+    tools, choice = request.tools or None, request.tool_choice
+    return await driver.query(messages=request.messages, tools=tools, tool_choice=choice, **settings)
+
+
+def _reject(name: str, line: int, error: DragomanError) -> Reject:
+    path = getattr(error, "path", "$")
+    return Reject(name, line, path if isinstance(path, str) else "$", str(error), type(error).__name__)
+
+
+def _publish(journal: _Journal, output: Path, report: InferenceReport) -> None:
+    rejects: list[Reject] = []
+    temporary = output.with_name(f"{output.name}.part")
+    with temporary.open("wb") as stream:
+        for entry in journal.entries():
+            if entry.content is not UNSET:
+                stream.write(bytes(entry.content) + b"\n")
+            if entry.reject is not None:
+                rejects.append(entry.reject)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(output)
+    reject_file = output.with_name(f"{output.name}.rejects.jsonl")
+    reject_file.unlink(missing_ok=True)
+    if rejects:
+        reject_file.write_bytes(b"".join(msgspec.json.encode(reject) + b"\n" for reject in rejects))
+    output.with_name(f"{output.name}.report.json").write_bytes(msgspec.json.format(msgspec.json.encode(report)))

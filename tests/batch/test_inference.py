@@ -1,0 +1,158 @@
+"""Bulk inference against scripted and simulated models: order, ids, failures, limits, going on after a stop."""
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Message
+from dragoman.batch.inference import InferenceOptions, estimate, run_inference
+from dragoman.drivers.base import QueryResult, result_of
+from dragoman.errors import InvalidValue, provider_error
+from dragoman.ir import Completion, Failure, Finish, Usage
+from dragoman.sim.server import Simulator
+from dragoman.translate import decode_response
+from tests.batch.conversations import lines
+from tests.cli.command import COMMAND, environment
+from tests.drivers.conftest import dragoman_sim, dragoman_simulator
+from tests.support.promises import promise
+
+__all__ = ["dragoman_sim", "dragoman_simulator"]
+
+
+class Model:
+    """Answers with the number in the question; fails where it is told to."""
+
+    def __init__(self, failing: frozenset[str] = frozenset()) -> None:
+        self.failing = failing
+        self.asked: list[str] = []
+        self.at_once = self.most_at_once = 0
+
+    async def query(self, _prompt: Any = None, *, messages: Any = (), **_: Any) -> QueryResult:
+        text = messages[-1].text
+        self.asked.append(text)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0.001 * (hash(text) % 5))
+        self.at_once -= 1
+        if text in self.failing:
+            raise provider_error(Failure("overloaded", "busy", 529), provider="test")
+        answer = Completion((Message("assistant", f"answer to {text}"),), Finish("stop"), Usage(input=3, output=2))
+        return result_of(answer)
+
+
+def questions(folder: Path, count: int) -> Path:
+    path = folder / "in.jsonl"
+    bodies = (
+        {
+            "custom_id": f"q{n}", "method": "POST", "url": "/v1/chat/completions",
+            "body": {"model": "m", "messages": [{"role": "user", "content": f"{n}"}]},
+        }
+        for n in range(count)
+    )  # fmt: skip
+    path.write_text("\n".join(map(json.dumps, bodies)))
+    return path
+
+
+def run(path: Path, output: Path, model: Model, **options: Any) -> Any:
+    settings = InferenceOptions(model="test/model", **options)
+    return asyncio.run(run_inference([str(path)], str(output), model, settings))  # type: ignore[arg-type]
+
+
+@promise("batch:inference")
+def test_answers_are_in_the_order_of_their_requests(tmp_path: Path) -> None:
+    model = Model()
+    report = run(questions(tmp_path, 50), tmp_path / "out.jsonl", model, concurrency=7)
+    answers = [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines()]
+    assert [answer["custom_id"] for answer in answers] == [f"q{n}" for n in range(50)]
+    texts = [answer["response"]["body"]["choices"][0]["message"]["content"] for answer in answers]
+    assert texts == [f"answer to {n}" for n in range(50)]
+    assert 1 < model.most_at_once <= 7
+    assert (report.answered, report.failed, report.input_tokens, report.output_tokens) == (50, 0, 150, 100)
+
+
+@promise("batch:inference")
+@pytest.mark.parametrize("target", ["anthropic-messages", "gemini", "anthropic-batch"])
+def test_answers_in_the_format_asked_for(target: str, tmp_path: Path) -> None:
+    run(questions(tmp_path, 3), tmp_path / "out.jsonl", Model(), target=target)
+    answers = [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines()]
+    bodies = [answer["result"]["message"] for answer in answers] if target == "anthropic-batch" else answers
+    wire = "anthropic-messages" if target == "anthropic-batch" else target
+    assert [decode_response(body, wire).text for body in bodies] == [f"answer to {n}" for n in range(3)]
+
+
+@promise("batch:inference")
+def test_failures_have_a_line_and_are_asked_again(tmp_path: Path) -> None:
+    path, output = questions(tmp_path, 10), tmp_path / "out.jsonl"
+    failing = Model(frozenset({"4", "7"}))
+    with pytest.raises(ExceptionGroup):
+        run(path, output, failing, max_errors=0, concurrency=1)
+    assert not output.exists()
+    well = Model()
+    report = run(path, output, well)
+    assert "4" in well.asked, "a failure is asked again"
+    assert not set(well.asked) & {"0", "1", "2", "3"}, "an answer is not"
+    assert report.resumed == 4
+    assert len(output.read_bytes().splitlines()) == 10
+    assert not (tmp_path / "out.jsonl.journal").exists()
+    broken = run(path, tmp_path / "two.jsonl", Model(frozenset({"4"})))
+    assert broken.failed == 1
+    failed = json.loads((tmp_path / "two.jsonl").read_bytes().splitlines()[4])
+    assert failed["custom_id"] == "q4"
+    assert failed["response"]["status_code"] >= 400
+    (reject,) = (tmp_path / "two.jsonl.rejects.jsonl").read_bytes().splitlines()
+    assert json.loads(reject)["line"] == 5
+
+
+@promise("batch:inference")
+def test_a_journal_that_was_cut_is_read_up_to_there(tmp_path: Path) -> None:
+    path, output = questions(tmp_path, 6), tmp_path / "out.jsonl"
+    with pytest.raises(ExceptionGroup):
+        run(path, output, Model(frozenset({"3"})), max_errors=0, concurrency=1)
+    journal = tmp_path / "out.jsonl.journal"
+    journal.write_bytes(journal.read_bytes() + b'{"source":0,"line":5,"con')
+    model = Model()
+    run(path, output, model)
+    assert sorted(model.asked) == ["3", "4", "5"]
+    assert len(output.read_bytes().splitlines()) == 6
+
+
+@promise("batch:inference")
+def test_records_that_are_no_requests_are_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"\n".join([lines(1)[0], b"{", b'{"unknown": 1}']))
+    report = run(path, tmp_path / "out.jsonl", Model())
+    assert (report.answered, report.failed) == (1, 2)
+    rejects = (tmp_path / "out.jsonl.rejects.jsonl").read_bytes().splitlines()
+    assert [json.loads(reject)["line"] for reject in rejects] == [2, 3]
+
+
+@promise("batch:inference")
+def test_limits_and_estimates(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match="concurrency"):
+        run(questions(tmp_path, 1), tmp_path / "out.jsonl", Model(), concurrency=0)
+    found = estimate([str(questions(tmp_path, 10))], InferenceOptions(model="m", max_output_tokens=100))
+    assert (found.requests, found.most_output_tokens) == (10, 1000)
+    assert found.input_tokens > 0
+    assert found.cost(1_000_000, 0) == found.input_tokens
+
+
+@promise("batch:inference")
+def test_the_command_against_a_simulator(dragoman_sim: Simulator, tmp_path: Path) -> None:
+    path = questions(tmp_path, 12)
+    done = subprocess.run(  # noqa: S603
+        [
+            *COMMAND, "batch", "run", str(path), "--model", "anthropic/claude-sonnet-5",
+            "-o", str(tmp_path / "out.jsonl"), "--base-url", f"{dragoman_sim.url}/anthropic",
+            "--max-output-tokens", "50",
+        ],
+        capture_output=True, env=environment(ANTHROPIC_API_KEY="sk-test"), timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert b"12 of 12 requests answered by anthropic/claude-sonnet-5" in done.stderr
+    answers = [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines()]
+    assert [answer["response"]["status_code"] for answer in answers] == [200] * 12
+    assert b"sk-test" not in (tmp_path / "out.jsonl").read_bytes()
