@@ -525,6 +525,7 @@ BATCH: tuple[tuple[str, str], ...] = (
         "inference",
         "A file of requests is answered in order, within limits; an answer that came is not asked for again.",
     ),
+    ("page", "The commands and programs of docs/bulk.md run as printed."),
     ("ray", "A Ray cluster writes the same shards, rejects and report, also when a worker dies."),
 )
 """`batch:*`: `dragoman batch` and `dragoman.batch`."""

@@ -2,7 +2,7 @@ r"""Bulk conversion: files of millions of records, on one core, on all cores, on
 
 >>> from dragoman.batch import convert_lines
 >>> convert_lines(b'{"model": "gpt-5.4", "messages": [{"role": "user", "content": "hi"}]}', target="ollama-chat")
-b'{"model":"gpt-5.4","messages":[{"role":"user","content":"hi"}]}\n'
+b'{"model":"gpt-5.4","messages":[{"role":"user","content":"hi"}],"stream":false}\n'
 """
 
 from __future__ import annotations

@@ -28,12 +28,13 @@ dt { color: var(--soft); font-size: .85rem; }
 dd { margin: 0; font-size: 1.4rem; font-variant-numeric: tabular-nums; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1.5rem; }
 figure { margin: 0; } figcaption { color: var(--soft); font-size: .85rem; }
-svg { width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: var(--ink); }
+svg { width: 100%; height: auto; } svg text { font: 14px system-ui, sans-serif; fill: var(--ink); }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border-top: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 500; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
-code { font: .85em ui-monospace, monospace; overflow-wrap: anywhere; }
+.place { white-space: nowrap; }
+code { font: .85em ui-monospace, monospace; overflow-wrap: break-word; }
 .dropped { color: var(--dropped); fill: var(--dropped); } .degraded { color: var(--degraded); fill: var(--degraded); }
 .invented { color: var(--invented); fill: var(--invented); } .noted { color: var(--noted); fill: var(--noted); }
 .bar { fill: var(--bar); }
@@ -159,5 +160,6 @@ def _cut(count: int) -> str:
 
 def _examples(examples: Sequence[Example]) -> str:
     return "<br>".join(
-        f"<code>{escape(one.source.rsplit('/', 1)[-1])}:{one.line} {escape(one.path)}</code>" for one in examples
+        f'<code class="place" title="{escape(one.path)}">{escape(one.source.rsplit("/", 1)[-1])}:{one.line}</code>'
+        for one in examples
     )
