@@ -147,7 +147,7 @@ def test_a_report_on_lines_names_each_line(tmp_path: Path, capsysbinary: Capture
 
 
 def test_a_table_on_lines_counts_what_repeats(tmp_path: Path, capsysbinary: Captured) -> None:
-    file = written(tmp_path, LOSSY, PLAIN, LOSSY, {**PLAIN, "logit_bias": {"5": 1}})
+    file = written(tmp_path, LOSSY, PLAIN, LOSSY, {**PLAIN, "prediction": {"type": "content", "content": "x"}})
     assert main(["convert", file, "--to", "gemini", "--report"]) == 0
     title, *rows = capsysbinary.readouterr().err.decode().splitlines()
     assert title == "→ gemini, 4 lines: 3 dropped"
