@@ -17,8 +17,9 @@ PROFILE = Profile(name="mine", family="mine")
 
 
 def keyed(key: str, value: bytes = b"1") -> dict[str, dict[str, Any]]:
-    """A key of another family, beside one of our own and a note about spelling."""
-    return {"mine": {f"own_{key}": Raw(b"1")}, "theirs": {key: Raw(value), "~raw:spelling": Raw(b"1")}}
+    """A key of another family, beside one of our own, between notes about spelling."""
+    theirs = {"~raw:before": Raw(b"1"), key: Raw(value), "~raw:after": Raw(b"1")}
+    return {"mine": {f"own_{key}": Raw(b"1")}, "theirs": theirs}
 
 
 def reported(log: LossLog) -> list[tuple[type, str, str]]:
