@@ -225,14 +225,16 @@ class Settings:
     def _take_keys(self, extra: Extra) -> tuple[Any, ...]:
         """The metadata without the keys of settings, and the values of all settings beside the struct."""
         rest = dict(extra)
-        values = [row.take(rest) for row in self._beside]
+        is_absent = rest.keys().isdisjoint
+        values = [row.default if is_absent(row.found_by) else row.take(rest) for row in self._beside]
         metadata: Metadata | None = {self._family: rest} if rest else None
         return (metadata, *values)
 
     def _put_keys(self, request: Request, log: LossLog, extra: Extra | None) -> Extra:
         keys = dict(extra or {})
         for row in self._beside:
-            row.put(keys, request, log)
+            if getattr(request, row.field) != row.default:
+                row.put(keys, request, log)
         return keys
 
     def _write_value(self, row: Setting, absent: str) -> str:
@@ -246,7 +248,7 @@ class Settings:
 class _Beside:
     """A row whose key is no member of the wire struct."""
 
-    __slots__ = ("_alias", "_decode", "_is_within", "_key", "_outer", "_write", "default", "field", "key")
+    __slots__ = ("_alias", "_decode", "_is_within", "_key", "_outer", "_write", "default", "field", "found_by", "key")
 
     def __init__(self, row: Setting, written: Container[str | None], alias: Callable[[str], str]) -> None:
         """`written` are the keys that the codec writes itself; further members of such an object are kept in notes."""
@@ -255,15 +257,12 @@ class _Beside:
         self._outer, _, self._key = self.key.rpartition(".")
         self._alias = alias(self._key)
         self._is_within = self._outer in written
+        self.found_by = (self._place,) if self._outer else (self._key, self._alias)
+        """The keys of the metadata under which the setting is, alone or with its neighbours."""
         self._write: Any = row.write
         read: Any = row.read
         kind = get_type_hints(Request)[row.field]
         self._decode = msgspec.json.Decoder(kind).decode if read is None else lambda held: read(parse_json(held))
-
-    @property
-    def found_by(self) -> tuple[str, ...]:
-        """The keys of the metadata under which the setting is, alone or with its neighbours."""
-        return (self._place,) if self._outer else (self._key, self._alias)
 
     @property
     def _place(self) -> str:
@@ -291,8 +290,6 @@ class _Beside:
 
     def put(self, extra: Extra, request: Request, log: LossLog) -> None:
         value = getattr(request, self.field)
-        if value == self.default:
-            return
         if self._write is not None:
             value = self._write(value, request, log)
         if value is UNSET:
