@@ -402,6 +402,49 @@ def test_responses_are_found_by_their_owner_along_with_those_before(addresses: S
 # ── when it is away ──
 
 
+@promise("gateway:conversations")
+@each_store
+def test_items_of_a_conversation_keep_their_order_and_their_owner(addresses: Server) -> None:
+    async def run() -> None:
+        async with ledgers(addresses, 1) as (ledger,):
+            store = ledger.store
+            await store.keep(Kept("conv", "ada", None, b"{}", b""))
+            items = [(f"item_{number}", b'{"n": %d}' % number) for number in range(12)]
+            await store.add_items("conv", "ada", items[:5])
+            await store.add_items("conv", "ada", items[3:])
+            assert await store.items("conv", "ada") == items
+            assert await store.items("conv", "bob") == []
+            assert not await store.forget_item("conv", "bob", "item_0")
+            assert await store.forget_item("conv", "ada", "item_0")
+            assert await store.items("conv", "ada") == items[1:]
+            assert await store.items("with a \0 in it", "ada") == []
+            assert not await store.forget_item("conv", "ada", "\0")
+            assert await store.forget("conv", "ada")
+            assert await store.items("conv", "ada") == []
+
+    asyncio.run(run())
+
+
+@promise("gateway:signature-memory")
+@each_store
+def test_signed_messages_are_found_by_their_owner_while_they_are_young(addresses: Server) -> None:
+    async def run() -> None:
+        async with ledgers(addresses, 1) as (ledger,):
+            store = ledger.store
+            await store.remember("ada", "call:1", b"[1]")
+            await store.remember("ada", "call:2", b"[2]")
+            await store.remember("ada", "call:1", b"[3]")
+            assert await store.recalled("ada", ["call:1", "call:2", "call:3"], 60.0) == {
+                "call:1": b"[3]",
+                "call:2": b"[2]",
+            }
+            assert await store.recalled("bob", ["call:1"], 60.0) == {}
+            assert await store.recalled("ada", ["call:1"], 0.0) == {}
+            assert await store.recalled("ada", ["\0"], 60.0) == {}
+
+    asyncio.run(run())
+
+
 @promise("gateway:database-away")
 def test_usage_waits_for_a_database_that_is_away(postgres_server: Postgres) -> None:
     address = Server(database=postgres_server.fresh())
