@@ -2117,6 +2117,7 @@ var FORMATS = {
 	gemini: "Gemini",
 	vertex: "Vertex AI",
 	"ollama-chat": "Ollama",
+	"cohere-chat": "Cohere",
 	"bedrock-converse": "Bedrock Converse"
 };
 var formatName = (format) => FORMATS[format] ?? format;
