@@ -1332,10 +1332,10 @@ COHERE_ANSWERS: dict[str, Json] = {
         "message": {"role": "assistant", "citations": [{"start": 0, "end": 1}], "tool_plan": mark()},
         "finish_reason": "COMPLETE",
     },
-    "timed out": {
+    "counts of an early server": {
         "id": "c",
         "message": {"role": "assistant", "content": [{"type": "text", "text": mark()}]},
-        "finish_reason": "TIMEOUT",
+        "finish_reason": "MAX_TOKENS",
         "meta": {"tokens": {"input_tokens": 1.0}},
     },
 }

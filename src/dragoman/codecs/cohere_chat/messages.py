@@ -412,7 +412,7 @@ class MessageEncoder:
         if not (wires or calls or plan or self._native or self._to_client):
             return None
         body = AssistantMessage(_spelled(wires, notes), plan, calls or UNSET)
-        if citations and MODELLED + "citations" not in notes:
+        if citations and MODELLED + "citations" not in notes and "citations" not in notes:
             notes = {**notes, "citations": Raw(encode_json(citations))}
         return spliced(body, notes) if notes else body
 

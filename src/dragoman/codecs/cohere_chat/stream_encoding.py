@@ -151,8 +151,8 @@ class EventEncoder:
             opening[SIGNATURE] = write_signature(call.signature)
         out = [_message("tool-call-start", index, tool_calls=opening)]
         if call.custom:
-            outgoing.pieces = []
-        if call.parsed or call.arguments_text:
+            outgoing.pieces = [call.arguments_text or ""]
+        elif call.parsed or call.arguments_text:
             out.append(self._fragment(outgoing, arguments_as_text(call)))
         return out
 
