@@ -255,7 +255,7 @@ def _is(quoted: bytes, text: str) -> bool:
 
 def _translated(client_request: ClientRequest, model: str, settings: RouteSettings, channel: Channel) -> Encoded:
     request = structs.replace(client_request.decoded(), model=model)
-    request = restored(request, client_request.remembered, channel.codec.profile.family)
+    request = restored(request, client_request.remembered, channel.codec.profile.signs_as)
     if client_request.protocol.format == channel.provider.format and _carries(client_request.body):
         request = _without_foreign(request, channel.codec.profile.signs_as)
     if settings.changes_requests:
@@ -333,7 +333,7 @@ def translate_answer(upstream_call: UpstreamCall, body: bytes) -> tuple[Completi
 
 
 def _family(protocol: ClientProtocol) -> str:
-    return codec(protocol.format).profile.family
+    return codec(protocol.format).profile.signs_as
 
 
 def _needs_request(completion: Completion, request: Request) -> bool:

@@ -157,7 +157,7 @@ _RESULTS: tuple[Case, ...] = (
 
 _TOOLS: tuple[Case, ...] = (
     _case("strict-tools", ask(tools=(ToolDefinition("get_weather", "Weather", _ANSWER, strict=True),)),
-          facts.strictness, slots(cohere="strict_tools=true",
+          facts.strictness, slots(interactions="tool_choice=validated", cohere="strict_tools=true",
                 chat="strict=true", responses="strict=true", messages="strict=true",
                                   gemini="mode=VALIDATED", converse="strict=true")),
     _case("schema-references", ask(tools=(ToolDefinition("move", "Moves", _REFERRING),)), facts.resolved_parameters,
