@@ -52,6 +52,10 @@ CORE: tuple[tuple[str, str], ...] = (
     ("shared-settings", "A setting that two APIs have crosses between them; the limits of the target are kept."),
     ("tool-memo", "A tool is read and written once, in whatever body it comes; its losses are remembered with it."),
     ("hosted-tools", "A tool that two vendors run crosses between them, with its options, choice, calls and results."),
+    (
+        "client-run-tools",
+        "A tool that a vendor defines and the client runs is a function elsewhere, and returns as it was.",
+    ),
     ("every-part-handled", "Every codec has a handler for every type of part."),
     ("benchmarks", "The benchmarks measure real bodies with their losses read, and fail over the limits they name."),
     ("vendor-fields", "Every field of the vendors' SDK types is in our wire structs, or listed with a reason."),

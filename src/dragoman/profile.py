@@ -74,6 +74,8 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """Models that refuse a tool choice which forces a call."""
     placeholder_signature_models: re.Pattern[str] = NEVER
     """Models that refuse a turn whose first call is unsigned (Gemini 3 and later)."""
+    counts_searches: bool = False
+    """Whether an answer can say how often the web was searched."""
     hosted: Mapping[str, HostedRule] = {}
     """Kinds of tools that this provider runs itself (`ir.HostedKind`)."""
     hosted_models: re.Pattern[str] = ALWAYS

@@ -284,7 +284,16 @@ MESSAGES: dict[str, tuple[list[Json], list[ir.Message]]] = {
     "call of a toolset, made by code": (
         assistant(TOOL_USE | {"caller": {"type": "code_execution_20260120"}, "toolset_name": "browser"}),
         from_assistant(
-            structs.replace(CALL, metadata=noted(toolset_name="browser", caller={"type": "code_execution_20260120"}))
+            structs.replace(
+                CALL,
+                name=f"browser__{CALL.name}",
+                metadata={
+                    FAMILY: {
+                        "~raw:toolset_name": Raw(b'"browser"'),
+                        "caller": Raw(b'{"type":"code_execution_20260120"}'),
+                    }
+                },
+            )
         ),
     ),
     "call whose arguments were no JSON": (
@@ -452,7 +461,7 @@ SETTINGS: dict[str, tuple[Json, Json]] = {
         {
             "tools": (
                 structs.replace(FUNCTION, strict=True),
-                structs.replace(FUNCTION, name="g", metadata=noted(defer_loading=True, _type="custom")),
+                structs.replace(FUNCTION, name="g", metadata=noted(_type="custom"), deferred=True),
             )
         },
     ),

@@ -313,12 +313,12 @@ def test_namespace_phase_and_items_of_one_api_return_and_are_told_elsewhere() ->
     encoded = dragoman.translate_request(body, source="openai-responses", target="openai-chat")
     assert chat_judge.check_request(encoded.body) == ()
     assert [path for _, path in told(encoded)] == [
-        "$.input[1].namespace",
         "$.input[3].phase",
-        "$.input[4]",
-        "$.input[5]",  # the item has no content: an opaque item is named as a whole
+        "$.input[5]",  # the result of a call that is not there
+        "$.input[4]",  # an opaque item is named as a whole
         "$.input[6]",
     ]
+    assert encoded.body["messages"][1]["tool_calls"][0]["function"]["name"] == "ns__f"
 
 
 def test_encrypted_reasoning_never_reaches_another_vendor() -> None:

@@ -177,7 +177,7 @@ NEEDED: list[tuple[ir.Request, str, list[str]]] = [
     (ir.Request("m", (TEXT, ir.Message("assistant", "a"))), "openai-chat", []),
     (ir.Request("m", (ir.Message("assistant", "a"), TEXT)), "openai-chat", []),
     (ir.Request("m", (ir.Message("assistant", "a"), TEXT)), "gemini", ["ensure_turns"]),
-    (ir.Request("m", (TEXT,), metadata=KEY), "anthropic-messages", ["report_private_settings", "cross_provider_tools"]),
+    (ir.Request("m", (TEXT,), metadata=KEY), "anthropic-messages", ["report_private_settings"]),
     (ir.Request("m", (TEXT, ir.Message("system", "s"), TEXT)), "openai-chat", []),
     (
         ir.Request("m", (TEXT, ir.Message("system", "s"), TEXT)),

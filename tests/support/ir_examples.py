@@ -171,6 +171,7 @@ EXAMPLES: dict[type[Value], Example] = {
         ir.ToolDefinition(name="look", parameters=_SCHEMA),
         {
             **_set(name=f"look_{MARK}", description=MARK, parameters=_MARKED_SCHEMA, strict=True, cache=_CACHE),
+            **_set(deferred=True),
             **_METADATA,
         },
     ),
@@ -248,7 +249,7 @@ EXAMPLES: dict[type[Value], Example] = {
         ir.Usage(input=9000, output=9000, total=18000),
         {
             **_set(input=9000 + NUMBER, output=9000 + NUMBER, cached=NUMBER, cache_written=NUMBER, reasoning=NUMBER),
-            **_set(image=NUMBER, total=18000 + NUMBER),
+            **_set(image=NUMBER, total=18000 + NUMBER, searches=NUMBER),
             **_METADATA,
         },
     ),

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Raw
+
 from dragoman.ir import ToolDefinition
+from dragoman.ir.notes import MODELLED
+from dragoman.ir.values import encode_json, parse_json
 
 _TEXT, _COUNT, _NUMBER, _YES = {"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}
 _POINT = {"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2}
@@ -151,6 +155,21 @@ _MEMBERS: dict[str, dict[str, dict[str, Any]]] = {
 _WITHOUT_TAB = frozenset({"list_tabs", "new_tab"})
 
 
+TOOLSET = MODELLED + "toolset_name"
+"""Note on a function of a toolset, on its calls and on their results."""
+
+
+def qualified_name(name: str, toolset: Raw) -> str:
+    """The name of a member among all functions."""
+    space = parse_json(toolset)
+    return f"{space}{SEPARATOR}{name}" if isinstance(space, str) else name
+
+
+def member_name(name: str, notes: Mapping[str, Any]) -> str:
+    """The name of a member within its toolset."""
+    return name.removeprefix(f"{parse_json(notes[TOOLSET])}{SEPARATOR}") if TOOLSET in notes else name
+
+
 def _members(definition: Mapping[str, Any], toolset: str) -> tuple[ToolDefinition, ...]:
     configs = definition.get("configs")
     off = {
@@ -158,9 +177,13 @@ def _members(definition: Mapping[str, Any], toolset: str) -> tuple[ToolDefinitio
         for name, config in (configs.items() if isinstance(configs, dict) else ())
         if isinstance(config, dict) and config.get("enabled") is False
     }
+    notes = {"anthropic": {TOOLSET: Raw(encode_json(toolset))}}
     return tuple(
         ToolDefinition(
-            f"{toolset}{SEPARATOR}{name}", f"{name} of the {toolset} tools.", _with_tab(schema, name, toolset)
+            f"{toolset}{SEPARATOR}{name}",
+            f"{name} of the {toolset} tools.",
+            _with_tab(schema, name, toolset),
+            metadata=notes,
         )
         for name, schema in _MEMBERS[toolset].items()
         if name not in off

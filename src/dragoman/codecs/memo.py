@@ -15,7 +15,7 @@ from msgspec import Raw
 from dragoman.codecs.reading import WireReader, WireValue
 from dragoman.ir import AnyTool, ProviderTool, ToolDefinition
 from dragoman.ir.requests import definition_held, format_held, parameters_held
-from dragoman.ir.traits import has_private
+from dragoman.ir.traits import tool_traits
 from dragoman.ir.values import Value, encode_json
 from dragoman.losses import LossLog, Severity
 
@@ -73,10 +73,8 @@ class DecodedTools:
     def __init__(self, tools: tuple[AnyTool, ...]) -> None:
         self.tools = tools
         self.names = frozenset([tool.name for tool in tools])
-        self.is_private = False
-        for tool in tools:
-            if type(tool) is ProviderTool or (tool.metadata is not None and has_private(tool.metadata)):
-                self.is_private = True
+        self.is_private = tool_traits(tools)
+        """Trait bits: `PRIVATE_SETTING`, `VENDOR_TOOL`."""
 
 
 NO_TOOLS = DecodedTools(())

@@ -1,15 +1,20 @@
 """Tools that OpenAI defines and the client runs, as functions for models of other vendors.
 
 Their calls are items of their own (`shell_call`, `apply_patch_call`, …). In the intermediate format each is an ordinary
-call of a function with the same name, whose arguments are what the item asks for; `CALLS` says where.
+call of a function with the same name, whose arguments are what the item asks for. The functions of a namespace are
+called `<namespace>__<function>` elsewhere; notes on them say how their calls return.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec import Raw, structs
+
 from dragoman.ir import ToolDefinition
+from dragoman.ir.notes import CLIENT_ITEM, FREE_TEXT
+from dragoman.ir.values import encode_json
 
 _TEXT, _COUNT = {"type": "string"}, {"type": "integer"}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -76,16 +81,47 @@ _ACTION = {
 _COMPUTER = "Operates a computer with mouse and keyboard; the result is a picture of its screen."
 
 
-def functions_of(definition: Mapping[str, Any]) -> tuple[ToolDefinition, ...]:
-    """The function that such a tool is elsewhere; none for a tool that the client does not run."""
-    kind = definition.get("type")
+NAMESPACE = "~namespace"
+"""Note on a function of a namespace, and on its calls."""
+SEPARATOR = "__"
+_ANY_TEXT = {"type": "object", "properties": {"input": _TEXT}, "required": ["input"]}
+
+
+def functions_of(definition: Mapping[str, Any], family: str) -> tuple[ToolDefinition, ...]:
+    """The functions that such a tool is elsewhere; none for a tool that the client does not run."""
+    kind = str(definition.get("type"))
+    if kind == "namespace":
+        return tuple(_members(definition, family))
     environment = definition.get("environment")
-    if kind == "shell":
-        is_hosted = isinstance(environment, dict) and str(environment.get("type")).startswith("container")
-        return () if is_hosted else (_SHELL,)
-    if kind in {"computer", "computer_use_preview"}:
-        return (_computer(definition, str(kind)),)
-    return {"local_shell": (_LOCAL_SHELL,), "apply_patch": (_APPLY_PATCH,)}.get(str(kind), ())
+    if isinstance(environment, dict) and str(environment.get("type")).startswith("container"):
+        return ()  # a shell that the provider runs
+    function = _FUNCTIONS.get(kind) or (_computer(definition, kind) if kind in _SCREENS else None)
+    if function is None:
+        return ()
+    notes = {CLIENT_ITEM: Raw(encode_json(_SCREENS.get(kind, f"{kind}_call")))}
+    return (structs.replace(function, metadata={family: notes}),)
+
+
+_FUNCTIONS = {"shell": _SHELL, "local_shell": _LOCAL_SHELL, "apply_patch": _APPLY_PATCH}
+_SCREENS = {"computer": "computer_call", "computer_use_preview": "computer_call"}
+
+
+def _members(definition: Mapping[str, Any], family: str) -> Iterator[ToolDefinition]:
+    space, tools = str(definition.get("name")), definition.get("tools")
+    for tool in tools if isinstance(tools, list) else ():
+        if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+            continue
+        notes = {NAMESPACE: Raw(encode_json(space))}
+        parameters, strict = tool.get("parameters"), tool.get("strict")
+        if tool.get("type") == "custom":
+            parameters, strict, notes[FREE_TEXT] = _ANY_TEXT, None, Raw(b"true")
+        yield ToolDefinition(
+            f"{space}{SEPARATOR}{tool['name']}",
+            tool.get("description") or definition.get("description"),
+            parameters if isinstance(parameters, dict) else None,
+            strict if isinstance(strict, bool) else None,
+            metadata={family: notes},
+        )
 
 
 def _computer(definition: Mapping[str, Any], kind: str) -> ToolDefinition:

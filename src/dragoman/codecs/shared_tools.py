@@ -111,6 +111,16 @@ def json_input(value: object) -> Fields:
     return {"input": value} if isinstance(value, dict) else {}
 
 
+def read_headers(held: object, authorization: object = None) -> Fields:
+    """`headers` and `authorization` of an MCP server. A bearer token among the headers is the authorization."""
+    headers = {str(name): value for name, value in held.items()} if isinstance(held, dict) else {}
+    token = text_of(authorization)
+    for name, value in list(headers.items()):
+        if name.lower() == "authorization" and str(value).lower().startswith("bearer ") and token is None:
+            token = str(headers.pop(name))[len("bearer ") :]
+    return {"headers": headers or None, "authorization": token}
+
+
 def read_location(held: object) -> Location | None:
     if not isinstance(held, dict):
         return None

@@ -29,6 +29,8 @@ class Usage(Value, frozen=True):
     image: int | None = None
     total: int | None = None
     metadata: Metadata | None = None
+    searches: int | None = None
+    """How often the provider searched the web: no tokens, but paid for apart."""
 
     @property
     def uncached_input(self) -> int:

@@ -26,6 +26,16 @@ MODELLED = "~raw:"
 """Note: the wire's own spelling of something the node also says in its fields (`~raw:annotations`)."""
 
 
+CLIENT_ITEM = "~client_item"
+"""Note, of any family, on a function that a vendor's own tool became: its calls are items of this type there, and can
+be written only when they are whole. A call of the function takes the notes of the function on."""
+
+FREE_TEXT = "~free_text"
+"""Note, of any family, on a function that stands for a custom tool: its one argument `input` is the text."""
+
+ADDED = "~added"
+"""Note, of any family, on a tool that was given in the middle of the conversation: where it stood in the body."""
+
 DATA_TEXT = "~data"
 """Note, of any family: this text is the JSON text of a value that stood beside media.
 
@@ -49,6 +59,11 @@ def is_spelling(key: str) -> bool:
 
 class Spelling(dict[str, Extra]):
     """Metadata that only tells how something was spelled: there is nothing in it that another family could miss."""
+
+
+def has_note(metadata: Mapping[str, Mapping[str, Any]] | None, key: str) -> bool:
+    """Whether some family left this note."""
+    return metadata is not None and any(key in notes for notes in metadata.values())
 
 
 def is_data_text(metadata: Mapping[str, Mapping[str, Any]] | None) -> bool:

@@ -33,6 +33,8 @@ class ToolDefinition(Tool, tag="function", frozen=True):
     strict: bool | None = None
     cache: Cache | None = None
     metadata: Metadata | None = None
+    deferred: bool | None = None
+    """Whether the model sees it only after looking it up (`tool_search`)."""
 
 
 @holds_json("format")

@@ -8,24 +8,23 @@ request without it is surveyed (passes/survey.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from dragoman.ir.notes import SPELLINGS, Spelling, is_spelling
+from dragoman.ir.notes import ADDED, SPELLINGS, Spelling, has_note, is_spelling
 from dragoman.ir.parts import AnyPart, Text
-from dragoman.ir.requests import Request
+from dragoman.ir.requests import AnyTool, ProviderTool, Request, ToolDefinition
 from dragoman.ir.values import Metadata
 
 MISPLACED_PART = 1 << 0
 """A call outside an assistant message, a result outside a tool message, or anything else inside one."""
 NO_MESSAGES = 1 << 1
 PRIVATE_SETTING = 1 << 2
-"""Metadata of the request, a tool, the tool choice, reasoning or output holds an unmodelled wire key; or a tool is
-one that a provider runs or defines."""
+"""Metadata of the request, a tool, the tool choice, reasoning or output holds an unmodelled wire key."""
 PRIVATE_CONTENT = 1 << 3
 """The same for metadata of a message, a part, a citation or a piece of a result."""
 UNPAIRED = 1 << 4
@@ -48,6 +47,9 @@ ODD_ID = 1 << 13
 ODD_NAME = 1 << 14
 CALLS_WITHOUT_TOOLS = 1 << 15
 ODD_SETTING = 1 << 16
+
+VENDOR_TOOL = 1 << 17
+"""A tool that a provider runs or defines, that waits to be looked up, or that was given in the middle."""
 
 
 Traits: TypeAlias = tuple[int, Mapping[str, str], AbstractSet[str]]
@@ -143,19 +145,18 @@ class TraitNotes(Struct, eq=False, gc=False):
                 if citation.metadata is not None:
                     self.metadata(citation.metadata)
 
-    def noted_on(self, request: Request, tool_names: AbstractSet[str], has_private_tool: bool) -> Request:  # noqa: FBT001  given by position on the hot path
-        """The request that was read, which now holds its traits. Its tools were looked at apart."""
+    def noted_on(self, request: Request, tool_names: AbstractSet[str], tool_bits: int) -> Request:
+        """The request that was read, which now holds its traits. Its tools were looked at apart (`tool_traits`)."""
         if self._answered or self._waiting:
             self.end_results()
-        bits, previous = self.bits, self._previous
+        bits, previous = self.bits | tool_bits, self._previous
         if not previous:
             bits |= ONLY_SYSTEM if request.messages else NO_MESSAGES
         elif previous == "assistant":
             bits |= LAST_ASSISTANT
         metadata, choice, reasoning, output = request.metadata, request.tool_choice, request.reasoning, request.output
         if (
-            has_private_tool
-            or (metadata is not None and type(metadata) is not Spelling and has_private(metadata))
+            (metadata is not None and type(metadata) is not Spelling and has_private(metadata))
             or (choice is not None and choice.metadata is not None and has_private(choice.metadata))
             or (reasoning is not None and reasoning.metadata is not None and has_private(reasoning.metadata))
             or (output is not None and output.metadata is not None and has_private(output.metadata))
@@ -173,3 +174,17 @@ def has_private(metadata: Metadata) -> bool:
                 if not is_spelling(key):
                     return True
     return False
+
+
+def tool_traits(tools: Iterable[AnyTool]) -> int:
+    """The bits of these tools."""
+    bits = 0
+    for tool in tools:
+        metadata = tool.metadata
+        if type(tool) is ProviderTool or (type(tool) is ToolDefinition and tool.deferred):
+            bits |= VENDOR_TOOL
+        if type(tool) is not ProviderTool and metadata is not None and has_private(metadata):
+            bits |= PRIVATE_SETTING
+        if metadata is not None and has_note(metadata, ADDED):
+            bits |= VENDOR_TOOL
+    return bits

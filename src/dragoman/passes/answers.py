@@ -14,10 +14,14 @@ from dragoman.ir import (
     PartDelta,
     PartEnd,
     PartStart,
+    ProviderTool,
     Request,
     StreamFailed,
     ToolCall,
+    ToolDefinition,
+    Usage,
 )
+from dragoman.ir.notes import CLIENT_ITEM, FREE_TEXT, has_note
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import exact_object
 from dragoman.losses import LossLog
@@ -29,6 +33,9 @@ from dragoman.profile import STRICTEST_NAMES, Profile
 def legalise_answer(completion: Completion, profile: Profile, request: Request | None, log: LossLog) -> Completion:
     """Reports what only the answering family understands; restores the client's tools where its request is known."""
     report_private_answer(completion, profile, log)
+    usage = completion.usage
+    if usage is not None and usage.searches and not profile.counts_searches:
+        _report_searches(completion, usage, profile, log)
     if not profile.names_speakers:
         for message in completion.messages:
             if message.name is not None:
@@ -39,6 +46,11 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
     declared = _Declared(request)
     messages = tuple(_restored(message, declared, log) for message in completion.messages)
     return structs.replace(completion, messages=messages)
+
+
+def _report_searches(completion: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
+    if profile.family not in (usage.metadata or {}):
+        log.note(completion, "usage", f"{usage.searches} web searches", "this API does not count them")
 
 
 def _without_speakers(completion: Completion, log: LossLog) -> Completion:
@@ -59,7 +71,34 @@ class _Declared:
     def __init__(self, request: Request) -> None:
         self.names = {tool.name for tool in request.tools}
         self.custom = {tool.name for tool in request.tools if isinstance(tool, CustomTool)}
+        self.functions: dict[str, ToolDefinition] = {}
+        """What tools of the client's vendor became elsewhere."""
+        for tool in request.tools:
+            if isinstance(tool, ProviderTool) and tool.functions:
+                self._add_functions(tool)
         self._originals: dict[str, str] | None = None
+
+    def _add_functions(self, tool: ProviderTool) -> None:
+        for function in tool.functions:
+            self.names.add(function.name)
+            self.functions[function.name] = function
+            if has_note(function.metadata, FREE_TEXT):
+                self.custom.add(function.name)
+
+    def returns_whole(self, name: str) -> bool:
+        """Whether its calls return in a form that only a whole call has."""
+        function = self.functions.get(name)
+        return name in self.custom or (function is not None and has_note(function.metadata, CLIENT_ITEM))
+
+    def noted(self, call: ToolCall) -> ToolCall:
+        """A call with the notes of its function, by which it returns as what the client declared."""
+        function = self.functions.get(call.name)
+        if function is None or function.metadata is None:
+            return call
+        metadata = dict(call.metadata or {})
+        for family, notes in function.metadata.items():
+            metadata[family] = {**metadata.get(family, {}), **notes}
+        return structs.replace(call, metadata=metadata)
 
     def original(self, name: str) -> str:
         """The name that the client declared, of a tool that may have been sent under an alias."""
@@ -76,7 +115,7 @@ def _restored(message: Message, declared: _Declared, log: LossLog) -> Message:
     for part in message.parts:
         if isinstance(part, ToolCall):
             name = declared.original(part.name)
-            kept = _as_declared(part, name, custom=name in declared.custom)
+            kept = declared.noted(_as_declared(part, name, custom=name in declared.custom))
             if kept is not part:
                 log.replaced(kept, part)
             parts.append(kept)
@@ -99,7 +138,8 @@ def _as_declared(call: ToolCall, name: str, *, custom: bool) -> ToolCall:
 class RestoredEvents:
     """The same for a stream. Names return at the start of a call.
 
-    The call of a custom tool waits until it is whole: only then is it known that its arguments are one text.
+    The call of a custom tool waits until it is whole: only then is it known that its arguments are one text. So do
+    calls that return as items of their own.
     """
 
     def __init__(self, request: Request) -> None:
@@ -130,8 +170,9 @@ class RestoredEvents:
         if name != call.name:
             call = structs.replace(call, name=name)
             event = structs.replace(event, part=call)
-        if name not in self._declared.custom or call.custom:
-            return [event]
+        if not self._declared.returns_whole(name) or call.custom:
+            noted = self._declared.noted(call)
+            return [event if noted is call else structs.replace(event, part=noted)]
         self._waiting[event.index] = (event, [])
         return []
 
@@ -143,9 +184,13 @@ class RestoredEvents:
         whole = (
             structs.replace(call, arguments=UNSET if held is None else held, arguments_text=text) if pieces else call
         )
-        kept = whole if event.incomplete else _as_declared(whole, call.name, custom=True)
+        is_custom = call.name in self._declared.custom
+        kept = whole if event.incomplete else _as_declared(whole, call.name, custom=is_custom)
+        noted = self._declared.noted(kept)
+        if not event.incomplete and has_note(noted.metadata, CLIENT_ITEM) and noted.parsed:
+            return [structs.replace(start, part=noted), event]
         if not kept.custom:
             return [start, *([PartDelta(event.index, text)] if text else []), event]
-        opened = structs.replace(call, custom=True, arguments=UNSET, arguments_text=None)
+        opened = structs.replace(noted, custom=True, arguments=UNSET, arguments_text=None)
         said = kept.arguments_text or ""
         return [structs.replace(start, part=opened), *([PartDelta(event.index, said)] if said else []), event]

@@ -35,6 +35,7 @@ from dragoman.ir.traits import (
     PRIVATE_SETTING,
     SAME_TOOL_NAMES,
     UNPAIRED,
+    VENDOR_TOOL,
 )
 from dragoman.losses import LossLog
 from dragoman.passes.misplaced import check_places
@@ -88,7 +89,7 @@ STEPS: tuple[Step, ...] = (
     Step(check_places, _always(MISPLACED_PART | NO_MESSAGES)),
     Step(report_private_settings, _always(PRIVATE_SETTING)),
     Step(report_private_content, _always(PRIVATE_CONTENT)),
-    Step(cross_provider_tools, _always(PRIVATE_SETTING)),
+    Step(cross_provider_tools, _always(VENDOR_TOOL)),
     Step(distinct_tools, _always(SAME_TOOL_NAMES)),
     Step(pair_results, _always(UNPAIRED | ODD_ID), moves=True),
     Step(alias_names, _always(ODD_NAME)),

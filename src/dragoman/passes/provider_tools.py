@@ -12,7 +12,9 @@ from typing import Any
 from msgspec import Struct, structs
 
 from dragoman.ir import AnyTool, ProviderTool, Request, ToolChoice, ToolDefinition
+from dragoman.ir.notes import ADDED, has_note
 from dragoman.losses import LossLog
+from dragoman.passes.turns import declare_called_tools
 from dragoman.profile import HostedRule, Profile
 
 OPTIONS = (
@@ -68,8 +70,6 @@ def cross_provider_tools(request: Request, profile: Profile, log: LossLog) -> Re
             if len(_crossings) >= _MOST_CROSSINGS:
                 _crossings.clear()
             _crossings[key] = crossing
-    if not crossing.names:
-        return request
     log.entries += crossing.log.entries
     if crossing.log.origins is not None:
         log.origins = {**(log.origins or {}), **crossing.log.origins}
@@ -78,7 +78,9 @@ def cross_provider_tools(request: Request, profile: Profile, log: LossLog) -> Re
         if choice is not None and choice.mode == "required":
             log.drop(request, "tool_choice", "tool choice", "there are no tools to choose from")
         choice = parallel = None
-    return structs.replace(request, tools=crossing.tools, tool_choice=choice, parallel_tool_calls=parallel)
+    crossed = structs.replace(request, tools=crossing.tools, tool_choice=choice, parallel_tool_calls=parallel)
+    # Where no tool is left, a history with calls may need some.
+    return crossed if crossing.tools else declare_called_tools(crossed, profile, log)
 
 
 def _cross_all(given: tuple[AnyTool, ...], model: str | None, profile: Profile) -> _Crossing:
@@ -86,13 +88,32 @@ def _cross_all(given: tuple[AnyTool, ...], model: str | None, profile: Profile) 
     names: dict[str, tuple[str, ...]] = {}
     tools: list[AnyTool] = []
     for tool in given:
+        if tool.metadata is not None and has_note(tool.metadata, ADDED):
+            log.degrade(tool, "", f"place of tool {tool.name!r}", "this API has one list of tools, for all turns")
         if not isinstance(tool, ProviderTool) or _is_known(tool, profile):
             tools.append(tool)
             continue
         there = tuple(_crossed(tool, model, profile, log))
         tools += there
         names[tool.name] = tuple(_chosen_names(there, profile))
-    return _Crossing(given, profile, tuple(tools), names, log)
+    return _Crossing(given, profile, tuple(_loaded(tools, profile, log)), names, log)
+
+
+def _loaded(tools: list[AnyTool], profile: Profile, log: LossLog) -> list[AnyTool]:
+    """Tools that wait to be looked up wait only where the model can look them up."""
+    is_searchable = any(isinstance(tool, ProviderTool) and tool.kind == "tool_search" for tool in tools)
+    if is_searchable and "tool_search" in profile.hosted:
+        return tools
+    return [_shown(tool, log) if type(tool) is ToolDefinition and tool.deferred else tool for tool in tools]
+
+
+def _shown(tool: ToolDefinition, log: LossLog) -> ToolDefinition:
+    log.degrade(
+        tool, "", f"deferred loading of tool {tool.name!r}", "the model cannot look tools up, and sees it at once"
+    )
+    shown = structs.replace(tool, deferred=None)
+    log.replaced(shown, tool)
+    return shown
 
 
 def _is_known(tool: ProviderTool, profile: Profile) -> bool:
@@ -155,8 +176,10 @@ def _report_options(tool: ProviderTool, rule: HostedRule, profile: Profile, log:
         log.degrade(tool, "", f"{option} of tool {tool.name!r}", why)
         left_out[option] = _ABSENT.get(option)
     for entries in (tool.metadata or {}).values():
-        for key in entries:
+        for key in [key for key in entries if key[:1] != "~"]:
             log.degrade(tool, "", f"{key} of tool {tool.name!r}", f"only {tool.origin} understands it")
+    if (tool.authorization or tool.headers) and {"authorization", "headers"} & rule.options:
+        log.note(tool, "", f"authorization of tool {tool.name!r}", "this API calls the server with it")
     if tool.cache is not None and not profile.cache_marks:
         log.degrade(tool, "", "cache mark on a tool", "this API takes none")
         left_out["cache"] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from dragoman.ir import AnyPart, Message, ProviderTool, Request, ToolCall, ToolResult
+from dragoman.ir import AnyPart, Message, Request, ToolCall, ToolResult
 from dragoman.ir.messages import content_held
 from dragoman.ir.traits import (
     BLANK_TEXT,
@@ -12,7 +12,7 @@ from dragoman.ir.traits import (
     MISPLACED_PART,
     TraitNotes,
     Traits,
-    has_private,
+    tool_traits,
 )
 
 
@@ -23,14 +23,7 @@ def survey(request: Request) -> Traits:
         _note_message(message, notes)
     copy = structs.replace(request)  # the caller's own request stays as it is
     names = {tool.name for tool in request.tools}
-    return notes.noted_on(copy, names, _has_private_tool(request))._traits  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001
-
-
-def _has_private_tool(request: Request) -> bool:
-    for tool in request.tools:
-        if type(tool) is ProviderTool or (tool.metadata is not None and has_private(tool.metadata)):
-            return True
-    return False
+    return notes.noted_on(copy, names, tool_traits(request.tools))._traits  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001
 
 
 def _note_message(message: Message, notes: TraitNotes) -> None:

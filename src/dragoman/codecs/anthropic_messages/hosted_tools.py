@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+from msgspec import Raw, structs
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY
 from dragoman.codecs.claude_tools import functions_of
+from dragoman.codecs.memo import DecodedTools
 from dragoman.codecs.reading import WireValue
 from dragoman.codecs.shared_tools import (
     Fields,
@@ -26,11 +29,17 @@ from dragoman.codecs.shared_tools import (
     written_out,
 )
 from dragoman.codecs.signature_tags import TAG
-from dragoman.ir import Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult, Text
+from dragoman.ir import AnyTool, Citation, HostedKind, ProviderTool, ServerToolCall, ServerToolResult, Text
+from dragoman.ir.notes import MODELLED, Extra
 from dragoman.ir.parts import call_input_held
+from dragoman.ir.values import encode_json, parse_json
 
 NOT_ENCRYPTED = TAG
 """In place of what this API encrypts for itself, in blocks for clients that another provider's answer is behind."""
+
+MCP_SERVERS = MODELLED + "mcp_servers"
+"""Note of a request: where its MCP servers are. Each is said by the toolset that it belongs to."""
+MCP_BETA = "mcp-client-2025-11-20"
 
 _KINDS: tuple[tuple[str, HostedKind], ...] = (
     ("web_search_", "web_search"),
@@ -65,6 +74,10 @@ class HostedTools(SharedTools):
         return {"functions": functions} if functions else {}
 
     def write_tool(self, tool: ProviderTool) -> WireValue:
+        if tool.kind == "mcp":
+            only = {"default_config": {"enabled": False}} if tool.allowed_tools else {}
+            configs = {name: {"enabled": True} for name in tool.allowed_tools}
+            return {"type": "mcp_toolset", "mcp_server_name": tool.name} | only | given(configs=configs or None)
         if tool.kind not in _DATED:
             return None
         kind, name = _DATED[tool.kind]
@@ -76,6 +89,25 @@ class HostedTools(SharedTools):
             blocked_domains=blocked,
             user_location=write_location(tool.location),
         )
+
+    def join_servers(self, tools: DecodedTools, extra: Extra) -> DecodedTools:
+        """Each toolset with the address of its server. If all servers have one, the key is no loss elsewhere."""
+        held = parse_json(extra["mcp_servers"])
+        named = {str(one.get("name")): one for one in held if isinstance(one, dict)} if isinstance(held, list) else {}
+        toolsets = {tool.name for tool in tools.tools if isinstance(tool, ProviderTool) and tool.kind == "mcp"}
+        if not named or not named.keys() <= toolsets:
+            return tools
+        extra[MCP_SERVERS] = extra.pop("mcp_servers")
+        return DecodedTools(tuple(_with_server(tool, named) for tool in tools.tools))
+
+    def write_servers(self, tools: Iterable[AnyTool]) -> Extra | None:
+        """The key beside the tools that says where the servers of toolsets are."""
+        servers = [
+            {"type": "url", "url": tool.server_url, "name": tool.name} | given(authorization_token=tool.authorization)
+            for tool in tools
+            if isinstance(tool, ProviderTool) and tool.kind == "mcp" and tool.definition is None
+        ]
+        return {MCP_SERVERS: Raw(encode_json(servers))} if servers else None
 
     def read_call(self, block: Mapping[str, Any]) -> Fields:
         held = block.get("input")
@@ -169,6 +201,14 @@ def _read_options(definition: Mapping[str, Any]) -> Fields:
         "location": read_location(definition.get("user_location")),
         **beyond(FAMILY, definition, *_OPTIONS),
     }
+
+
+def _with_server(tool: AnyTool, named: Mapping[str, Mapping[str, Any]]) -> AnyTool:
+    if not isinstance(tool, ProviderTool) or tool.kind != "mcp" or tool.name not in named:
+        return tool
+    server = named[tool.name]
+    token = text_of(server.get("authorization_token"))
+    return structs.replace(tool, server_url=text_of(server.get("url")), authorization=token)
 
 
 def _read_toolset(definition: Mapping[str, Any]) -> Fields:

@@ -27,6 +27,7 @@ from dragoman.codecs.anthropic_messages.wire import (
 )
 from dragoman.codecs.arguments import EMPTY_OBJECT, arguments_as_object, report_unparsed, unwrap_arguments
 from dragoman.codecs.block_encoder import with_keys
+from dragoman.codecs.claude_tools import TOOLSET, member_name, qualified_name
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import Unmodelled, WireValue, spliced
 from dragoman.codecs.result_errors import states_success
@@ -178,6 +179,8 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
                 return ToolResult(call_id, name, "error", content)
             return ToolResult(call_id, name, "text", content, metadata=NOT_AN_ERROR)
         notes: Extra = _result_keys(wire) or {}
+        if wire.toolset_name is not UNSET:
+            notes[TOOLSET] = wire.toolset_name
         cache = decode_mark(wire.cache_control, notes)
         if wire.is_error is False:
             notes.update(NOT_AN_ERROR[FAMILY])
@@ -193,7 +196,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
 
 
 _message_keys = collect_keys(MessageWire, ("output_config",))
-_result_keys = collect_keys(ToolResultBlock, ("toolset_name",))
+_result_keys = collect_keys(ToolResultBlock, ())
 
 
 def decode_blocks(
@@ -279,16 +282,17 @@ def decode_call(wire: ToolUseBlock) -> ToolCall:
     if wire.caller is wire.extra is wire.cache_control is wire.toolset_name is UNSET:
         return ToolCall(call_id, wire.name, arguments, text, invented_id=is_invented(call_id))
     metadata, cache = _decode_further(wire, {})
-    return ToolCall(
-        call_id, wire.name, arguments, text, invented_id=is_invented(call_id), cache=cache, metadata=metadata
-    )
+    name = wire.name if wire.toolset_name is UNSET else qualified_name(wire.name, wire.toolset_name)
+    return ToolCall(call_id, name, arguments, text, invented_id=is_invented(call_id), cache=cache, metadata=metadata)
 
 
-_call_keys = collect_keys(ToolUseBlock, ("toolset_name",))
+_call_keys = collect_keys(ToolUseBlock, ())
 
 
 def _decode_further(wire: ToolUseBlock, notes: Extra) -> tuple[Metadata | None, Cache | None]:
     notes.update(_call_keys(wire) or {})
+    if wire.toolset_name is not UNSET:
+        notes[TOOLSET] = wire.toolset_name
     cache = decode_mark(wire.cache_control, notes)
     if wire.caller is not UNSET:
         if bytes(wire.caller) == DIRECT_CALLER or parse_json(wire.caller) == {"type": "direct"}:
@@ -451,7 +455,7 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
             report_unparsed(call, self._log)
         if "~input" in notes:
             arguments = UNSET if held is not UNSET else notes["~input"]
-        block = ToolUseBlock(call.id, call.name, arguments, UNSET, self.mark(call))
+        block = ToolUseBlock(call.id, member_name(call.name, notes), arguments, UNSET, self.mark(call))
         return self.with_carrier(call, spliced(block, notes) if notes else block)
 
     # ── results ──

@@ -28,6 +28,7 @@ PROFILE = Profile(
     blank_stop=False,
     cache_marks=4,
     no_forced_choice_models=NO_FORCED_CHOICE,
+    counts_searches=True,
     hosted={
         "web_search": HostedRule(
             name="web_search", options=frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"})
@@ -36,6 +37,7 @@ PROFILE = Profile(
             name="web_fetch", options=frozenset({"max_uses", "allowed_domains", "blocked_domains"})
         ),
         "code_execution": HostedRule(name="code_execution"),
+        "mcp": HostedRule(options=frozenset({"server_url", "authorization", "allowed_tools"})),
         "tool_search": HostedRule(),
     },
 )

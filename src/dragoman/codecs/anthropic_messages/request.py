@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.codecs.anthropic_messages.caching import FAMILY, decode_mark, encode_mark
+from dragoman.codecs.anthropic_messages.hosted_tools import HOSTED, MCP_BETA, MCP_SERVERS
 from dragoman.codecs.anthropic_messages.json_paths import leading_system
 from dragoman.codecs.anthropic_messages.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.anthropic_messages.profile import NEWEST_VERSION, PATH, PROFILE, SAMPLING_VERSION
@@ -107,6 +108,8 @@ def decode_request(body: bytes) -> Request:
     decoder.decode(wire.messages)
     messages = decoder.messages
     tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
+    if "mcp_servers" in extra:
+        tools = HOSTED.join_servers(tools, extra)
     choice = parallel = output = None
     effort: str | UnsetType = UNSET
     if wire.tool_choice is not UNSET:
@@ -189,7 +192,11 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     leading = leading_system(messages) if messages and messages[0].role == "system" else 0
     wires = encoder.encode(messages[leading:] if leading else messages)
     settings = encode_settings(request, log)
-    tools: WireValue = encode_tools(request, encoder.mark, log) if request.tools else None
+    tools: WireValue = None
+    if request.tools:
+        tools, servers = encode_tools(request, encoder.mark, log)
+        if servers:
+            extra = {**extra, **servers}
     output = UNSET if request.output is None else encode_output(request.output, request, log)
     if not native:
         if request.candidates is not None or tools is None:
@@ -251,6 +258,8 @@ def _headers(extra: Extra, version: str) -> dict[str, str]:
     betas = parse_json(extra["anthropic_beta"]) if "anthropic_beta" in extra else None
     if isinstance(betas, list) and betas:
         headers["anthropic-beta"] = ",".join(str(beta) for beta in betas)
+    elif MCP_SERVERS in extra:
+        headers["anthropic-beta"] = MCP_BETA
     return headers
 
 

@@ -9,7 +9,7 @@ from dragoman.codecs.anthropic_messages.caching import FAMILY, NULL
 from dragoman.codecs.anthropic_messages.errors import encode_error
 from dragoman.codecs.anthropic_messages.messages import MessageEncoder, decode_blocks
 from dragoman.codecs.anthropic_messages.parts import own
-from dragoman.codecs.anthropic_messages.wire import MessageResponse, OutputDetails, TextBlock, UsageWire
+from dragoman.codecs.anthropic_messages.wire import HostedCounts, MessageResponse, OutputDetails, TextBlock, UsageWire
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import failed_answer
 from dragoman.codecs.ids import invent_id
@@ -154,6 +154,7 @@ def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
         written,
         None if details is None else details.thinking_tokens,
         metadata=metadata,
+        searches=None if wire.server_tool_use is None else wire.server_tool_use.web_search_requests,
     )
 
 
@@ -168,6 +169,7 @@ def encode_usage(usage: Usage) -> WireValue:
         usage.cache_written or 0,
         usage.cached or 0,
         None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
+        HostedCounts(usage.searches) if usage.searches else None,
     )
 
 

@@ -21,6 +21,7 @@ from dragoman.codecs.anthropic_messages.wire import MessageResponse, ToolUseBloc
 from dragoman.codecs.arguments import EMPTY_OBJECT
 from dragoman.codecs.block_encoder import Carriers
 from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
+from dragoman.codecs.claude_tools import member_name
 from dragoman.codecs.failures import failed_stream
 from dragoman.codecs.reading import WireValue, spliced
 from dragoman.ir import (
@@ -161,7 +162,7 @@ class EventEncoder(SequentialEncoder):
     def _start_call(self, part: Outgoing) -> bytes:
         call: ToolCall = part.part
         notes = own(call.metadata)
-        block = ToolUseBlock(call.id, call.name, EMPTY_OBJECT)
+        block = ToolUseBlock(call.id, member_name(call.name, notes), EMPTY_OBJECT)
         return self._start_block(part, json_line(spliced(block, notes) if notes else block))
 
     def _sign(self, part: Outgoing, whole: Reasoning) -> list[bytes]:

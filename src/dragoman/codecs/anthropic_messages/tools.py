@@ -39,7 +39,8 @@ _tool_keys = collect_keys(
     tuple(
         name
         for name in ProviderToolWire.__struct_fields__
-        if name not in {"name", "description", "input_schema", "type", "strict", "cache_control", "extra"}
+        if name
+        not in {"name", "description", "input_schema", "type", "strict", "cache_control", "defer_loading", "extra"}
     ),
 )
 
@@ -54,7 +55,13 @@ def _decode_tool(wire: ProviderToolWire) -> Tool:
     if kind is not UNSET:
         notes["~type"] = Raw(encode_json(kind))
     cache = decode_mark(wire.cache_control, notes)
-    return ToolDefinition(name, description, schema, strict, cache, {FAMILY: notes} if notes else None)
+    deferred = _DEFERRED.get(bytes(wire.defer_loading)) if wire.defer_loading is not UNSET else None
+    if deferred is None and wire.defer_loading is not UNSET:
+        notes["defer_loading"] = wire.defer_loading
+    return ToolDefinition(name, description, schema, strict, cache, {FAMILY: notes} if notes else None, deferred)
+
+
+_DEFERRED = {b"true": True, b"false": False}
 
 
 def _decode_provider_tool(wire: ProviderToolWire) -> ProviderTool:
@@ -74,14 +81,14 @@ def _decode_provider_tool(wire: ProviderToolWire) -> ProviderTool:
 decode_tools = ToolReader(ProviderToolWire, "anthropic-messages request", _decode_tool).read
 
 
-def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: LossLog) -> WireValue:
-    """The list on the wire, or None when no tool is left."""
+def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: LossLog) -> tuple[WireValue, Extra | None]:
+    """The list on the wire, or None when no tool is left; and the key that says where their MCP servers are."""
     native = request.origin == FAMILY
     choice = request.tool_choice
     tools = request.tools if choice is None or not choice.names else offered_tools(request, choice, log)
     writer = _NATIVE_WRITER if native else _WRITER
     if writer.can_write(tools):
-        return writer.write(tools, log)
+        return writer.write(tools, log), None
     wires: list[WireValue] = []
     strict = 0
     for tool in tools:
@@ -92,14 +99,20 @@ def encode_tools(request: Request, mark: Callable[[Marked], WireValue], log: Los
         wire = _encode_tool(tool, request.tools, log, mark, strict=enforced)
         if wire is not None:
             wires.append(wire)
-    return wires or None
+    return wires or None, None if native else HOSTED.write_servers(tools)
 
 
 def _depends(tools: tuple[Tool, ...]) -> bool:
-    """Marks are counted over the whole request, strict tools over all tools."""
-    return any(type(tool) is not CustomTool and tool.cache is not None for tool in tools) or (  # type: ignore[union-attr]
+    """Marks are counted over the whole request, strict tools over all tools; MCP servers stand beside the tools."""
+    return any(_stands_out(tool) for tool in tools) or (
         sum([type(tool) is ToolDefinition and tool.strict is True for tool in tools]) > MOST_STRICT_TOOLS
     )
+
+
+def _stands_out(tool: Tool) -> bool:
+    if type(tool) is ProviderTool and tool.kind == "mcp" and tool.definition is None:
+        return True
+    return type(tool) is not CustomTool and tool.cache is not None  # type: ignore[union-attr]
 
 
 def _write_alone(tool: Tool, tools: tuple[Tool, ...], log: LossLog) -> WireValue:
@@ -150,6 +163,7 @@ def _encode_function(
         parse_json(notes["~type"]) if "~type" in notes else UNSET,
         UNSET if strict is None else strict,
         mark(tool),
+        defer_loading=UNSET if tool.deferred is None else tool.deferred,  # type: ignore[arg-type]
     )
     return spliced(wire, notes) if notes else wire
 

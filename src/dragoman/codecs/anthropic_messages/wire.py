@@ -367,6 +367,10 @@ class OutputDetails(Struct, frozen=True, gc=False):
     thinking_tokens: int | None = None
 
 
+class HostedCounts(Struct, frozen=True, gc=False, omit_defaults=True):
+    web_search_requests: int | None = None
+
+
 class UsageWire(Struct, frozen=True, gc=False, omit_defaults=True):
     """The counts we read. The whole object is kept beside them, byte for byte."""
 
@@ -375,6 +379,7 @@ class UsageWire(Struct, frozen=True, gc=False, omit_defaults=True):
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     output_tokens_details: OutputDetails | None = None
+    server_tool_use: HostedCounts | None = None
 
 
 class MessageResponse(Wire, frozen=True, omit_defaults=True):

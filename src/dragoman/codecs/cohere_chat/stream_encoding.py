@@ -13,10 +13,12 @@ from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.carried_signatures import SIGNATURE, write_signature
 from dragoman.codecs.cohere_chat.foreign_signatures import PLAN
 from dragoman.codecs.cohere_chat.grounding import encode_citation
+from dragoman.codecs.cohere_chat.hosted_tools import HOSTED
 from dragoman.codecs.cohere_chat.parts import CACHED, report_keys
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.response import INVENTED_ID, encode_finish, encode_usage
 from dragoman.codecs.failures import tell_of_kind
+from dragoman.codecs.shared_tools import cross_hosted
 from dragoman.ir import (
     AnyEvent,
     AnyPart,
@@ -30,6 +32,8 @@ from dragoman.ir import (
     PartStart,
     Reasoning,
     Refusal,
+    ServerToolCall,
+    ServerToolResult,
     Signature,
     StreamFailed,
     StreamStart,
@@ -158,6 +162,9 @@ class EventEncoder:
 
     def _whole(self, outgoing: _Outgoing, part: AnyPart) -> list[bytes]:
         """Documents that are text; whatever else an answer cannot hold is reported."""
+        if isinstance(part, ServerToolCall | ServerToolResult):
+            cross_hosted(part, self._log, HOSTED)
+            return []
         if not isinstance(part, Document) or part.text is None:
             why = "a message of this API holds text, thinking and calls"
             self._log.drop(part, "", type(part).__name__.lower(), why)

@@ -20,12 +20,13 @@ from dragoman.codecs.shared_tools import (
     forged_id,
     given,
     json_input,
+    read_headers,
     text_of,
     text_within,
     texts,
     written_out,
 )
-from dragoman.ir import HostedKind, ProviderTool, ServerToolCall, ServerToolResult, ToolDefinition
+from dragoman.ir import HostedKind, Image, ProviderTool, ServerToolCall, ServerToolResult, ToolDefinition
 from dragoman.ir.requests import headers_held
 from dragoman.ir.values import compact_text
 
@@ -121,6 +122,8 @@ class HostedTools(SharedTools):
         return {"executableCode": {"language": "PYTHON", "code": code_of(call), "id": forged_id("code_", call.id)}}
 
     def write_result(self, result: ServerToolResult) -> WireValue:
+        if result.kind == "image_generation":
+            return next((_inline(part) for part in result.parts if isinstance(part, Image) and part.data), None)
         if result.kind != "code_execution":
             return None
         return {
@@ -137,18 +140,22 @@ HOSTED = HostedTools()
 _READ = frozenset({"excludedomains", "filesearchstorenames", "topk"})
 
 
+def _inline(image: Image) -> Fields:
+    """Models of this API draw without a tool: the picture is a part like any."""
+    return {"inlineData": {"mimeType": image.media_type or "image/png", "data": image.data}}
+
+
 def _read_servers(held: object) -> Fields:
     """One server is the rule; a list of several crosses to nobody."""
     server = held[0] if isinstance(held, list) and len(held) == 1 else None
     transport = _camel(server, "streamableHttpTransport") if isinstance(server, dict) else None
     if not isinstance(server, dict) or not isinstance(transport, dict):
         return {"kind": "mcp"}
-    headers = transport.get("headers")
     return {
         "kind": "mcp",
         "name": text_of(server.get("name")) or "mcp",
         "server_url": text_of(transport.get("url")),
-        "headers": headers if isinstance(headers, dict) and headers else None,
+        **read_headers(transport.get("headers")),
         "approval": "never",
         **beyond(FAMILY, transport, "url", "headers"),
     }

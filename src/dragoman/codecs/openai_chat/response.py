@@ -159,7 +159,15 @@ def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
         None if image is UNSET else image,
         None if total is UNSET else total,
         metadata,
+        _searches_of(wire),
     )
+
+
+def _searches_of(wire: UsageWire) -> int | None:
+    counts = wire.server_tool_use_details or wire.server_side_tool_usage_details
+    if counts is UNSET or counts is None:
+        return None
+    return counts.web_search_requests if counts.web_search_calls is None else counts.web_search_calls
 
 
 def encode_usage(usage: Usage) -> WireValue:

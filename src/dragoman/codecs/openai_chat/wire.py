@@ -319,6 +319,13 @@ class CompletionDetails(Struct, frozen=True, gc=False):
     reasoning_tokens: int | None | UnsetType = UNSET
 
 
+class HostedCounts(Struct, frozen=True, gc=False):
+    """OpenRouter's and xAI's words."""
+
+    web_search_requests: int | None = None
+    web_search_calls: int | None = None
+
+
 class UsageWire(Struct, frozen=True, gc=False):
     """The counts we read. The whole object is kept beside them, byte for byte."""
 
@@ -327,6 +334,8 @@ class UsageWire(Struct, frozen=True, gc=False):
     total_tokens: int | None | UnsetType = UNSET
     prompt_tokens_details: PromptDetails | None | UnsetType = UNSET
     completion_tokens_details: CompletionDetails | None | UnsetType = UNSET
+    server_tool_use_details: HostedCounts | None | UnsetType = UNSET
+    server_side_tool_usage_details: HostedCounts | None | UnsetType = UNSET
 
 
 class ChoiceWire(Wire, frozen=True):

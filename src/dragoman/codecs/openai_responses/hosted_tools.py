@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import UNSET, Raw, UnsetType, structs
+
 from dragoman.codecs.openai_client_tools import functions_of
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.reading import WireValue
@@ -23,6 +25,7 @@ from dragoman.codecs.shared_tools import (
     json_input,
     mappings,
     query_of,
+    read_headers,
     read_location,
     text_of,
     text_within,
@@ -30,10 +33,20 @@ from dragoman.codecs.shared_tools import (
     write_location,
     written_out,
 )
-from dragoman.ir import Citation, ContentBlock, HostedKind, Image, ProviderTool, ServerToolCall, ServerToolResult, Text
+from dragoman.ir import (
+    Citation,
+    ContentBlock,
+    HostedKind,
+    Image,
+    ProviderTool,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    Usage,
+)
 from dragoman.ir.parts import call_input_held
 from dragoman.ir.requests import headers_held
-from dragoman.ir.values import compact_text
+from dragoman.ir.values import compact_text, parse_json
 
 _KINDS: dict[str, HostedKind] = {
     "web_search": "web_search",
@@ -51,7 +64,7 @@ _KINDS: dict[str, HostedKind] = {
 
 class HostedTools(SharedTools):
     def read_tool(self, definition: Mapping[str, Any]) -> Fields:
-        functions = functions_of(definition)
+        functions = functions_of(definition, FAMILY)
         if functions:
             return {"functions": functions}
         kind = _KINDS.get(str(definition.get("type")))
@@ -153,6 +166,21 @@ class HostedTools(SharedTools):
                 return {"output": text_within(result)} | error
         return None
 
+    def count_searches(self, usage: Usage, tools: Raw | UnsetType) -> Usage:
+        """How often the web was searched stands beside the usage here."""
+        if tools is UNSET:
+            return usage
+        said = parse_json(tools)
+        held = said.get("web_search") if isinstance(said, dict) else None
+        count = held.get("num_requests") if isinstance(held, dict) else None
+        return structs.replace(usage, searches=count) if type(count) is int else usage
+
+    def write_counts(self, usage: Usage | None) -> Fields:
+        """The member that counts searches, where there were some."""
+        if usage is None or not usage.searches or FAMILY in (usage.metadata or {}):
+            return {}
+        return {"tool_usage": {"web_search": {"num_requests": usage.searches}}}
+
 
 HOSTED = HostedTools()
 
@@ -203,13 +231,12 @@ def _read_files(definition: Mapping[str, Any]) -> Fields:
 
 def _read_server(definition: Mapping[str, Any]) -> Fields:
     """Approval is asked for unless the definition says otherwise."""
-    allowed, approval, headers = (definition.get(key) for key in ("allowed_tools", "require_approval", "headers"))
+    allowed, approval = definition.get("allowed_tools"), definition.get("require_approval")
     names = allowed.get("tool_names") if isinstance(allowed, dict) else allowed
     known = ("type", "server_label", "server_url", "authorization", "headers", "allowed_tools", "require_approval")
     return {
         "server_url": text_of(definition.get("server_url")),
-        "authorization": text_of(definition.get("authorization")),
-        "headers": headers if isinstance(headers, dict) and headers else None,
+        **read_headers(definition.get("headers"), definition.get("authorization")),
         "allowed_tools": texts(names),
         "approval": "never" if approval == "never" else "always",
         **beyond(FAMILY, definition, *known),

@@ -9,6 +9,14 @@ from msgspec import UNSET, Raw, field
 
 from dragoman.codecs.arguments import arguments_as_text, read_arguments
 from dragoman.codecs.ids import INVENTED_PREFIX, invent_id, is_invented
+from dragoman.codecs.openai_client_items import (
+    WHOLE,
+    client_kind,
+    item_prefix,
+    write_client_call,
+    write_client_result,
+)
+from dragoman.codecs.openai_client_tools import NAMESPACE, SEPARATOR
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.parts import NOTHING, TRUE, PartEncoder, decode_part, exact, own, wire_text
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -80,6 +88,10 @@ def decode_call(item: Item, seed: object) -> ToolCall:
     if keys is None and call_id and type(given) is str and name is not UNSET and item.id is item.status is UNSET:
         return ToolCall(call_id, name, read_arguments(given), given, invented_id=call_id[:4] == INVENTED_PREFIX)
     notes = kept(keys)
+    if "namespace" in notes:
+        name = qualified_name(item)
+        if name is not item.name or bytes(notes["namespace"])[:1] == b'"':
+            notes[NAMESPACE] = notes.pop("namespace")
     if item.id is not UNSET:
         notes[ID] = wire_text(item.id)
     if item.status is not UNSET:
@@ -110,6 +122,22 @@ def decode_call(item: Item, seed: object) -> ToolCall:
     notes["~arguments"] = TRUE if given is UNSET else Raw(b'"object"')
     held = Raw(b"{}") if given is UNSET else Raw(encode_json(given))
     return ToolCall(call_id, name, held, None, invented_id=invented, metadata={FAMILY: notes})
+
+
+def qualified_name(item: Item) -> Any:
+    """The name of a call's function among all functions. A lone function that was looked up is its own namespace."""
+    space = parse_json(item.namespace) if item.namespace is not UNSET else None
+    if not isinstance(space, str) or item.name is UNSET or space == item.name:
+        return item.name
+    return f"{space}{SEPARATOR}{item.name}"
+
+
+def named_in_space(call: ToolCall, notes: Extra) -> tuple[str, Extra]:
+    """The name of a call within its namespace, and the key that names that."""
+    space = notes.get(NAMESPACE)
+    if space is None:
+        return call.name, {}
+    return call.name.removeprefix(f"{parse_json(space)}{SEPARATOR}"), {"namespace": space}
 
 
 def decode_reasoning(item: Item) -> Reasoning:
@@ -184,6 +212,8 @@ class ItemEncoder(PartEncoder, eq=False, gc=False):
     _to_client: bool = False
     _seed: str = ""
     _custom: set[str] = field(default_factory=set)
+    _client: dict[str, str] | None = None
+    """Ids of calls that are items of tools which the client runs -> type of the item."""
     _invented: int = 0
     _ids: str = ""
     """How the ids of items begin that have none of their own."""
@@ -260,6 +290,9 @@ class ItemEncoder(PartEncoder, eq=False, gc=False):
         notes = own(call.metadata)
         if not (notes or call.custom or call.incomplete):
             return self.usual_call(call)
+        kind = client_kind(call, notes)
+        if kind is not None:
+            return self._client_call(call, kind, notes)
         item_id: Any = UNSET
         status: Any = UNSET
         if self._native:
@@ -267,17 +300,36 @@ class ItemEncoder(PartEncoder, eq=False, gc=False):
         elif self._to_client:
             item_id = parse_json(notes[ID]) if ID in notes else self._item_id("ctc" if call.custom else "fc")
             status = INCOMPLETE if call.incomplete else COMPLETED
-        further = notes if self._native else _public(notes)
+        name, space = named_in_space(call, notes)
+        further = (notes if self._native else _public(notes)) | space
         item = Item(
             "custom_tool_call" if call.custom else "function_call",
             id=item_id,
             call_id=_call_id(call.id, notes) if self._native else call.id,
-            name=UNSET if "~name" in notes and self._native else call.name,
+            name=UNSET if "~name" in notes and self._native else name,
             arguments=UNSET if call.custom else self._arguments(call, notes),
             input=(UNSET if "~input" in notes else call.arguments_text or "") if call.custom else UNSET,
             status=status,
         )
         return spliced(item, further) if further else item
+
+    def _client_call(self, call: ToolCall, kind: str, notes: Extra) -> WireValue:
+        if self._client is None:
+            self._client = {}
+        self._client[call.id] = kind
+        if WHOLE in notes and (self._native or not self._to_client):
+            return notes[WHOLE]
+        return write_client_call(call, kind, self._item_id(item_prefix(kind)) if self._to_client else None)
+
+    def _client_result(self, result: ToolResult, kind: str, notes: Extra) -> WireValue:
+        if WHOLE in notes:
+            return notes[WHOLE]
+        written = write_client_result(result, kind)
+        if written is None:
+            self._log.drop(
+                result, "", "result", "this API takes a picture of the screen, and nothing else, as the answer"
+            )
+        return written
 
     def _arguments(self, call: ToolCall, notes: Extra) -> Any:
         spelled = parse_json(notes["~arguments"]) if "~arguments" in notes and self._native else None
@@ -337,12 +389,14 @@ class ItemEncoder(PartEncoder, eq=False, gc=False):
     def result(self, result: ToolResult) -> WireValue:
         if result.metadata is None and result.kind == "text" and not result.parts and result.cache is None:
             held = value_held(result)
-            if type(held) is str and not self._custom:
+            if type(held) is str and not self._custom and self._client is None:
                 call_id = result.tool_call_id
                 return Item("function_call_output", UNSET, UNSET, UNSET, call_id, UNSET, UNSET, UNSET, held)
         if result.cache is not None:
             self._log.drop(result, "cache", "cache mark", "an output takes no cache breakpoint")
         notes = own(result.metadata)
+        if WHOLE in notes or (self._client is not None and result.tool_call_id in self._client):
+            return self._client_result(result, (self._client or {}).get(result.tool_call_id, ""), notes)
         kind = "custom_tool_call_output" if result.tool_call_id in self._custom else "function_call_output"
         output = self._output(result)
         if not notes or not self._native:

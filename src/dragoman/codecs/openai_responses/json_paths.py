@@ -29,6 +29,8 @@ from dragoman.ir import (
     ToolResult,
 )
 from dragoman.ir.messages import content_held
+from dragoman.ir.notes import ADDED
+from dragoman.ir.values import parse_json
 from dragoman.losses import PathLookup
 
 _OF_A_PART: dict[type[AnyPart], dict[str, str]] = {
@@ -50,7 +52,7 @@ def request_paths(request: Request) -> PathLookup:
 
     def json_path(message_index: int | None, part_index: int | None, field: str) -> str:
         if message_index is None:
-            return _setting_path(field) if part_index is None else _tool_path(part_index, field)
+            return _setting_path(field) if part_index is None else _tool_path(request, part_index, field)
         message = messages[message_index]
         if message_index == 0 and message.metadata == INSTRUCTIONS:
             return "$.instructions"
@@ -140,8 +142,10 @@ def _setting_path(field: str) -> str:
     return SETTINGS.path(field)
 
 
-def _tool_path(index: int, field: str) -> str:
-    return f"$.tools[{index}].{field}" if field else f"$.tools[{index}]"
+def _tool_path(request: Request, index: int, field: str) -> str:
+    added = own(request.tools[index].metadata).get(ADDED)
+    path = f"$.tools[{index}]" if added is None else str(parse_json(added))
+    return f"{path}.{field}" if field else path
 
 
 _USAGE = {

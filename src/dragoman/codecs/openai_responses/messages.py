@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import UNSET, Raw, field
 from msgspec.structs import replace
 
+from dragoman.codecs.openai_client_items import WHOLE, decode_client_call, decode_client_result
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.items import (
     DEVELOPER,
@@ -48,11 +49,13 @@ from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.server_items import (
     decode_other,
     encode_pair,
+    entries_of,
+    is_for_client,
     is_outcome_of,
     read_head,
     role_of_item,
 )
-from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, OutputText
+from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, ItemHead, OutputText
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.search_results import NOT_SENT
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted, goes_back
@@ -128,6 +131,8 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
     _unanswered: list[str] | tuple[()] = ()
     """Ids of the calls that came without one."""
     _server_calls: dict[str, str] | None = None
+    added: list[tuple[int, Raw]] | tuple[()] = ()
+    """Items that give tools: where they stand, and their lists."""
 
     def finished(self) -> tuple[Message, ...]:
         if self._said or self._owed is not None:
@@ -432,6 +437,8 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
             raise self._misfit(index, "", "an item with a type or a role", bytes(raw)[:80].decode(errors="replace"))
         if self._server_calls is None:
             self._server_calls = {}
+        if self._add_client_item(raw, head) or (head.type == "additional_tools" and self._add_tools(raw, index)):
+            return
         parts = decode_other(raw, head, self._server_calls)
         if self.answering or not isinstance(parts[0], Opaque) or role_of_item(head.type or "") == "assistant":
             for part in parts:
@@ -441,6 +448,35 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
         role = role_of_item(head.type or "")
         self.turn(role)
         self._messages.append(Message(role, tuple(parts)))
+
+    def _add_client_item(self, raw: Raw, head: ItemHead) -> bool:
+        """A call or a result of a tool that the client runs."""
+        call = decode_client_call(raw, head) if is_for_client(head.type or "", head) else None
+        if call is not None:
+            self._say(call)
+            return True
+        result = None if self.answering else decode_client_result(raw, head, self.call_names)
+        served = self._server_calls is not None and (head.call_id or "") in self._server_calls
+        if result is None or served:
+            return False
+        self._end_turn()
+        self.result(result.tool_call_id, result.name)
+        self._messages.append(Message("tool", (result,)))
+        return True
+
+    def _add_tools(self, raw: Raw, index: int) -> bool:
+        """Tools that are given in the middle of the conversation join the others; here they stay where they are."""
+        held = entries_of(raw).get("tools")
+        if self.answering or held is None or bytes(held)[:1] != b"[":
+            return False
+        self._end_turn()
+        self.turn("system")
+        self.bits |= EMPTY_MESSAGE
+        self._messages.append(Message("system", (), None, {FAMILY: {WHOLE: raw}}))
+        if type(self.added) is not list:
+            self.added = []
+        self.added.append((index, held))
+        return True
 
     def _misfit(self, index: int, key: str, expected: str, got: object) -> DecodeError:
         path = f"$.{self._where}[{index}]" + (f".{key}" if key else "")
@@ -533,6 +569,8 @@ class MessageEncoder(ItemEncoder, eq=False, gc=False):
         if message.name is not None:
             self._log.drop(message, "name", "name of the speaker", "messages of this API have none")
         notes = own(message.metadata)
+        if WHOLE in notes:
+            return [notes[WHOLE]]
         content: Any = content_held(message)
         items: list[WireValue] = []
         if type(content) is not str:

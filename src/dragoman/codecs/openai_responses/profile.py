@@ -19,6 +19,7 @@ PROFILE = Profile(
     family=FAMILY,
     # The server's words: string too long, expected a string with maximum length 64.
     call_id=re.compile(r"[^\s]{1,64}"),
+    counts_searches=True,
     hosted={
         "web_search": HostedRule(
             name="web_search",

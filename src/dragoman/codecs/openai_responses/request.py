@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -9,7 +10,7 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.cache_breakpoints import takes_breakpoints
 from dragoman.codecs.encoded import Encoded
-from dragoman.codecs.memo import NO_TOOLS
+from dragoman.codecs.memo import NO_TOOLS, DecodedTools
 from dragoman.codecs.openai_responses.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.openai_responses.parts import TRUE, own
 from dragoman.codecs.openai_responses.profile import (
@@ -42,9 +43,9 @@ from dragoman.codecs.reading import WireReader, WireValue, keep, splice, spliced
 from dragoman.codecs.settings import BY_HAND, NO_SUCH_SETTING, Setting, Settings, collect_keys
 from dragoman.codecs.shared_settings import OPENAI_LABELS, RESPONSES_TIERS, fit_identifier, fit_labels, fit_tier
 from dragoman.errors import EncodeError
-from dragoman.ir import Message, Metadata, Request, StructuredOutput, Text
+from dragoman.ir import AnyTool, Message, Metadata, Request, StructuredOutput, Text
 from dragoman.ir.messages import content_held
-from dragoman.ir.notes import MODELLED, WITHIN, Extra, Spelling, inner_extra
+from dragoman.ir.notes import ADDED, MODELLED, WITHIN, Extra, Spelling, inner_extra
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
 
@@ -142,6 +143,8 @@ def decode_request(body: bytes) -> Request:
         decoder.add_items(given)
     messages = decoder.finished()
     tools = NO_TOOLS if wire.tools is UNSET else decode_tools(wire.tools)
+    if decoder.added:
+        tools = DecodedTools((*tools.tools, *_added_tools(decoder.added)))
     output: StructuredOutput | None = None
     store = logprobs = None
     text = wire.text
@@ -156,6 +159,14 @@ def decode_request(body: bytes) -> Request:
         metadata = {FAMILY: extra}
     request: Request = SETTINGS.read(wire, messages, tools.tools, metadata, output, store, logprobs)
     return decoder.noted_on(request, tools.names, tools.is_private)
+
+
+def _added_tools(items: Iterable[tuple[int, Raw]]) -> Iterator[AnyTool]:
+    """Tools of the input, each with a note of its place."""
+    for index, held in items:
+        for place, tool in enumerate(decode_tools(held).tools):
+            notes = {**own(tool.metadata), ADDED: Raw(encode_json(f"$.input[{index}].tools[{place}]"))}
+            yield structs.replace(tool, metadata={**(tool.metadata or {}), FAMILY: notes})
 
 
 def _decode_spelling(wire: RequestFields, extra: Extra) -> Extra:

@@ -13,6 +13,7 @@ from dragoman.codecs.failures import failure_of
 from dragoman.codecs.ids import invent_id
 from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
 from dragoman.codecs.openai_responses.errors import encode_failure
+from dragoman.codecs.openai_responses.hosted_tools import HOSTED
 from dragoman.codecs.openai_responses.items import COMPLETED, INCOMPLETE, STATUS
 from dragoman.codecs.openai_responses.messages import MessageEncoder, decode_answer
 from dragoman.codecs.openai_responses.parts import NOTHING, NULL, own
@@ -239,7 +240,7 @@ def decode_response(body: bytes) -> Completion:
     return Completion(
         (Message("assistant", parts),),
         finish,
-        None if usage is UNSET else decode_usage(usage),
+        None if usage is UNSET else HOSTED.count_searches(decode_usage(usage), wire.tool_usage),
         wire.id,
         wire.model,
         int(created) if isinstance(created, int | float) else None,
@@ -286,7 +287,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
     usage = None if completion.usage is None else encode_usage(completion.usage)
     if completion.usage is not None:
         report_usage(completion.usage, completion, log)
-    answer = answer_object(completion, status, reason, items, usage)
+    answer = answer_object(completion, status, reason, items, usage) | HOSTED.write_counts(completion.usage)
     if status == "failed":
         answer["error"] = encode_failure(failure_of(completion.finish or Finish("error", "no answer")))
     return Encoded(encode_json(answer))

@@ -43,7 +43,7 @@ _ROLES: dict[str, Role] = {
 }
 
 read_head = msgspec.json.Decoder(ItemHead).decode
-_entries = msgspec.json.Decoder(dict[str, Raw]).decode
+entries_of = _entries = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def is_for_client(kind: str, head: ItemHead) -> bool:

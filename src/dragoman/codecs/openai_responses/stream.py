@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from dragoman.codecs.framing import Limits, ServerSentEvents
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.errors import decode_failure
-from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS, SUMMARY_BREAK
+from dragoman.codecs.openai_responses.hosted_tools import HOSTED
+from dragoman.codecs.openai_responses.items import INCOMPLETE, STATUS, SUMMARY_BREAK, qualified_name
 from dragoman.codecs.openai_responses.messages import MessageDecoder, read_item
 from dragoman.codecs.openai_responses.parts import NULL, own, read_annotation
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -69,6 +70,7 @@ from dragoman.ir import (
     ToolCall,
     UsageUpdate,
 )
+from dragoman.ir.notes import CLIENT_ITEM
 from dragoman.ir.values import encode_json, exact_object, parse_json
 
 __all__ = ["EventEncoder", "PayloadDecoder"]
@@ -272,7 +274,7 @@ class PayloadDecoder(Struct):
         finish = decode_finish(status, wire.incomplete_details, tuple(self._said))
         self._flush(cut=finish.reason == "length")
         if wire.usage is not UNSET and bytes(wire.usage) != b"null":
-            self._events.append(UsageUpdate(decode_usage(wire.usage)))
+            self._events.append(UsageUpdate(HOSTED.count_searches(decode_usage(wire.usage), wire.tool_usage)))
         self._move("end")
         if failed:
             error = wire.error
@@ -343,7 +345,7 @@ class PayloadDecoder(Struct):
         """Name and id are all that counts before the call is done: its arguments come in deltas, or at the end."""
         if slot.call is not None or item.call_id is UNSET or item.name is UNSET:
             return
-        slot.call = ToolCall(item.call_id, item.name, custom=slot.kind == "custom_tool_call")
+        slot.call = ToolCall(item.call_id, qualified_name(item), custom=slot.kind == "custom_tool_call")
         flow = self._start(slot, 0, slot.call)
         for text in slot.waiting:
             self._more(flow, text)
@@ -402,7 +404,7 @@ class PayloadDecoder(Struct):
         flow = slot.flows.get(place)
         metadata: Metadata | None = getattr(part, "metadata", None)
         prototype = _PROTOTYPES.get(type(part))
-        if prototype is None and not isinstance(part, ToolCall):
+        if prototype is None and (not isinstance(part, ToolCall) or CLIENT_ITEM in own(part.metadata)):
             if flow is not None:
                 self._events.append(PartEnd(flow.part_index))
             self._whole(slot, place, part)

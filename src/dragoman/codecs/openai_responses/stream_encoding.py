@@ -18,11 +18,12 @@ from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.audio_transcripts import transcribed, unspoken
 from dragoman.codecs.failures import failure_of, tell_of_kind
 from dragoman.codecs.ids import invent_id
+from dragoman.codecs.openai_client_items import client_kind
 from dragoman.codecs.openai_responses import foreign_signatures
 from dragoman.codecs.openai_responses.echo import DEFAULTS, Echo
 from dragoman.codecs.openai_responses.errors import decode_failure, encode_failure
 from dragoman.codecs.openai_responses.hosted_tools import HOSTED
-from dragoman.codecs.openai_responses.items import ID
+from dragoman.codecs.openai_responses.items import ID, named_in_space
 from dragoman.codecs.openai_responses.messages import MessageEncoder
 from dragoman.codecs.openai_responses.parts import own, write_annotation
 from dragoman.codecs.openai_responses.profile import FAMILY
@@ -187,7 +188,7 @@ class EventEncoder:
         usage = None if self._usage is None else encode_usage(self._usage)
         answer = self._answer or Completion(())
         output: list[WireValue] = [Raw(item.whole) if item.whole else item.body for item in self._items]
-        response = answer_object(answer, status, reason, output, usage, self._echo)
+        response = answer_object(answer, status, reason, output, usage, self._echo) | HOSTED.write_counts(self._usage)
         if self._clock is not None and status == "completed":
             response["completed_at"] = self._clock()
         return response
@@ -260,7 +261,7 @@ class EventEncoder:
         if isinstance(part, Text | Refusal):
             return out + self._open_text(outgoing)
         out += self._end_message()
-        if isinstance(part, ToolCall):
+        if isinstance(part, ToolCall) and client_kind(part, own(part.metadata)) is None:
             return out + self._open_call(outgoing)
         if isinstance(part, Reasoning):
             return out + (self._open_reasoning(outgoing, part.text) if part.text else [])
@@ -368,8 +369,9 @@ class EventEncoder:
             "status": "in_progress",
             key: "",
             "call_id": call.id,
-            "name": call.name,
         }
+        body["name"], space = named_in_space(call, own(call.metadata))
+        body |= space
         body |= {name: held for name, held in own(call.metadata).items() if not name.startswith("~")}
         item, added = self._add(body)
         outgoing.item, outgoing.place = item, item.place
@@ -472,7 +474,8 @@ class EventEncoder:
 
     def _shut_call(self, outgoing: _Outgoing, signature: Signature | None, *, cut: bool) -> list[bytes]:
         call, item = outgoing.part, outgoing.item
-        assert item is not None  # noqa: S101  a call opens at once
+        if item is None:
+            return []  # an item of its own, which was told whole
         out: list[bytes] = []
         if not outgoing.pieces and not cut and not call.custom:
             out.append(self._flow(outgoing, "{}"))  # clients parse the text, and nothing is not JSON

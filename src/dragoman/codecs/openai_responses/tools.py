@@ -20,7 +20,7 @@ from dragoman.codecs.shared_settings import name_of_title
 from dragoman.errors import DecodeError
 from dragoman.ir import AnyTool as Tool
 from dragoman.ir import CustomTool, ProviderTool, Request, StructuredOutput, ToolChoice, ToolDefinition
-from dragoman.ir.notes import Extra
+from dragoman.ir.notes import ADDED, Extra
 from dragoman.ir.requests import definition_held, format_held, parameters_held, schema_held
 from dragoman.ir.values import encode_json, parse_json
 from dragoman.losses import LossLog
@@ -39,7 +39,7 @@ def _keys_beyond(*interpreted: str) -> dict[type[ToolWire], Callable[[ToolWire],
     }
 
 
-_function_keys = _keys_beyond("type", "name", "description", "parameters", "strict")
+_function_keys = _keys_beyond("type", "name", "description", "parameters", "strict", "defer_loading")
 _custom_keys = _keys_beyond("type", "name", "description", "format")
 
 
@@ -58,7 +58,15 @@ def _decode_tool(wire: ToolWire) -> Tool:
     if kind == "custom":
         return CustomTool(name, description, None if wire.format is UNSET else _nested(wire.format), metadata)
     parameters = None if wire.parameters is UNSET else wire.parameters
-    return ToolDefinition(name, description, parameters, wire.strict, metadata=metadata)
+    deferred = None
+    if wire.defer_loading is not UNSET:
+        deferred = _DEFERRED.get(bytes(wire.defer_loading))
+        if deferred is None:
+            metadata = {FAMILY: {**(extra or {}), "defer_loading": wire.defer_loading}}
+    return ToolDefinition(name, description, parameters, wire.strict, metadata=metadata, deferred=deferred)
+
+
+_DEFERRED = {b"true": True, b"false": False}
 
 
 decode_tools = ToolReader(ToolWire, "openai-responses request", _decode_tool, wider=ProviderToolWire).read
@@ -95,6 +103,8 @@ def encode_tools(tools: tuple[Tool, ...], log: LossLog, *, native: bool = False)
 
 
 def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: bool) -> WireValue:
+    if native and tool.metadata is not None and ADDED in own(tool.metadata):
+        return None  # it stands in the input
     if isinstance(tool, ToolDefinition):
         if tool.cache is not None:
             log.drop(tool, "cache", "cache mark on a tool", "prompts are cached automatically by this API")
@@ -105,6 +115,7 @@ def _encode_tool(tool: Tool, tools: tuple[Tool, ...], log: LossLog, *, native: b
             UNSET if tool.description is None else tool.description,
             _parameters(parameters, native=native),
             tool.strict if native else _strict(tool, log),
+            defer_loading=UNSET if tool.deferred is None else tool.deferred,  # type: ignore[arg-type]
         )
         extra = own(tool.metadata)
         return spliced(wire, extra) if extra else wire

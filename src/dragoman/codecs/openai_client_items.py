@@ -1,0 +1,150 @@
+"""Items by which the client runs a tool of OpenAI's own: shell, patches, the computer.
+
+They are ordinary calls and results in the intermediate format: any client can run them, any model can read them.
+
+A note keeps each item whole for this API. A call that another vendor's model made of the function that such a tool is
+there takes the same note from its function (ir/notes.py), and becomes such an item for the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.codecs.openai_responses.profile import FAMILY
+from dragoman.codecs.openai_responses.wire import ItemHead
+from dragoman.ir import ContentBlock, Image, Text, ToolCall, ToolResult
+from dragoman.ir.notes import CLIENT_ITEM, Extra
+from dragoman.ir.parts import arguments_held, value_held
+from dragoman.ir.values import compact_text, encode_json, parse_json
+
+WHOLE = "~whole"
+"""Note: the item as it was."""
+
+_NAMES = {
+    "shell_call": "shell",
+    "local_shell_call": "local_shell",
+    "apply_patch_call": "apply_patch",
+    "computer_call": "computer",
+}
+_ASKED = {"shell_call": "action", "local_shell_call": "action", "apply_patch_call": "operation"}
+"""The member that holds what is asked for; a computer has one action, or several."""
+_PREFIXES = {"shell_call": "sh", "local_shell_call": "lsh", "apply_patch_call": "apc", "computer_call": "cu"}
+CLIENT_OUTPUTS = {f"{kind}_output": name for kind, name in _NAMES.items()}
+
+
+def decode_client_call(raw: Raw, head: ItemHead) -> ToolCall | None:
+    """The call that such an item is; None for another item."""
+    kind = head.type or ""
+    name = _NAMES.get(kind)
+    call_id = head.call_id or head.id
+    if name is None or not call_id:
+        return None
+    item = parse_json(raw)
+    notes: Extra = {WHOLE: raw, CLIENT_ITEM: Raw(encode_json(kind))}
+    if kind == "computer_call":
+        key = "actions" if "actions" in item else "action"
+        name = name if key == "actions" else "computer_use_preview"
+        arguments: Any = {key: item[key]} if item.get(key) else None
+        if item.get("pending_safety_checks"):
+            notes["pending_safety_checks"] = Raw(encode_json(item["pending_safety_checks"]))
+    else:
+        arguments = item.get(_ASKED[kind])
+    if not isinstance(arguments, dict):
+        return None
+    is_cut = item.get("status") == "incomplete"
+    return ToolCall(call_id, name, arguments, incomplete=is_cut, metadata={FAMILY: notes})
+
+
+def decode_client_result(raw: Raw, head: ItemHead, names: Mapping[str, str]) -> ToolResult | None:
+    """The result that such an item is; None for another item."""
+    kind = head.type or ""
+    if kind not in CLIENT_OUTPUTS:
+        return None
+    item = parse_json(raw)
+    call_id = head.call_id or head.id or ""
+    name = names.get(call_id) or CLIENT_OUTPUTS[kind]
+    metadata = {FAMILY: {WHOLE: raw}}
+    output = item.get("output")
+    if kind == "computer_call_output":
+        url = output.get("image_url") if isinstance(output, dict) else None
+        file_id = output.get("file_id") if isinstance(output, dict) else None
+        if not isinstance(url, str) and not isinstance(file_id, str):
+            return None
+        return ToolResult(call_id, name, "multimodal", None, (_screen(url, file_id),), metadata=metadata)
+    if isinstance(output, str):
+        kind_of = "error" if item.get("status") == "failed" else "text"
+        return ToolResult(call_id, name, kind_of, output, metadata=metadata)  # type: ignore[arg-type]
+    if output is None:
+        return ToolResult(call_id, name, "text", str(item.get("status") or ""), metadata=metadata)
+    return ToolResult(call_id, name, "data", output, metadata=metadata)
+
+
+def _screen(url: str | None, file_id: str | None) -> Image:
+    if url is not None and url.startswith("data:") and ";base64," in url:
+        head, _, data = url.partition(";base64,")
+        return Image(head.removeprefix("data:"), data)
+    return Image(url=url) if url is not None else Image(file_id=file_id)
+
+
+def client_kind(call: ToolCall, notes: Extra) -> str | None:
+    """The type of the item that a call is; None for a call of a function."""
+    if CLIENT_ITEM not in notes or type(arguments_held(call)) not in {Raw, dict}:
+        return None
+    return str(parse_json(notes[CLIENT_ITEM]))
+
+
+def item_prefix(kind: str) -> str:
+    return _PREFIXES[kind]
+
+
+def write_client_call(call: ToolCall, kind: str, item_id: str | None) -> dict[str, Any]:
+    asked: Any = call.arguments
+    item: dict[str, Any] = {
+        "type": kind,
+        "call_id": call.id,
+        "status": "incomplete" if call.incomplete else "completed",
+    }
+    if item_id is not None:
+        item["id"] = item_id
+    if kind == "computer_call":
+        return {**item, "pending_safety_checks": [], **asked}
+    if kind == "local_shell_call":
+        asked = {"type": "exec", "env": {}} | asked
+    return item | {_ASKED[kind]: asked}
+
+
+def write_client_result(result: ToolResult, kind: str) -> dict[str, Any] | None:
+    """None where this API takes no such result: a computer answers with its screen alone."""
+    item: dict[str, Any] = {"type": f"{kind}_output", "call_id": result.tool_call_id}
+    said = _text_of(result)
+    if kind == "shell_call":
+        outcome = {"type": "exit", "exit_code": int(result.is_error)}
+        value = result.value
+        lines = [{"stdout": said, "stderr": "", "outcome": outcome}]
+        is_output = isinstance(value, list) and all(isinstance(one, dict) and "stdout" in one for one in value)
+        return item | {"output": value if is_output else lines}
+    if kind == "local_shell_call":
+        return {"type": item["type"], "id": result.tool_call_id, "output": said}
+    if kind == "apply_patch_call":
+        return item | {"status": "failed" if result.is_error else "completed", "output": said}
+    for part in result.parts:
+        url = _url_of(part)
+        if url is not None:
+            return item | {"output": {"type": "computer_screenshot", "image_url": url}}
+    return None
+
+
+def _text_of(result: ToolResult) -> str:
+    if result.parts:
+        return "\n".join(part.text for part in result.parts if isinstance(part, Text))
+    held = value_held(result)
+    return held if type(held) is str else result.value if isinstance(result.value, str) else compact_text(held)
+
+
+def _url_of(part: ContentBlock) -> str | None:
+    if not isinstance(part, Image):
+        return None
+    return f"data:{part.media_type or 'image/png'};base64,{part.data}" if part.data is not None else part.url
