@@ -447,6 +447,8 @@ def test_tools_that_the_client_runs_are_functions_elsewhere(source: str, target:
     if FAMILY[source] == FAMILY[target]:
         assert encoded.body["tools"] == CLIENT_RUN[source]
         return
+    if {source, target} == {"gemini", "gemini-interactions"}:
+        return  # the same vendor's tool under another key
     assert refusals(encoded, target, model=MODEL[target]) == ()
     declared = dragoman.decode_request(body, source).tools
     functions = [one for tool in declared if isinstance(tool, ir.ProviderTool) for one in tool.functions]
