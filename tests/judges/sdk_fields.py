@@ -22,6 +22,7 @@ from anthropic.types import beta
 from botocore.model import Shape  # type: ignore[import-untyped]
 from cohere.v2.client import V2Client as CohereClient
 from google.genai import types as google
+from google.genai._gaos.types import interactions
 from msgspec import Raw, Struct
 from openai.types import chat, responses
 from pydantic import BaseModel
@@ -249,6 +250,12 @@ ROOTS: Mapping[str, Callable[[], tuple[Any, Any]]] = {
         _wire("bedrock_converse", "ToolWire"),
     ),
     "bedrock-converse response": lambda: (_converse("output"), _wire("bedrock_converse", "ConverseResponse")),
+    "gemini-interactions request": lambda: (
+        interactions.CreateModelInteraction | interactions.CreateAgentInteraction,
+        _wire("gemini_interactions", "InteractionBody"),
+    ),
+    "gemini-interactions tool": lambda: (interactions.Tool, _wire("gemini_interactions", "ProviderToolWire")),
+    "gemini-interactions response": lambda: (interactions.Interaction, _wire("gemini_interactions", "Interaction")),
     "ollama-chat request": lambda: (ollama_types.ChatRequest, _wire("ollama_chat", "ChatBody")),
     "ollama-chat response": lambda: (ollama_types.ChatResponse, _wire("ollama_chat", "ChatResponse")),
     "cohere-chat message": lambda: (cohere.AssistantMessage, _wire("cohere_chat", "AssistantMessage")),
