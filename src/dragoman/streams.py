@@ -27,6 +27,7 @@ from dragoman.ir import (
 )
 from dragoman.losses import Loss, LossLog
 from dragoman.passes.answers import RestoredEvents
+from dragoman.passes.private import PrivateEvents
 
 if TYPE_CHECKING:
     from dragoman.ir import Request
@@ -62,6 +63,7 @@ class _StreamCodec(NamedTuple):
     decoder_reads_texts: bool
     encoder: Callable[..., Any]
     encoder_reads_texts: bool
+    family: str
 
 
 @cache
@@ -69,7 +71,11 @@ def _stream_codec(name: str) -> _StreamCodec:
     module = stream_module(name)
     decoder, encoder = module.PayloadDecoder, module.EventEncoder
     return _StreamCodec(
-        decoder, hasattr(decoder, "texts"), partial(encoder, **variation(name)), hasattr(encoder, "texts")
+        decoder,
+        hasattr(decoder, "texts"),
+        partial(encoder, **variation(name)),
+        hasattr(encoder, "texts"),
+        codec(name).profile.family,
     )
 
 
@@ -201,13 +207,19 @@ class StreamEncoder:
         encoder = codec.encoder(self._log, **options)
         if account is not None and codec.encoder_reads_texts:
             encoder.texts = account.texts
-        self.inner: EventEncoder = encoder
+        self.write: Callable[[Iterable[AnyEvent]], bytes] = encoder.encode
+        """Encodes events that need no report."""
+        self._report = PrivateEvents(codec.family, self._log).report
+        self.close: Callable[[], bytes] = encoder.close
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
-        return self.inner.encode(events)
-
-    def close(self) -> bytes:
-        return self.inner.close()
+        told = events if type(events) is list else list(events)
+        for place, event in enumerate(told):
+            if type(event) is not PartDelta or event.citation is not None:
+                # Text says nothing that needs a report, and most events are text.
+                told = [*told[:place], *map(self._report, told[place:])]
+                break
+        return self.write(told)
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -242,24 +254,30 @@ class StreamTranslator:
         self._decoder = StreamDecoder(source, request=request, limits=limits, account=account)
         self._encoder = None if source == target else StreamEncoder(target, account=account, **options)
         if self._encoder is not None and outgoing is not None:
-            self._encoder.inner = _ChangedEvents(self._encoder.inner, outgoing)
+            write, change = self._encoder.write, outgoing
+            self._encoder.write = lambda events: write(change(events))
         self._decode = self._decoder.feed
-        self._encode = None if self._encoder is None else self._encoder.inner.encode
+        self._encode = None if self._encoder is None else self._encoder.encode
         self._opening = opening
+        self._write = None if self._encoder is None else self._encoder.write
         if self._encoder is not None and opening is not None:
-            self._encode = self._encode_opening
+            self._encode = self._write = self._encode_opening
 
     def feed(self, data: bytes) -> bytes:
         events = self._decode(data)
-        if self._encode is None:
+        if self._encode is None or self._write is None:
             return data
-        return self._encode(events) if events else b""
+        if not events:
+            return b""
+        if len(events) == 1 and type(events[0]) is PartDelta and events[0].citation is None:
+            return self._write(events)  # most events are text, which needs no report
+        return self._encode(events)
 
     def close(self) -> bytes:
         events = self._decoder.close()
         if self._encode is None or self._encoder is None:
             return b""
-        return self._encode(events) + self._encoder.inner.close() if events else self._encoder.inner.close()
+        return self._encode(events) + self._encoder.close() if events else self._encoder.close()
 
     @property
     def clean(self) -> bool:
@@ -284,7 +302,7 @@ class StreamTranslator:
         if told:
             if not isinstance(told[0], StreamStart | StreamFailed):
                 told.insert(0, self._opening(StreamStart()))
-            self._encode = self._encoder.inner.encode
+            self._encode, self._write = self._encoder.encode, self._encoder.write
         return self._encoder.encode(told)
 
     @property
@@ -300,20 +318,6 @@ class StreamTranslator:
     @property
     def losses(self) -> tuple[Loss, ...]:
         return () if self._encoder is None else self._encoder.losses
-
-
-class _ChangedEvents:
-    """An encoder whose events are changed first."""
-
-    def __init__(self, inner: EventEncoder, change: Callable[[Iterable[AnyEvent]], list[AnyEvent]]) -> None:
-        self._inner = inner
-        self._change = change
-
-    def encode(self, events: Iterable[AnyEvent]) -> bytes:
-        return self._inner.encode(self._change(events))
-
-    def close(self) -> bytes:
-        return self._inner.close()
 
 
 class TextStream:

@@ -560,6 +560,28 @@ def odd_rows() -> Iterator[tuple[str, str, str, Prepare]]:
         yield "detect", dimension, "", look
 
 
+def served_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    """Calls in an answer that its server answered itself, with ids and without."""
+    for dimension, ids in (("calls that were answered", True), ("calls without ids that were answered", False)):
+
+        def parts(n: int, ids: bool = ids) -> list[dict[str, Any]]:  # noqa: FBT001
+            known = [{"name": f"t{i % 7}", **({"id": f"c{i}"} if ids else {})} for i in range(n)]
+            asked = [{"functionCall": {**call, "args": {"a": i}}} for i, call in enumerate(known)]
+            return [*asked, *({"functionResponse": {**call, "response": {"b": 1}}} for call in reversed(known))]
+
+        def whole(n: int, parts: Any = parts) -> Work:
+            candidate = {"content": {"role": "model", "parts": parts(n)}, "finishReason": "STOP"}
+            return _later(dragoman.decode_response, json.dumps({"candidates": [candidate]}).encode(), "gemini")
+
+        def streamed(n: int, parts: Any = parts) -> Work:
+            chunks = [{"candidates": [{"content": {"role": "model", "parts": [part]}}]} for part in parts(n)]
+            data = b"".join(b"data: %b\n\n" % json.dumps(chunk).encode() for chunk in chunks)
+            return lambda: dragoman.StreamDecoder("gemini").feed(data)
+
+        yield "decode_response", dimension, "gemini", whole
+        yield "StreamDecoder", dimension, "gemini", streamed
+
+
 def describe_rows() -> Iterator[tuple[str, str, str, Prepare]]:
     for dimension, build in REQUESTS.items():
         yield "inspect", dimension, "request", _prepared(describe_request, build, "openai-chat")
@@ -702,6 +724,7 @@ ROWS: list[tuple[str, str, str, Prepare]] = [
     *stream_rows(),
     *frame_rows(),
     *odd_rows(),
+    *served_rows(),
     *describe_rows(),
     *value_rows(),
     *agent_rows(),

@@ -84,7 +84,8 @@ class Lane(Struct):
     def flow(self, prototype: Text | Reasoning | Refusal, text: str) -> None:
         """A fragment of running text; a change of kind ends the part before it."""
         if self.flow_kind is not type(prototype):
-            self.end_flow()
+            if self.flow_kind is not None:
+                self.end_flow()
             self.flow_index = self._start(prototype)
             self.flow_kind = type(prototype)
         self.book.events.append(PartDelta(self.flow_index, text))

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dragoman.codecs.arguments import arguments_as_object, arguments_as_text, read_arguments, report_unparsed
@@ -53,22 +54,27 @@ class Parts(Protocol):
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]: ...
 
 
-class Outgoing:
+class FrameWriter(Protocol):
+    """Makes a frame of a payload."""
+
+    def __call__(self, payload: bytes, /) -> bytes: ...
+
+
+class Outgoing(Struct, eq=False):
     """One part on its way out."""
 
-    block = -1  # until its block starts
-    head = tail = b""
+    index: int
+    part: Any
+    block: int = -1  # until its block starts
+    head: bytes = b""
+    tail: bytes = b""
     """The bytes around each of its fragments."""
-    odd = False
+    pieces: list[str] | None = field(default_factory=list)
+    """Argument text that is not yet known to be an object; None once it is, and flows."""
+    odd: bool = False
+    waiting: list[PartDelta] = field(default_factory=list)
+    """What came while an earlier part was open."""
     end: PartEnd | None = None
-
-    def __init__(self, index: int, part: AnyPart) -> None:
-        self.index = index
-        self.part: Any = part
-        self.pieces: list[str] | None = []
-        """Argument text that is not yet known to be an object; None once it is, and flows."""
-        self.waiting: list[PartDelta] = []
-        """What came while an earlier part was open."""
 
 
 class SequentialEncoder(ABC):
@@ -76,13 +82,15 @@ class SequentialEncoder(ABC):
 
     family: ClassVar[str]
     signatures: ClassVar[Carriers]
+    frame: ClassVar[FrameWriter | None] = None
+    """What makes a frame of a fragment, where the wire has frames."""
 
     _begun = False
     _native = False
     _usage: Usage | None = None
     _next_block = 0
     _closing = False
-    # The part that flows: its next fragment needs no second look.
+    # The part that flows: its next fragment stands between these bytes, without a second look.
     _flowing = -1
     _head = _tail = b""
 
@@ -96,17 +104,14 @@ class SequentialEncoder(ABC):
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:
-                if event.citation is None:
-                    out.append(self.fragment(event.index, event.text))
+                if event.index == self._flowing and event.citation is None:
+                    piece = self._head + encode_json(event.text) + self._tail
+                    out.append(piece if self.frame is None else self.frame(piece))
                 else:
                     out += self._on_delta(event)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
-
-    @abstractmethod
-    def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part. Of the one that flows it stands between `_head` and `_tail`; others ask `_on_delta`."""
 
     def close(self) -> bytes:
         return b""
@@ -178,13 +183,14 @@ class SequentialEncoder(ABC):
         return []
 
     def _on_finished(self, event: Finished) -> list[bytes]:
-        out = self._begin()
+        out = [] if self._begun else self._begin()
         for finish in event.others:
             self._log.drop(finish or event, "", "a further candidate", "one answer is streamed")
         self._closing = True
-        for part in self._queue:
-            part.end = part.end or PartEnd(part.index)
-        out += self._advance()
+        if self._queue:
+            for part in self._queue:
+                part.end = part.end or PartEnd(part.index)
+            out += self._advance()
         return out + self._ending(event, Completion((Message("assistant", tuple(self._seen)),)))
 
     def _on_failed(self, event: StreamFailed) -> list[bytes]:
@@ -194,7 +200,7 @@ class SequentialEncoder(ABC):
     # ── one block after the other ──
 
     def _on_part_start(self, event: PartStart) -> list[bytes]:
-        out = self._begin()
+        out = [] if self._begun else self._begin()
         if event.candidate:
             self._log.drop(event.part, "", "a further candidate", "one answer is streamed")
             return out
@@ -257,7 +263,8 @@ class SequentialEncoder(ABC):
     def _flow(self, part: Outgoing, text: str) -> list[bytes]:
         out = [] if part.block >= 0 else self._start_flow(part)
         self._flowing, self._head, self._tail = part.index, part.head, part.tail
-        out.append(self._piece(part, text))
+        piece = part.head + encode_json(text) + part.tail
+        out.append(piece if self.frame is None else self.frame(piece))
         return out
 
     def _number(self) -> int:
@@ -313,15 +320,16 @@ class SequentialEncoder(ABC):
         self._seen.append(
             replace(content, incomplete=True) if end.incomplete and type(content) is ToolCall else content
         )
-        if isinstance(content, Reasoning):
-            return self._shut_reasoning(part, end)
-        if isinstance(content, ToolCall):
-            return self._end_arguments(part) + self._stop_signed(part, end)
-        if isinstance(content, Text | Refusal):
+        kind = type(content)
+        if kind is Text or kind is Refusal:
             if part.block >= 0:
                 return self._stop_signed(part, end)
             signature = end.signature or getattr(content, "signature", None)
             return self._tell_empty(part) if signature is None else self._spell_signature(Text(""), signature)
+        if kind is ToolCall:
+            return self._end_arguments(part) + self._stop_signed(part, end)
+        if kind is Reasoning:
+            return self._shut_reasoning(part, end)
         return self._spell_all(content)
 
     def _stop_signed(self, part: Outgoing, end: PartEnd) -> list[bytes]:

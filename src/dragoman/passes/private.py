@@ -5,9 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from msgspec import Raw
+from msgspec import Raw, Struct, field, structs
 
-from dragoman.ir import Audio, Completion, Message, Metadata, Opaque, ProviderTool, Request, Text, ToolCall, ToolResult
+from dragoman.ir import (
+    AnyEvent,
+    AnyPart,
+    Audio,
+    Completion,
+    Document,
+    Finished,
+    Image,
+    Message,
+    Metadata,
+    Opaque,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    ProviderTool,
+    Request,
+    StreamStart,
+    Text,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UsageUpdate,
+)
 from dragoman.ir.messages import content_held
 from dragoman.ir.notes import SPELLINGS, WITHIN, inner_extra, is_spelling
 from dragoman.ir.values import Value
@@ -81,6 +103,63 @@ def report_private_answer(completion: Completion, profile: Profile, log: LossLog
 
 
 Bookkeeping: TypeAlias = Mapping[type[Value], frozenset[str]]
+
+# In a stream, what a candidate says of itself comes with its finish reason.
+_STREAMED: Bookkeeping = {**BOOKKEEPING, Completion: BOOKKEEPING[Completion] | BOOKKEEPING[Message]}
+_THE_ANSWER = Completion(())
+_MARKED = frozenset({Text, Image, Document, Audio, ToolCall})
+
+
+class PrivateEvents(Struct):
+    """The same for the events of a stream: of each part as it comes, of the answer when it ends.
+
+    Marks of a prompt cache belong to requests: a part that has one loses it here.
+    """
+
+    family: str
+    log: LossLog
+    _metadata: Metadata | None = None
+    _usage: Usage | None = None
+    _parts: dict[int, AnyPart] = field(default_factory=dict)
+
+    def report(self, event: Any) -> AnyEvent:
+        """Reports what of an event stays behind, and returns it as it can be told."""
+        kind = type(event)
+        if kind is PartStart:
+            part = self._parts[event.index] = event.part
+            if type(part) is not Opaque:
+                _report_part(part, self.family, self.log, _STREAMED)
+                if type(part) in _MARKED and part.cache is not None:
+                    self.log.drop(part, "cache", "cache mark", "the prompt is cached, and this is an answer")
+                    event = structs.replace(event, part=structs.replace(part, cache=None))
+        elif kind is PartEnd:
+            part = self._parts.pop(event.index)
+            if event.metadata is not None:
+                self._report(part, event.metadata, "")
+        elif kind is PartDelta:
+            if event.citation is not None and event.citation.metadata is not None:
+                self._report(self._parts[event.index], event.citation.metadata, "citations.")
+        elif kind is StreamStart:
+            self._metadata = event.metadata
+        elif kind is UsageUpdate:
+            self._usage = event.usage
+        elif kind is Finished:
+            self._report_end(event)
+        told: AnyEvent = event
+        return told
+
+    def _report_end(self, event: Finished) -> None:
+        late = event.metadata or {}
+        early = self._metadata or {}
+        for family in {**early, **late}:
+            self._report(_THE_ANSWER, {family: {**early.get(family, {}), **late.get(family, {})}}, "")
+        if event.finish.metadata is not None:
+            self._report(_THE_ANSWER, event.finish.metadata, "finish.")
+        if self._usage is not None and self._usage.metadata is not None:
+            self._report(_THE_ANSWER, self._usage.metadata, _COUNTS)
+
+    def _report(self, node: Value, metadata: Metadata, within: str) -> None:
+        _report_node(node, metadata, within, self.family, self.log, _STREAMED)
 
 
 def _report_messages(messages: Iterable[Message], profile: Profile, log: LossLog, bookkeeping: Bookkeeping) -> None:

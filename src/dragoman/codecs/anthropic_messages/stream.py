@@ -9,7 +9,7 @@ clean end of this wire.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
@@ -114,7 +114,6 @@ MOVES: dict[tuple[str, str], str] = {
 
 class _Incoming(Incoming, kw_only=True):
     wire: Any
-    kind: type[Any]
     payload: bytes
     """The event that started it, or the block alone."""
     signature: Any = None
@@ -370,9 +369,6 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             said = f"content_block_stop of unknown block {event.index}"
             raise IllegalEvent(event=said, state=self._state, source=SOURCE)
 
-    def _end(self, block: _Incoming) -> None:
-        _END_BLOCK.get(block.kind, PayloadDecoder._end_whole)(self, block)
-
     # ── parts ──
 
     def _part_of(self, carrier: ThinkingBlock) -> AnyPart:
@@ -461,7 +457,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
 
 _FLOWING: dict[type[Any], type[Any]] = {TextBlock: TextDelta, ThinkingBlock: ThinkingDelta, ToolUseBlock: InputDelta}
-_END_BLOCK: dict[type[Any], Callable[[PayloadDecoder, _Incoming], None]] = {
+PayloadDecoder.ends = dict.fromkeys(get_args(Block), PayloadDecoder._end_whole) | {  # noqa: SLF001
     TextBlock: PayloadDecoder._end_text,  # noqa: SLF001
     ThinkingBlock: PayloadDecoder._end_thinking,  # noqa: SLF001
     ToolUseBlock: PayloadDecoder._end_call,  # noqa: SLF001

@@ -30,7 +30,6 @@ from dragoman.ir import (
     Completion,
     Failure,
     Finished,
-    PartDelta,
     Reasoning,
     Refusal,
     StreamStart,
@@ -52,6 +51,7 @@ _THINKING_START = b'{"type":"thinking","thinking":"","signature":""}'
 _SIGNED_TEXT = Text("...")
 _NO_USAGE = Usage()
 _NO_COUNTS = Raw(b'{"input_tokens":0,"output_tokens":0}')
+_RUNNING = frozenset({Reasoning, Refusal})
 _DELTA_HEAD = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":'
 _DELTA_HEADS: dict[type[AnyPart], bytes] = {
     Text: _DELTA_HEAD + b'"text_delta","text":',
@@ -66,12 +66,6 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
-
-    def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
-        if index == self._flowing:
-            return self._head + encode_json(text) + _FRAGMENT_TAIL
-        return b"".join(self._on_delta(PartDelta(index, text)))
 
     # ── the message ──
 
@@ -120,31 +114,34 @@ class EventEncoder(SequentialEncoder):
 
     def _open(self, part: Outgoing) -> list[bytes]:
         content = part.part
-        if isinstance(content, ToolCall):
-            return self._open_call(part)
-        if isinstance(content, Refusal):
-            self._log.degrade(content, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
-        if isinstance(content, Text):
-            out = []
+        kind = type(content)
+        if kind is Text:
+            out: list[bytes] = []
             for citation in content.citations:
                 out += self._cite(part, citation)
             return out + self._flow(part, content.text) if content.text else out
-        return self._flow(part, content.text) if isinstance(content, Reasoning | Refusal) and content.text else []
+        if kind is ToolCall:
+            return self._open_call(part)
+        if kind is Refusal:
+            self._log.degrade(content, "", "refusal", "it is sent as text: this API tells a refusal by its stop reason")
+        return self._flow(part, content.text) if kind in _RUNNING and content.text else []
 
     def _start_flow(self, part: Outgoing) -> list[bytes]:
         content = part.part
         out: list[bytes] = []
         block = _THINKING_START if type(content) is Reasoning else _TEXT_START
         if type(content) is Text:
-            out += self._spell_signature(_SIGNED_TEXT, content.signature)
-            notes = {key: held for key, held in own(content.metadata).items() if key != "~citations"}
-            block = json_line(spliced(Raw(_TEXT_START), notes)) if notes else block
+            if content.signature is not None:
+                out += self._spell_signature(_SIGNED_TEXT, content.signature)
+            if content.metadata is not None:
+                notes = {key: held for key, held in own(content.metadata).items() if key != "~citations"}
+                block = json_line(spliced(Raw(_TEXT_START), notes)) if notes else block
         out.append(self._start_block(part, block))
         return out
 
     def _start_block(self, part: Outgoing, block: bytes) -> bytes:
         number = part.block = self._number()
-        part.head = _DELTA_HEADS[type(part.part)] % number
+        part.head, part.tail = _DELTA_HEADS[type(part.part)] % number, _FRAGMENT_TAIL
         return _BLOCK_START % (number, block)
 
     def _piece(self, part: Outgoing, text: str) -> bytes:

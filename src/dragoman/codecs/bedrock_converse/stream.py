@@ -86,12 +86,12 @@ MOVES: dict[tuple[str, str], str] = {
 """(state, event) -> next state. After the end nothing is looked at."""
 
 _PADDING = "p"
+_NOT_KEPT = frozenset({"role", _PADDING})
 _FAULTS = ("exception", "error", "failure", "fault")
 _WHOLE = "whole"
 
 
 class _Incoming(Incoming, kw_only=True):
-    kind: str
     entries: dict[str, Any] = field(default_factory=dict)
     """Of a block that is told whole: what stood at its start, and what its deltas added."""
     signature: str = ""
@@ -121,16 +121,18 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         try:
             event = _decode_event(payload)
             found = event.content_block_delta
-            if found is not None and found.content_block_index == self._flowing:
-                text = self._fragment(found.delta)
-                if text is not None:
-                    return [PartDelta(self._flow_part, text)] if text else []
-            if not payload.isascii():
-                payload.decode()  # exact pieces are carried unparsed: nobody else looks at their characters
-            self._handle(event, payload)
+            if found is not None:
+                if found.content_block_index == self._flowing:
+                    text = self._fragment(found.delta)
+                    if text is not None:
+                        return [PartDelta(self._flow_part, text)] if text else []
+                self._on_delta(found, payload)
+            else:
+                self._handle(event, payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DecodeError(path="$", expected="an event", got=str(error), source=SOURCE) from error
-        return self._take()
+        events, self._events = self._events, []
+        return events
 
     def _fragment(self, delta: Delta) -> str | None:
         """More of the block that flows; None for every other delta."""
@@ -142,9 +144,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         return None if thought is None or not thought.signature is thought.redacted_content is None else thought.text
 
     def _handle(self, event: WireEvent, payload: bytes) -> None:
-        if event.content_block_delta is not None:
-            self._on_delta(event.content_block_delta, payload)
-        elif event.content_block_stop is not None:
+        if event.content_block_stop is not None:
             self._on_block_stop(event.content_block_stop)
         elif event.content_block_start is not None:
             self._on_block_start(event.content_block_start)
@@ -172,12 +172,13 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
     def _begin(self, said: Extra | None = None) -> None:
         if not self._begun:
             self._begun = True
-            notes = {key: held for key, held in (said or {}).items() if key not in {"role", _PADDING}}
+            notes = {key: held for key, held in (said or {}).items() if key not in _NOT_KEPT}
             self._events.append(StreamStart(metadata={FAMILY: notes}))
 
     def _on_message_stop(self, event: MessageStop) -> None:
         self._move("messageStop")
-        self._begin()
+        if not self._begun:
+            self._begin()
         self._stop = event
         further = event.additional_model_response_fields
         if further is not UNSET:
@@ -186,7 +187,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     def _on_metadata(self, said: Extra) -> None:
         self._move("metadata")
-        self._begin()
+        if not self._begun:
+            self._begin()
         if "usage" in said and bytes(said["usage"]) != b"null":
             self._events.append(UsageUpdate(decode_usage(said["usage"])))
         self._late.update({key: held for key, held in said.items() if key not in {"usage", _PADDING}})
@@ -208,10 +210,15 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     # ── blocks ──
 
+    def _move_to_block(self, event: str, index: int) -> None:
+        self._move(event, about=f" of block {index}")
+        if not self._begun:
+            self._begin()
+
     def _on_block_start(self, event: BlockStart) -> None:
         index = event.content_block_index
-        self._move("contentBlockStart", about=f" of block {index}")
-        self._begin()
+        if self._state is not OPEN or not self._begun:
+            self._move_to_block("contentBlockStart", index)
         if index in self._blocks or index in self._stopped:
             said = f"contentBlockStart of block {index}"
             raise IllegalEvent(event=said, state="after that block has begun", source=SOURCE)
@@ -219,7 +226,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
             self._start_block(index, event.start)
 
     def _start_block(self, index: int, start: dict[str, Raw]) -> None:
-        self._release()
+        if self._held is not None:
+            self._release()
         head = _entries(start["toolUse"]) if "toolUse" in start else None
         if head is None or bytes(head.get("type", b"")) == encode_json(SERVER_CALL):
             block = self._blocks[index] = _Incoming(kind=_WHOLE)
@@ -245,8 +253,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     def _on_delta(self, event: BlockDelta, payload: bytes) -> None:
         index, delta = event.content_block_index, event.delta
-        self._move("contentBlockDelta", about=f" of block {index}")
-        self._begin()
+        if self._state is not OPEN or not self._begun:
+            self._move_to_block("contentBlockDelta", index)
         block = self._blocks.get(index)
         kind = _kind_of(delta)
         if block is None:
@@ -324,13 +332,10 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
 
     def _on_block_stop(self, event: BlockStop) -> None:
         index = event.content_block_index
-        self._move("contentBlockStop", about=f" of block {index}")
-        self._begin()
+        if self._state is not OPEN or not self._begun:
+            self._move_to_block("contentBlockStop", index)
         if index in self._blocks:
             self._end_block(index)
-
-    def _end(self, block: _Incoming) -> None:
-        _ENDS[block.kind](self, block)
 
     # ── parts ──
 
@@ -338,7 +343,8 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         return decode_part(carrier)
 
     def _start_text(self, block: _Incoming) -> None:
-        self._release()
+        if self._held is not None:
+            self._release()
         carrier, self._carrier = self._carrier, None
         if carrier is not None:
             signature: Any = _tagged(carrier)
@@ -393,7 +399,7 @@ _DELTAS: dict[str, Any] = {
     REASONING: PayloadDecoder._on_reasoning,  # noqa: SLF001
     CALL: PayloadDecoder._on_input,  # noqa: SLF001
 }
-_ENDS: dict[str, Any] = {
+PayloadDecoder.ends = {
     TEXT: PayloadDecoder._end_text,  # noqa: SLF001
     REASONING: PayloadDecoder._end_reasoning,  # noqa: SLF001
     CALL: PayloadDecoder._end_call,  # noqa: SLF001

@@ -41,7 +41,7 @@ from dragoman.codecs.bedrock_converse.response import (
 )
 from dragoman.codecs.bedrock_converse.wire import Metrics
 from dragoman.codecs.block_encoder import Carriers
-from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
+from dragoman.codecs.block_sequencer import FrameWriter, Outgoing, SequentialEncoder
 from dragoman.codecs.failures import status_of_kind
 from dragoman.codecs.framing import aws_frame
 from dragoman.codecs.reading import WireValue
@@ -52,7 +52,6 @@ from dragoman.ir import (
     Failure,
     Finished,
     Opaque,
-    PartDelta,
     Reasoning,
     Refusal,
     StreamStart,
@@ -72,6 +71,10 @@ _BLOCK_STOP = frame_writer(event_headers("contentBlockStop"))
 _MESSAGE_STOP = frame_writer(event_headers("messageStop"))
 _METADATA = frame_writer(event_headers("metadata"))
 
+_PLAIN_START = _MESSAGE_START(b'{"role":"assistant"}')
+_NO_USAGE = Usage()
+_NO_METRICS = Metrics()
+_SIGNED_TEXT = Text("...")
 _FLOWS: dict[type[AnyPart], str] = {Text: TEXT, Refusal: TEXT, Reasoning: REASONING, ToolCall: CALL}
 
 
@@ -80,12 +83,7 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
-
-    def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
-        if index == self._flowing:
-            return _BLOCK_DELTA(self._head + encode_json(text) + self._tail)
-        return b"".join(self._on_delta(PartDelta(index, text)))
+    frame: ClassVar[FrameWriter | None] = staticmethod(_BLOCK_DELTA)
 
     # ── the message ──
 
@@ -94,13 +92,15 @@ class EventEncoder(SequentialEncoder):
 
     def _opening(self, event: StreamStart, notes: Extra | None) -> bytes:
         report_untold(event, self._log)
-        return _event(_MESSAGE_START, {"role": "assistant", **_wire_keys(notes or {})})
+        return _event(_MESSAGE_START, {"role": "assistant", **_wire_keys(notes)}) if notes else _PLAIN_START
 
     def _ending(self, event: Finished, completion: Completion) -> list[bytes]:
         word = encode_finish(event.finish, FAMILY if self._native else None, self._log, completion)
         late = _wire_keys(own(event.metadata))
         further = late.pop(FURTHER, matched_field(event.finish, word))
-        stop = _given({"stopReason": "end_turn" if word is UNSET else word, FURTHER: further})
+        stop: dict[str, Any] = {"stopReason": "end_turn" if word is UNSET else word}
+        if further is not UNSET:
+            stop[FURTHER] = further
         out = [_event(_MESSAGE_STOP, stop)]
         metadata = self._metadata(late, completion)
         return [*out, _event(_METADATA, metadata)] if metadata else out
@@ -113,7 +113,7 @@ class EventEncoder(SequentialEncoder):
         else:
             report_usage(self._usage, self._log, completion)
         self._log.note(completion, "metrics", "latency of zero", "an answer of this API tells its latency")
-        return {"usage": encode_usage(self._usage or Usage()), "metrics": Metrics()}
+        return {"usage": encode_usage(self._usage or _NO_USAGE), "metrics": _NO_METRICS}
 
     def _failure(self, failure: Failure) -> bytes:
         name, body = _exception(failure)
@@ -136,7 +136,7 @@ class EventEncoder(SequentialEncoder):
 
     def _start_flow(self, part: Outgoing) -> list[bytes]:
         content = part.part
-        out = self._spell_signature(Text("..."), content.signature) if isinstance(content, Text) else []
+        out = self._spell_signature(_SIGNED_TEXT, content.signature) if type(content) is Text else []
         self._start_block(part)
         return out
 
@@ -191,7 +191,7 @@ class EventEncoder(SequentialEncoder):
         return [*out, *[_delta(number, **{name: value}) for name, value in deltas], self._stop(number)]
 
     def _stop(self, block: int) -> bytes:
-        return _event(_BLOCK_STOP, {"contentBlockIndex": block})
+        return _BLOCK_STOP(b'{"contentBlockIndex":%d}' % block)
 
 
 # ── blocks that are known whole: their start event, and their deltas ──────────────────────────────────────────
@@ -254,10 +254,6 @@ def _event(write: Callable[[bytes], bytes], payload: dict[str, Any]) -> bytes:
 
 def _delta(block: int, **said: Any) -> bytes:
     return _event(_BLOCK_DELTA, {"contentBlockIndex": block, "delta": said})
-
-
-def _given(fields: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if value is not UNSET}
 
 
 def _wire_keys(notes: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -110,6 +111,9 @@ class PartDecoder(Struct, eq=False, gc=False):
     parts: list[AnyPart] = []
     _calls: int = 0
     _server_calls: int = 0
+    _seen: int = 0
+    _unserved: dict[tuple[str, str], deque[int]] = {}
+    """Places of the calls among the first `_seen` parts that no response of the server has answered."""
 
     def decode(self, wires: Sequence[Part]) -> list[AnyPart]:
         """The usual text is read in a few lines, and so is the usual call; `add` reads a part that says more."""
@@ -265,9 +269,7 @@ class PartDecoder(Struct, eq=False, gc=False):
         notes = part_notes(wire)
         signature = read_signature(wire, notes)
         name = "" if answer.name is UNSET else answer.name
-        call = _served_call(self.parts, answer.id, name)
-        if call is not None:
-            self.parts[self.parts.index(call)] = server_call(call)
+        call = self._served_call(answer.id, name)
         call_id = call.id if call is not None else "" if answer.id is UNSET else answer.id
         block = Raw(encode_json({"functionResponse": restored(answer)}))
         fields = HOSTED.read_result(parse_json(block))
@@ -275,12 +277,24 @@ class PartDecoder(Struct, eq=False, gc=False):
             call_id, name, FAMILY, block, signature, None, {FAMILY: notes} if notes else None, **fields
         )
 
-
-def _served_call(parts: Sequence[AnyPart], call_id: str | UnsetType, name: str) -> ToolCall | None:
-    for part in parts:
-        if isinstance(part, ToolCall) and (part.id == call_id or (call_id is UNSET and part.name == name)):
-            return part
-    return None
+    def _served_call(self, call_id: str | UnsetType, name: str) -> ToolCall | None:
+        """The first call of that id, or where there is none of that name, which turns out to be the server's."""
+        if self._seen > len(self.parts):  # other parts than before
+            self._seen, self._unserved = 0, {}
+        parts, calls = self.parts, self._unserved
+        for place in range(self._seen, len(parts)):
+            part = parts[place]
+            if type(part) is ToolCall:
+                calls.setdefault(("id", part.id), deque()).append(place)
+                calls.setdefault(("name", part.name), deque()).append(place)
+        self._seen = len(parts)
+        waiting = calls.get(("name", name) if call_id is UNSET else ("id", call_id), ())
+        while waiting:
+            call = parts[place := waiting.popleft()]
+            if type(call) is ToolCall:
+                parts[place] = server_call(call)
+                return call
+        return None
 
 
 def server_call(call: ToolCall) -> ServerToolCall:

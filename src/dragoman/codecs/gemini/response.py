@@ -32,6 +32,7 @@ from dragoman.codecs.gemini.wire import (
     says,
     usage_keys,
 )
+from dragoman.codecs.ids import seed_of_bytes
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.errors import DecodeError
 from dragoman.ir import Completion, Finish, FinishReason, Message, Text, ToolCall, Usage
@@ -275,7 +276,7 @@ def decode_response(body: bytes) -> Completion:
             raise DecodeError(path="$", expected="candidates or promptFeedback", got="neither", source=SOURCE)
         finishes.append(_decode_silence(wire, notes))
     else:
-        seed = body.decode("utf-8", "replace") if wire.response_id is UNSET else wire.response_id
+        seed = seed_of_bytes(body) if wire.response_id is UNSET else wire.response_id
         for index, candidate in enumerate(candidates):
             message = _decode_candidate(candidate, f"{seed} {index}" if index else seed, index)
             finish = decode_finish(candidate.finish_reason, message)

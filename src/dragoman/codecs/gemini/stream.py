@@ -13,6 +13,7 @@ other families signed rides on the next part, as in answers that are not streame
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -53,7 +54,7 @@ from dragoman.codecs.gemini.wire import (
     response_keys,
 )
 from dragoman.codecs.google_signatures import NATIVE_THOUGHT, is_dummy
-from dragoman.codecs.ids import invent_id, is_invented
+from dragoman.codecs.ids import invent_id, is_invented, seed_of_bytes
 from dragoman.codecs.reading import WireReader, keep
 from dragoman.errors import DecodeError, IllegalEvent
 from dragoman.ir import (
@@ -118,6 +119,7 @@ class _Call(Struct, eq=False):
     """One call from its first piece until it is told."""
 
     number: int
+    place: int = 0  # in the queue
     payload: int = 0  # which chunk of the stream began it
     id: str = ""
     name: str = ""
@@ -198,6 +200,9 @@ class _Answer(Struct, eq=False):
     """Thoughts (part index, length) that ended without a signature, while the next part may still bring it."""
     queue: list[_Call | AnyPart] = field(default_factory=list)
     """Calls, and the server's answers to some of them, that nothing has followed yet."""
+    seen: int = 0
+    unserved: dict[str, deque[_Call]] = field(default_factory=dict)
+    """Calls among the first `seen` of the queue, by name, that no response of the server has answered."""
     open: list[_Call] = field(default_factory=list)
     """Calls that were told to begin, and not yet to end."""
     streaming: _Call | None = None
@@ -383,7 +388,7 @@ class PayloadDecoder(Struct):
         self, id: str | UnsetType, model: str | UnsetType, created: int | None, notes: Extra, payload: bytes
     ) -> None:
         # Without an id of the answer, the bytes of its first chunk stand for it, whatever the cuts.
-        self._seed = id or payload.decode("utf-8", "replace")
+        self._seed = id or seed_of_bytes(payload)
         start = StreamStart(id or None, model or None, created, {FAMILY: notes} if notes else None)
         self._book.events.append(start)
 
@@ -507,26 +512,46 @@ class PayloadDecoder(Struct):
 
     def _answered(self, answer: _Answer, wire: Part) -> None:
         """An MCP server answered a call that came just before: it was never the client's."""
-        queue, decoder = answer.queue, answer.decoder
-        decoder.parts = [_with_arguments(item, answer.seed) if isinstance(item, _Call) else item for item in queue]
+        queue = answer.queue
+        call = self._served(answer, wire.function_response)
+        decoder = PartDecoder(answer.seed, f"$.candidates[{answer.number}].content", marks_ids=True)
+        if call is not None:
+            decoder.parts.append(_with_arguments(call, answer.seed))
         decoder.add(wire)
-        *calls, result = decoder.parts
-        answer.queue = [
-            part if isinstance(part, ServerToolCall) else item for item, part in zip(queue, calls, strict=True)
-        ]
-        answer.queue.append(result)
+        if call is not None and isinstance(decoder.parts[0], ServerToolCall):
+            queue[call.place] = decoder.parts[0]
+        queue.append(decoder.parts[-1])
+
+    def _served(self, answer: _Answer, response: Any) -> _Call | None:
+        """The call in the queue that a response of the server is about."""
+        queue = answer.queue
+        if response.id is not UNSET:
+            call = answer.calls.get(response.id)
+            return call if call is not None and call.place < len(queue) and queue[call.place] is call else None
+        for item in queue[answer.seen :]:
+            if isinstance(item, _Call):
+                answer.unserved.setdefault(item.name, deque()).append(item)
+        answer.seen = len(queue)
+        waiting = answer.unserved.get("" if response.name is UNSET else response.name, ())
+        while waiting:
+            call = waiting.popleft()
+            if queue[call.place] is call:
+                return call
+        return None
 
     # ── text and thoughts ──
 
     def _text(self, answer: _Answer, text: str, spelled: str | UnsetType) -> None:
-        signature, bundle = _signature(spelled)
+        signature, bundle = (None, None) if spelled is UNSET else _signature(spelled)
         if bundle is not None and bundle.reasoning:
             self._restore(answer, bundle.reasoning)
         lane = answer.lane
         if text:
             if lane.flow_kind is not Text:
-                self._leave(answer)
-                self._flush(answer)
+                if lane.flow_kind is not None or answer.shown:
+                    self._leave(answer)
+                if answer.queue:
+                    self._flush(answer)
             lane.flow(TEXT, text)
             if self.texts is None:
                 answer.pieces.append(text)
@@ -666,7 +691,7 @@ class PayloadDecoder(Struct):
         return streaming if goes_on and not piece.id else None
 
     def _new_call(self, answer: _Answer, piece: CallPiece) -> _Call:
-        call = _Call(answer.count, self._payloads)
+        call = _Call(answer.count, len(answer.queue), self._payloads)
         answer.count += 1
         call.take(piece)
         answer.queue.append(call)
@@ -675,6 +700,7 @@ class PayloadDecoder(Struct):
     def _flush(self, answer: _Answer, *, refused: bool = False) -> None:
         """Tell the calls that nothing but calls has followed so far."""
         queue, answer.queue = answer.queue, []
+        answer.seen, answer.unserved = 0, {}
         for item in queue:
             if not isinstance(item, _Call):
                 answer.lane.whole(item)

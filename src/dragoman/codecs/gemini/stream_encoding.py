@@ -230,6 +230,7 @@ class EventEncoder:
         pieces = [] if self.texts is None else self.texts[event.index]
         end = PartEnd(event.index, incomplete=True)
         outgoing = self._parts[event.index] = _Outgoing(answer, event, answer.places, end, keeps, pieces)
+        outgoing.citations += getattr(part, "citations", ())
         if isinstance(part, Refusal):
             self._log.degrade(part, "", "refusal", "this API has no refusals: it crosses as text")
         elif not isinstance(part, Text | Reasoning) or _has_notes(part):

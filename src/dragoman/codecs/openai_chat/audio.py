@@ -68,6 +68,18 @@ def opening_of(part: Audio) -> dict[str, Any]:
     return _own(part) or {"id": f"audio_{invent_id(KEY, 0)}", "expires_at": 0}
 
 
+def report_streamed(part: Audio, log: LossLog) -> None:
+    """What a stream cannot say of a sound: it has pieces of pcm16, and nothing else."""
+    if part.media_type not in {None, HEADERLESS}:
+        why = "sound is streamed without its type: clients expect pcm16"
+        log.drop(part, "media_type", f"media type {part.media_type}", why)
+    for field, what in (("url", "address of the sound"), ("file_id", "file of the sound")):
+        if getattr(part, field) is not None:
+            log.drop(part, field, what, "a stream of this API has the sound itself")
+    if part.signature is not None:
+        log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
+
+
 def _own(part: Audio) -> dict[str, Any]:
     return dict((part.metadata or {}).get(FAMILY, {}))
 

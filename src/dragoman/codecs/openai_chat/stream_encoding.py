@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from dragoman.codecs.arguments import arguments_as_text
 from dragoman.codecs.failures import failed_stream, tell_of_kind
 from dragoman.codecs.openai_chat import audio, foreign_signatures
@@ -22,6 +24,7 @@ from dragoman.ir import (
     AnyEvent,
     AnyPart,
     Audio,
+    Citation,
     Completion,
     Finished,
     MediaDelta,
@@ -51,42 +54,38 @@ class EventEncoder:
     texts: Mapping[int, list[str]] | None = None
     """What each part said, if an accumulator keeps it; otherwise reasoning that may still be signed is kept here."""
 
+    _head = b""
+    _started = False
+    _calls = 0
+    _sounds = 0
+    _details = 0
+    _characters = 0  # of the texts that ended
+    _usage: Usage | None = None
+
     def __init__(self, log: LossLog, *, include_usage: bool = True, profile: ChatProfile = PROFILE) -> None:
         self._log = log
-        self._reasoning_key = f'"{profile.reasoning_key}":'.encode()
+        self._profile = profile
         self._include_usage = include_usage
-        self._head = b""
-        self._tail = b'},"logprobs":null,"finish_reason":null}]' + self._usage_null() + b"}\n\n"
-        self._started = False
+        self._end = b',"usage":null}\n\n' if include_usage else b"}\n\n"
+        self._tail = b'},"logprobs":null,"finish_reason":null}]' + self._end
         self._parts: dict[int, _Outgoing] = {}
-        self._calls = 0
-        self._sounds = 0
-        self._details = 0
-        self._characters = 0  # of the texts that ended
-        self._usage: Usage | None = None
-
-    def _usage_null(self) -> bytes:
-        return b',"usage":null' if self._include_usage else b""
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:
                 if event.citation is None:
-                    out.append(self.fragment(event.index, event.text))
+                    part, text = self._parts[event.index], event.text
+                    part.length += len(text)
+                    if part.pieces is not None:
+                        part.pieces.append(text)
+                    if part.head:
+                        out.append(part.head + encode_json(text) + part.tail)
                 else:
-                    out += self._citation(event)
+                    out += self._citation(event.citation)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
-
-    def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
-        part = self._parts[index]
-        part.length += len(text)
-        if part.pieces is not None:
-            part.pieces.append(text)
-        return part.head + encode_json(text) + part.tail if part.head else b""
 
     def close(self) -> bytes:
         return b""
@@ -118,24 +117,29 @@ class EventEncoder:
 
     def _open(self, index: int, part: AnyPart) -> list[bytes]:
         tail = self._tail
-        if isinstance(part, Text):
+        if type(part) is Text:
             if self._calls:
                 self._log.degrade(part, "", "place among the other parts", "a chat message keeps text and calls apart")
             outgoing = _Outgoing(self._head + b'"content":', tail, start=self._characters_so_far())
             outgoing.signature = part.signature
             self._parts[index] = outgoing
-            return self._plain(outgoing, part.text)
-        if isinstance(part, Refusal):
+            chunks = self._plain(outgoing, part.text)
+            for citation in part.citations:
+                chunks += self._citation(citation)
+            return chunks
+        if type(part) is ToolCall:
+            return self._open_call(index, part)
+        if type(part) is Refusal:
             outgoing = self._parts[index] = _Outgoing(self._head + b'"refusal":', tail)
             return self._plain(outgoing, part.text)
-        if isinstance(part, Reasoning):
-            outgoing = self._parts[index] = _Outgoing(self._head + self._reasoning_key, tail, reasoning=part)
+        if type(part) is Reasoning:
+            outgoing = self._parts[index] = _Outgoing(
+                self._head + b'"%b":' % self._profile.reasoning_key.encode(), tail, reasoning=part
+            )
             if self.texts is None:
                 outgoing.pieces = []
             return self._plain(outgoing, part.text) + self._reasoning_details(part, part.signature)
-        if isinstance(part, ToolCall):
-            return self._open_call(index, part)
-        if isinstance(part, Audio):
+        if type(part) is Audio:
             return self._open_sound(index, part)
         if isinstance(part, ServerToolCall | ServerToolResult):
             cross_hosted(part, self._log, HOSTED)
@@ -149,29 +153,29 @@ class EventEncoder:
         return [part.head + encode_json(text) + part.tail] if text else []
 
     def _characters_so_far(self) -> int:
+        if not self._parts:
+            return self._characters
         return self._characters + sum(part.length for part in self._parts.values() if part.start >= 0)
 
     def _open_call(self, index: int, call: ToolCall) -> list[bytes]:
         number = self._calls
         self._calls += 1
-        place = str(number).encode()
-        key = b"custom" if call.custom else b"function"
-        value = b"input" if call.custom else b"arguments"
-        head = self._head + b'"tool_calls":[{"index":' + place + b',"' + key + b'":{"' + value + b'":'
+        key, value = ("custom", "input") if call.custom else ("function", "arguments")
+        head = self._head + (_INPUT_HEAD if call.custom else _ARGUMENTS_HEAD) % number
         self._parts[index] = _Outgoing(head, b"}}]" + self._tail, number=number)
-        opening: dict[str, Any] = {"index": number, "id": call.id, "type": key.decode()}
-        opening[key.decode()] = {"name": call.name, value.decode(): ""}
+        opening: dict[str, Any] = {"index": number, "id": call.id, "type": key, key: {"name": call.name, value: ""}}
         if call.signature is not None:
             opening |= foreign_signatures.write_call_signature(call)
         chunks = [self._chunk(b'"tool_calls":[' + encode_json(opening) + b"]")]
         if call.parsed or call.arguments_text:
             said = (call.arguments_text or "") if call.custom else arguments_as_text(call)
-            chunks.append(self.fragment(index, said))
+            chunks.append(self.encode([PartDelta(index, said)]))
         return chunks
 
     def _open_sound(self, index: int, part: Audio) -> list[bytes]:
         """An answer has one sound; further ones go on with it."""
         self._parts[index] = _Outgoing(self._head + b'"audio":{"transcript":', b"}" + self._tail)
+        audio.report_streamed(part, self._log)
         fields: dict[str, Any] = {} if self._sounds else audio.opening_of(part)
         self._sounds += 1
         fields |= {key: said for key, said in (("data", part.data), ("transcript", part.transcript)) if said}
@@ -219,11 +223,12 @@ class EventEncoder:
     def _detail(self, detail: ReasoningDetail) -> bytes:
         return self._chunk(b'"reasoning_details":[' + encode_json(detail) + b"]")
 
-    def _citation(self, event: PartDelta) -> list[bytes]:
-        citation = event.citation
-        if citation is None or citation.url is None:
-            self._log.drop(citation or Text(""), "", "citation", "chat annotations cite web pages only")
+    def _citation(self, citation: Citation) -> list[bytes]:
+        if citation.url is None:
+            self._log.drop(citation, "", "citation", "chat annotations cite web pages only")
             return []
+        if citation.cited_text is not None:
+            self._log.degrade(citation, "", "text of a citation", "chat annotations tell the page only")
         annotations = foreign_signatures.write_annotations([Text("", (citation,))])
         return [self._chunk(b'"annotations":' + encode_json(annotations))]
 
@@ -235,10 +240,8 @@ class EventEncoder:
         if event.finish.reason == "error":
             return self._on_failed(failed_stream(event.finish, self._log))
         out = [] if self._started else self._on_start(StreamStart())
-        said = Completion((Message("assistant", (ToolCall("call", "f"),)),)) if self._calls else Completion(())
-        word = encode_finish(event.finish, None, self._log, said)
-        end = b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._usage_null() + b"}\n\n"
-        out.append(self._head + end)
+        word = encode_finish(event.finish, None, self._log, _WITH_CALLS if self._calls else _NO_CALLS)
+        out.append(self._head + b'},"logprobs":null,"finish_reason":' + encode_json(word) + b"}]" + self._end)
         if self._include_usage and self._usage is not None:
             start = self._head.partition(b'"choices":')[0]
             out.append(start + b'"choices":[],"usage":' + encode_json(encode_usage(self._usage)) + b"}\n\n")
@@ -251,23 +254,25 @@ class EventEncoder:
         return [b"data: " + content + b"\n\n"]
 
 
-class _Outgoing:
+class _Outgoing(Struct, eq=False):
     """One part on its way out: the bytes around each of its fragments, none if it does not leave."""
 
-    __slots__ = ("head", "length", "number", "pieces", "reasoning", "signature", "start", "tail")
+    head: bytes
+    tail: bytes
+    number: int = -1
+    """Of a call."""
+    reasoning: Reasoning | None = None
+    start: int = -1
+    """Of a text, among all texts."""
+    length: int = 0
+    pieces: list[str] | None = None
+    signature: Signature | None = None
 
-    def __init__(
-        self, head: bytes, tail: bytes, *, number: int = -1, reasoning: Reasoning | None = None, start: int = -1
-    ) -> None:
-        self.head = head
-        self.tail = tail
-        self.length = 0
-        self.number = number  # of a call
-        self.pieces: list[str] | None = None
-        self.reasoning = reasoning
-        self.signature: Signature | None = None
-        self.start = start  # of a text, among all texts
 
+_ARGUMENTS_HEAD = b'"tool_calls":[{"index":%d,"function":{"arguments":'
+_INPUT_HEAD = b'"tool_calls":[{"index":%d,"custom":{"input":'
+_NO_CALLS = Completion(())
+_WITH_CALLS = Completion((Message("assistant", (ToolCall("call", "f"),)),))
 
 _HANDLERS: dict[type[AnyEvent], Callable[[EventEncoder, Any], list[bytes]]] = {
     StreamStart: EventEncoder._on_start,  # noqa: SLF001

@@ -121,22 +121,21 @@ class EventEncoder:
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:
+                part = self._parts.get(event.index)
                 if event.citation is None:
-                    out.append(self.fragment(event.index, event.text))
+                    if part is None:
+                        continue
+                    if not part.head:
+                        out += self._first_delta(part, event)
+                        continue
+                    part.pieces.append(event.text)
+                    number, self._sequence = self._sequence, self._sequence + 1
+                    out.append(part.head + encode_json(event.text) + part.tail + b"%d}\n\n" % number)
                 else:
                     out += self._on_citation(event, event.citation)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
-
-    def fragment(self, index: int, text: str) -> bytes:
-        """More text of a part."""
-        part = self._parts.get(index)
-        if part is None:
-            return b""
-        if not part.head:
-            return b"".join(self._first_delta(part, PartDelta(index, text)))
-        return self._flow(part, text)
 
     def close(self) -> bytes:
         return b""
