@@ -51,8 +51,8 @@ CASES: Final = (
     Case(name="agent history", job=Job.REQUEST, limit=1.6, conversation=conversations.history()),
     Case(name="2 MB of text", job=Job.REQUEST, limit=1.1, conversation=conversations.big_text()),
     Case(name="small response", job=Job.RESPONSE, limit=3.0, conversation=Conversation(turns=(conversations.ANSWER,))),
-    Case(name="stream to calls", job=Job.CALLS, limit=1.2, conversation=_STREAMED),
-    Case(name="stream to stream", job=Job.STREAM, limit=1.8, conversation=_STREAMED),
+    Case(name="stream to calls", job=Job.CALLS, limit=2.8, conversation=_STREAMED),
+    Case(name="stream to stream", job=Job.STREAM, limit=4.0, conversation=_STREAMED),
 )
 
 IMPORT_LIMIT: Final = 2.0  # times `import msgspec`
