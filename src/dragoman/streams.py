@@ -31,6 +31,7 @@ from dragoman.passes.private import PrivateEvents
 
 if TYPE_CHECKING:
     from dragoman.ir import Request
+    from dragoman.profile import Profile
 
 _BROKEN = (DecodeError, *MALFORMED)
 _LIMITS = Limits()
@@ -63,7 +64,7 @@ class _StreamCodec(NamedTuple):
     decoder_reads_texts: bool
     encoder: Callable[..., Any]
     encoder_reads_texts: bool
-    family: str
+    profile: Profile
 
 
 @cache
@@ -75,7 +76,7 @@ def _stream_codec(name: str) -> _StreamCodec:
         hasattr(decoder, "texts"),
         partial(encoder, **variation(name)),
         hasattr(encoder, "texts"),
-        codec(name).profile.family,
+        codec(name).profile,
     )
 
 
@@ -209,7 +210,7 @@ class StreamEncoder:
             encoder.texts = account.texts
         self.write: Callable[[Iterable[AnyEvent]], bytes] = encoder.encode
         """Encodes events that need no report."""
-        self._report = PrivateEvents(codec.family, self._log).report
+        self._report = PrivateEvents(codec.profile, self._log).report
         self.close: Callable[[], bytes] = encoder.close
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:

@@ -54,12 +54,6 @@ class Parts(Protocol):
     def encode_part(self, part: AnyPart, role: str) -> list[WireValue]: ...
 
 
-class FrameWriter(Protocol):
-    """Makes a frame of a payload."""
-
-    def __call__(self, payload: bytes, /) -> bytes: ...
-
-
 class Outgoing(Struct, eq=False):
     """One part on its way out."""
 
@@ -82,8 +76,6 @@ class SequentialEncoder(ABC):
 
     family: ClassVar[str]
     signatures: ClassVar[Carriers]
-    frame: ClassVar[FrameWriter | None] = None
-    """What makes a frame of a fragment, where the wire has frames."""
 
     _begun = False
     _native = False
@@ -104,14 +96,17 @@ class SequentialEncoder(ABC):
         out: list[bytes] = []
         for event in events:
             if type(event) is PartDelta:
-                if event.index == self._flowing and event.citation is None:
-                    piece = self._head + encode_json(event.text) + self._tail
-                    out.append(piece if self.frame is None else self.frame(piece))
+                if event.citation is None:
+                    out.append(self.fragment(event.index, event.text))
                 else:
                     out += self._on_delta(event)
             else:
                 out += _HANDLERS[type(event)](self, event)
         return b"".join(out)
+
+    @abstractmethod
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part. Of the one that flows it stands between `_head` and `_tail`; others ask `_on_delta`."""
 
     def close(self) -> bytes:
         return b""
@@ -263,8 +258,7 @@ class SequentialEncoder(ABC):
     def _flow(self, part: Outgoing, text: str) -> list[bytes]:
         out = [] if part.block >= 0 else self._start_flow(part)
         self._flowing, self._head, self._tail = part.index, part.head, part.tail
-        piece = part.head + encode_json(text) + part.tail
-        out.append(piece if self.frame is None else self.frame(piece))
+        out.append(self._piece(part, text))
         return out
 
     def _number(self) -> int:

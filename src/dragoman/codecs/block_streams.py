@@ -6,8 +6,8 @@ reason tells whether a last call was cut. A tagged block in front of a part is h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Mapping
+from typing import ClassVar, Generic, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -30,10 +30,9 @@ from dragoman.ir import (
 from dragoman.ir.notes import Extra
 
 
-class Incoming(Struct, kw_only=True):
+class Incoming(Struct):
     """One block while its pieces come in."""
 
-    kind: Any
     part_index: int = -1  # until its part starts
     pieces: list[str] = field(default_factory=list)
     cited: bool = False
@@ -57,8 +56,6 @@ class BlockDecoder(Struct, Generic[Block, Carrier]):
     source: ClassVar[str]
     family: ClassVar[str]
     moves: ClassVar[Mapping[tuple[str, str], str]]
-    ends: ClassVar[Mapping[Any, Callable[[Any, Any], None]]]
-    """For each kind of block: what there still is to say of one that is complete."""
 
     _state: str = ""
     _events: list[AnyEvent] = field(default_factory=list)
@@ -78,6 +75,10 @@ class BlockDecoder(Struct, Generic[Block, Carrier]):
 
     def _finish(self) -> Finish:
         """How the answer ends, as far as it was said."""
+        raise NotImplementedError
+
+    def _end(self, block: Block) -> None:
+        """The block is complete: what there still is to say of it."""
         raise NotImplementedError
 
     def _part_of(self, carrier: Carrier) -> AnyPart:
@@ -126,8 +127,7 @@ class BlockDecoder(Struct, Generic[Block, Carrier]):
         if self._flowing == index:
             self._flowing = -1
         self._stopped.add(index)
-        block = self._blocks.pop(index)
-        self.ends[block.kind](self, block)
+        self._end(self._blocks.pop(index))
 
     def _start(self, part: AnyPart) -> int:
         index = self._next_index

@@ -116,7 +116,7 @@ class PrivateEvents(Struct):
     Marks of a prompt cache belong to requests: a part that has one loses it here.
     """
 
-    family: str
+    profile: Profile
     log: LossLog
     _metadata: Metadata | None = None
     _usage: Usage | None = None
@@ -128,7 +128,7 @@ class PrivateEvents(Struct):
         if kind is PartStart:
             part = self._parts[event.index] = event.part
             if type(part) is not Opaque:
-                _report_part(part, self.family, self.log, _STREAMED)
+                _report_part(part, self.profile, self.log, _STREAMED)
                 if type(part) in _MARKED and part.cache is not None:
                     self.log.drop(part, "cache", "cache mark", "the prompt is cached, and this is an answer")
                     event = structs.replace(event, part=structs.replace(part, cache=None))
@@ -159,7 +159,7 @@ class PrivateEvents(Struct):
             self._report(_THE_ANSWER, self._usage.metadata, _COUNTS)
 
     def _report(self, node: Value, metadata: Metadata, within: str) -> None:
-        _report_node(node, metadata, within, self.family, self.log, _STREAMED)
+        _report_node(node, metadata, within, self.profile, self.log, _STREAMED)
 
 
 def _report_messages(messages: Iterable[Message], profile: Profile, log: LossLog, bookkeeping: Bookkeeping) -> None:

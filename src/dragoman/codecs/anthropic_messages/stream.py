@@ -9,7 +9,7 @@ clean end of this wire.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
@@ -114,6 +114,7 @@ MOVES: dict[tuple[str, str], str] = {
 
 class _Incoming(Incoming, kw_only=True):
     wire: Any
+    kind: type[Any]
     payload: bytes
     """The event that started it, or the block alone."""
     signature: Any = None
@@ -369,6 +370,9 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             said = f"content_block_stop of unknown block {event.index}"
             raise IllegalEvent(event=said, state=self._state, source=SOURCE)
 
+    def _end(self, block: _Incoming) -> None:
+        _END_BLOCK.get(block.kind, PayloadDecoder._end_whole)(self, block)
+
     # ── parts ──
 
     def _part_of(self, carrier: ThinkingBlock) -> AnyPart:
@@ -457,7 +461,7 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
 
 
 _FLOWING: dict[type[Any], type[Any]] = {TextBlock: TextDelta, ThinkingBlock: ThinkingDelta, ToolUseBlock: InputDelta}
-PayloadDecoder.ends = dict.fromkeys(get_args(Block), PayloadDecoder._end_whole) | {  # noqa: SLF001
+_END_BLOCK: dict[type[Any], Callable[[PayloadDecoder, _Incoming], None]] = {
     TextBlock: PayloadDecoder._end_text,  # noqa: SLF001
     ThinkingBlock: PayloadDecoder._end_thinking,  # noqa: SLF001
     ToolUseBlock: PayloadDecoder._end_call,  # noqa: SLF001

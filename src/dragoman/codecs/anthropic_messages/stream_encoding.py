@@ -30,6 +30,7 @@ from dragoman.ir import (
     Completion,
     Failure,
     Finished,
+    PartDelta,
     Reasoning,
     Refusal,
     StreamStart,
@@ -66,6 +67,12 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        if index == self._flowing:
+            return self._head + encode_json(text) + _FRAGMENT_TAIL
+        return b"".join(self._on_delta(PartDelta(index, text)))
 
     # ── the message ──
 

@@ -92,6 +92,7 @@ _WHOLE = "whole"
 
 
 class _Incoming(Incoming, kw_only=True):
+    kind: str
     entries: dict[str, Any] = field(default_factory=dict)
     """Of a block that is told whole: what stood at its start, and what its deltas added."""
     signature: str = ""
@@ -337,6 +338,9 @@ class PayloadDecoder(BlockDecoder[_Incoming, Block]):
         if index in self._blocks:
             self._end_block(index)
 
+    def _end(self, block: _Incoming) -> None:
+        _ENDS[block.kind](self, block)
+
     # ── parts ──
 
     def _part_of(self, carrier: Block) -> AnyPart:
@@ -399,7 +403,7 @@ _DELTAS: dict[str, Any] = {
     REASONING: PayloadDecoder._on_reasoning,  # noqa: SLF001
     CALL: PayloadDecoder._on_input,  # noqa: SLF001
 }
-PayloadDecoder.ends = {
+_ENDS: dict[str, Any] = {
     TEXT: PayloadDecoder._end_text,  # noqa: SLF001
     REASONING: PayloadDecoder._end_reasoning,  # noqa: SLF001
     CALL: PayloadDecoder._end_call,  # noqa: SLF001

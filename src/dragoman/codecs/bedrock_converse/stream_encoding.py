@@ -41,7 +41,7 @@ from dragoman.codecs.bedrock_converse.response import (
 )
 from dragoman.codecs.bedrock_converse.wire import Metrics
 from dragoman.codecs.block_encoder import Carriers
-from dragoman.codecs.block_sequencer import FrameWriter, Outgoing, SequentialEncoder
+from dragoman.codecs.block_sequencer import Outgoing, SequentialEncoder
 from dragoman.codecs.failures import status_of_kind
 from dragoman.codecs.framing import aws_frame
 from dragoman.codecs.reading import WireValue
@@ -52,6 +52,7 @@ from dragoman.ir import (
     Failure,
     Finished,
     Opaque,
+    PartDelta,
     Reasoning,
     Refusal,
     StreamStart,
@@ -83,7 +84,12 @@ class EventEncoder(SequentialEncoder):
 
     family: ClassVar[str] = FAMILY
     signatures: ClassVar[Carriers] = foreign_signatures
-    frame: ClassVar[FrameWriter | None] = staticmethod(_BLOCK_DELTA)
+
+    def fragment(self, index: int, text: str) -> bytes:
+        """More text of a part."""
+        if index == self._flowing:
+            return _BLOCK_DELTA(self._head + encode_json(text) + self._tail)
+        return b"".join(self._on_delta(PartDelta(index, text)))
 
     # ── the message ──
 
