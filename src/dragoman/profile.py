@@ -43,6 +43,8 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
     inline_system_models: re.Pattern[str] = NEVER
     """Models that take a system message in the middle although there is a field."""
 
+    usage_details: frozenset[str] = frozenset()
+    """Which further counts its usage has fields for (`ir.completions.USAGE_DETAILS`)."""
     names_speakers: bool = False
     """Whether an answer can name the model that gave it (multi-llm-chat and other stores of several models)."""
     merge_model_turns: bool = False

@@ -705,6 +705,8 @@ def test_an_answer_for_a_client_of_this_format() -> None:
         "done_reason": "stop",
         "prompt_eval_count": 10,
         "eval_count": 5,
+        # Clients divide by them.
+        **dict.fromkeys(("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"), 1),
     }
 
 

@@ -301,6 +301,7 @@ def test_text_and_thinking_in_lines() -> None:
             "done_reason": "stop",
             "prompt_eval_count": 10,
             "eval_count": 5,
+            **dict.fromkeys(("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"), 1),
         },
     ]
     assert losses == []

@@ -31,11 +31,22 @@ class Usage(Value, frozen=True):
     metadata: Metadata | None = None
     searches: int | None = None
     """How often the provider searched the web: no tokens, but paid for apart."""
+    details: dict[str, int] | None = None
+    """Further counts that some providers keep apart, by our names (`USAGE_DETAILS`); only those above zero."""
 
     @property
     def uncached_input(self) -> int:
         """Input tokens neither read from a cache nor written to one."""
         return self.input - (self.cached or 0) - (self.cache_written or 0)
+
+
+USAGE_DETAILS: Mapping[str, str] = {
+    "audio_input": "tokens of sound that was read",
+    "audio_output": "tokens of sound that was spoken",
+    "accepted_prediction": "tokens of a prediction that were right",
+    "rejected_prediction": "tokens of a prediction that were wrong",
+    "cache_written_1h": "tokens written to a cache for an hour",
+}
 
 
 class Finish(Value, frozen=True):

@@ -21,6 +21,7 @@ from dragoman.ir import (
     ToolDefinition,
     Usage,
 )
+from dragoman.ir.completions import USAGE_DETAILS
 from dragoman.ir.notes import CLIENT_ITEM, FREE_TEXT, has_note
 from dragoman.ir.parts import arguments_held
 from dragoman.ir.values import exact_object
@@ -36,6 +37,8 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
     usage = completion.usage
     if usage is not None and usage.searches and not profile.counts_searches:
         _report_searches(completion, usage, profile, log)
+    if usage is not None:
+        _report_usage(completion, usage, profile, log)
     if not profile.names_speakers:
         for message in completion.messages:
             if message.name is not None:
@@ -51,6 +54,16 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
 def _report_searches(completion: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
     if profile.family not in (usage.metadata or {}):
         log.note(completion, "usage", f"{usage.searches} web searches", "this API does not count them")
+
+
+def _report_usage(completion: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
+    if usage.cached is not None and usage.cached > usage.input:
+        what = f"{usage.cached} cached tokens"
+        log.note(completion, "usage.cached", what, f"more than the whole input, which has {usage.input}")
+    if usage.details is not None and profile.family not in (usage.metadata or {}):
+        names = [USAGE_DETAILS.get(name, name) for name in usage.details if name not in profile.usage_details]
+        if names:
+            log.note(completion, "usage", ", ".join(names), "the usage of this API does not count them apart")
 
 
 def _without_speakers(completion: Completion, log: LossLog) -> Completion:

@@ -17,6 +17,7 @@ SAMPLING_VERSION = "2023-06-01"
 PROFILE = Profile(
     name="anthropic-messages",
     family="anthropic",
+    usage_details=frozenset({"cache_written_1h"}),
     system="field",
     inline_system_models=re.compile(r"(?:fable|mythos|opus)-[5-9](?!\d)|opus-4[-.]8(?!\d)|sonnet-5[-.]5(?!\d)"),
     final_assistant="trimmed",

@@ -155,7 +155,34 @@ def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
         None if details is None else details.thinking_tokens,
         metadata=metadata,
         searches=None if wire.server_tool_use is None else wire.server_tool_use.web_search_requests,
+        details=None if wire.cache_creation is None else _usage_details(wire),
     )
+
+
+_COUNTS = (("cache_written_1h", "cache_creation", "ephemeral_1h_input_tokens"),)
+
+
+def _usage_details(wire: UsageWire) -> dict[str, int] | None:
+    """Counts above zero that most answers do not have; None without any."""
+    found = {}
+    for name, member, key in _COUNTS:
+        held = getattr(wire, member)
+        count = held.get(key) if isinstance(held, dict) else None
+        if type(count) is int and count > 0:
+            found[name] = count
+    return found or None
+
+
+def _encode_details(usage: Usage) -> dict[str, dict[str, int]]:
+    counts = usage.details or {}
+    members: dict[str, dict[str, int]] = {}
+    for name, member, key in _COUNTS:
+        if name in counts:
+            members.setdefault(member, {})[key] = counts[name]
+    if "cache_creation" in members:
+        written = (usage.cache_written or 0) - counts["cache_written_1h"]
+        members["cache_creation"]["ephemeral_5m_input_tokens"] = max(written, 0)
+    return members
 
 
 def encode_usage(usage: Usage) -> WireValue:
@@ -170,6 +197,7 @@ def encode_usage(usage: Usage) -> WireValue:
         usage.cached or 0,
         None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
         HostedCounts(usage.searches) if usage.searches else None,
+        **({} if usage.details is None else _encode_details(usage)),
     )
 
 

@@ -5,7 +5,7 @@ What we interpret has its type, other keys are exact JSON. Only fields of tomorr
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -380,6 +380,7 @@ class UsageWire(Struct, frozen=True, gc=False, omit_defaults=True):
     cache_read_input_tokens: int | None = None
     output_tokens_details: OutputDetails | None = None
     server_tool_use: HostedCounts | None = None
+    cache_creation: Any = None
 
 
 class MessageResponse(Wire, frozen=True, omit_defaults=True):

@@ -190,7 +190,23 @@ def _decode_any_usage(held: Raw) -> Usage:
         _decode_details(wire, notes),
         _number(wire.total_token_count),
         {FAMILY: notes},
+        _sound_tokens(wire),
     )
+
+
+_SOUND = frozenset({"AUDIO", 4})
+
+
+def _sound_tokens(wire: UsageMetadata) -> dict[str, int] | None:
+    found: dict[str, int] = {}
+    for name, counts in (
+        ("audio_input", wire.prompt_tokens_details),
+        ("audio_output", wire.candidates_tokens_details),
+    ):
+        for detail in () if counts is UNSET else counts:
+            if detail.modality in _SOUND and (count := _number(detail.token_count) or 0) > 0:
+                found[name] = found.get(name, 0) + count
+    return found or None
 
 
 def _number(value: Number | UnsetType) -> int | None:

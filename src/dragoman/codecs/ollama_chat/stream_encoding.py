@@ -26,7 +26,7 @@ from dragoman.codecs.ollama_chat.response import (
     encode_finish,
     encode_usage,
 )
-from dragoman.codecs.ollama_chat.wire import Call, Function
+from dragoman.codecs.ollama_chat.wire import DURATIONS, Call, Function
 from dragoman.codecs.reading import spliced
 from dragoman.codecs.timestamps import write_time
 from dragoman.ir import (
@@ -195,6 +195,7 @@ class EventEncoder:
             "message": {"role": "assistant", "content": ""},
             "done": True,
             "done_reason": encode_finish(event.finish, self._log, answer, native=notes is not None),
+            **({} if notes is not None else dict.fromkeys(DURATIONS, 1)),
             "prompt_eval_count": prompt,
             "eval_count": written,
             **{key.removeprefix(MODELLED): held for key, held in (notes or {}).items()},

@@ -160,6 +160,7 @@ def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
         None if total is UNSET else total,
         metadata,
         _searches_of(wire),
+        _usage_details(prompt_details, completion_details),
     )
 
 
@@ -168,6 +169,24 @@ def _searches_of(wire: UsageWire) -> int | None:
     if counts is UNSET or counts is None:
         return None
     return counts.web_search_requests if counts.web_search_calls is None else counts.web_search_calls
+
+
+def _usage_details(
+    prompt: PromptDetails | None | UnsetType, said: CompletionDetails | None | UnsetType
+) -> dict[str, int] | None:
+    """Counts above zero that most answers do not have; None without any."""
+    audio = prompt.audio_tokens if prompt else None
+    if not said:
+        return {"audio_input": audio} if type(audio) is int and audio > 0 else None
+    if not (audio or said.audio_tokens or said.accepted_prediction_tokens or said.rejected_prediction_tokens):
+        return None
+    counts = {
+        "audio_input": audio,
+        "audio_output": said.audio_tokens,
+        "accepted_prediction": said.accepted_prediction_tokens,
+        "rejected_prediction": said.rejected_prediction_tokens,
+    }
+    return {name: count for name, count in counts.items() if type(count) is int and count > 0} or None
 
 
 def encode_usage(usage: Usage) -> WireValue:
@@ -179,12 +198,22 @@ def encode_usage(usage: Usage) -> WireValue:
         UNSET if usage.cache_written is None else usage.cache_written,
         UNSET if usage.image is None else usage.image,
     )
+    details = CompletionDetails(0 if usage.reasoning is None else usage.reasoning)
+    if usage.details is not None:
+        count = usage.details.get
+        prompt = structs.replace(prompt, audio_tokens=count("audio_input", UNSET))
+        details = CompletionDetails(
+            details.reasoning_tokens,
+            count("audio_output", UNSET),
+            count("accepted_prediction", UNSET),
+            count("rejected_prediction", UNSET),
+        )
     return UsageWire(
         usage.input,
         usage.output,
         usage.input + usage.output if usage.total is None else usage.total,
         prompt,
-        CompletionDetails(0 if usage.reasoning is None else usage.reasoning),
+        details,
     )
 
 

@@ -5,7 +5,7 @@ What we interpret has its type, other keys are exact JSON. Only fields of tomorr
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -313,10 +313,14 @@ class PromptDetails(Struct, frozen=True, gc=False):
     cached_tokens: int | None | UnsetType = UNSET
     cache_write_tokens: int | None | UnsetType = UNSET
     image_tokens: int | None | UnsetType = UNSET
+    audio_tokens: Any = UNSET
 
 
 class CompletionDetails(Struct, frozen=True, gc=False):
     reasoning_tokens: int | None | UnsetType = UNSET
+    audio_tokens: Any = UNSET
+    accepted_prediction_tokens: Any = UNSET
+    rejected_prediction_tokens: Any = UNSET
 
 
 class HostedCounts(Struct, frozen=True, gc=False):

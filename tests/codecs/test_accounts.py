@@ -1,0 +1,126 @@
+"""Accounts: counts that some providers keep apart cross where the target has a place, and are noted otherwise."""
+
+import json
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman import ir
+from tests.support.formats import FORMATS
+from tests.support.promises import promise
+
+pytestmark = promise("core:accounts")
+
+CHAT: dict[str, Any] = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1_763_300_000,
+    "model": "gpt-4o-audio-preview",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hi."}}],
+    "usage": {
+        "prompt_tokens": 50,
+        "completion_tokens": 40,
+        "total_tokens": 90,
+        "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 30},
+        "completion_tokens_details": {
+            "reasoning_tokens": 0,
+            "audio_tokens": 20,
+            "accepted_prediction_tokens": 7,
+            "rejected_prediction_tokens": 3,
+        },
+    },
+}
+MESSAGE: dict[str, Any] = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-4-5",
+    "content": [{"type": "text", "text": "Hi."}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "usage": {
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "cache_creation_input_tokens": 100,
+        "cache_read_input_tokens": 0,
+        "cache_creation": {"ephemeral_5m_input_tokens": 40, "ephemeral_1h_input_tokens": 60},
+        "server_tool_use": {"web_search_requests": 2, "web_fetch_requests": 1},
+    },
+}
+
+
+def test_counts_are_read() -> None:
+    usage = dragoman.decode_response(CHAT, "openai-chat").usage
+    assert usage is not None
+    assert usage.details == {
+        "audio_input": 30, "audio_output": 20, "accepted_prediction": 7, "rejected_prediction": 3
+    }  # fmt: skip
+    usage = dragoman.decode_response(MESSAGE, "anthropic-messages").usage
+    assert usage is not None
+    assert (usage.details, usage.searches) == ({"cache_written_1h": 60}, 2)
+
+
+@pytest.mark.parametrize("value", [0, None, "3", 2.5, -1])
+def test_counts_that_say_nothing_or_no_number_are_passed_over(value: Any) -> None:
+    details = {"reasoning_tokens": 0, "audio_tokens": value}
+    body = {**CHAT, "usage": {**CHAT["usage"], "prompt_tokens_details": {}, "completion_tokens_details": details}}
+    usage = dragoman.decode_response(body, "openai-chat").usage
+    assert usage is not None
+    assert usage.details is None
+    assert dragoman.translate_response(body, source="openai-chat", target="openai-chat").body == body
+
+
+def test_counts_are_written_where_there_is_a_place() -> None:
+    details = {"audio_input": 3, "accepted_prediction": 2, "cache_written_1h": 60}
+    usage = ir.Usage(200, 9, cache_written=100, searches=1, details=details)
+    answer = ir.Completion((ir.Message("assistant", "Hi."),), ir.Finish("stop"), usage, "x", "m")
+    chat = dragoman.encode_response(answer, "openai-chat").body["usage"]
+    assert chat["prompt_tokens_details"]["audio_tokens"] == 3
+    assert chat["completion_tokens_details"]["accepted_prediction_tokens"] == 2
+    message = dragoman.encode_response(answer, "anthropic-messages").body["usage"]
+    assert message["cache_creation"] == {"ephemeral_1h_input_tokens": 60, "ephemeral_5m_input_tokens": 40}
+    assert message["server_tool_use"] == {"web_search_requests": 1}
+
+
+@pytest.mark.parametrize("target", [name for name in FORMATS if name != "openai-chat"])
+def test_other_targets_note_them(target: str) -> None:
+    losses = dragoman.translate_response(CHAT, source="openai-chat", target=target).losses
+    assert any(loss.severity == "noted" and "sound" in loss.what and loss.path == "$.usage" for loss in losses)
+
+
+def test_sound_of_gemini() -> None:
+    counts = [{"modality": "TEXT", "tokenCount": 5}, {"modality": "AUDIO", "tokenCount": 20}]
+    body = {
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "Hi."}]}, "finishReason": "STOP"}],
+        "usageMetadata": {
+            "promptTokenCount": 25, "candidatesTokenCount": 2, "totalTokenCount": 27, "promptTokensDetails": counts
+        },
+    }  # fmt: skip
+    there = dragoman.translate_response(body, source="gemini", target="openai-chat")
+    assert there.body["usage"]["prompt_tokens_details"]["audio_tokens"] == 20
+    assert dragoman.translate_response(body, source="gemini", target="gemini").body == body
+
+
+def test_more_cached_tokens_than_tokens_are_reported() -> None:
+    usage = {**CHAT["usage"], "prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 12}}
+    for target in FORMATS:
+        losses = dragoman.translate_response({**CHAT, "usage": usage}, source="openai-chat", target=target).losses
+        reported = [loss for loss in losses if loss.path == "$.usage.prompt_tokens_details.cached_tokens"]
+        assert bool(reported) is (target != "openai-chat") or reported
+
+
+def test_answers_of_ollama_always_have_durations() -> None:
+    names = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+    body = dragoman.translate_response(CHAT, source="openai-chat", target="ollama-chat").body
+    assert all(body[name] > 0 for name in names)
+    encoder = dragoman.StreamEncoder("ollama-chat")
+    events: list[ir.AnyEvent] = [
+        ir.StreamStart(id="x", model="m"),
+        ir.PartStart(0, ir.Text("Hi.")),
+        ir.PartEnd(0),
+        ir.Finished(ir.Finish("stop")),
+    ]
+    last = json.loads((encoder.encode(events) + encoder.close()).splitlines()[-1])
+    assert all(last[name] > 0 for name in names)
+    assert body["eval_count"] / body["eval_duration"]
