@@ -49,6 +49,7 @@ CORE: tuple[tuple[str, str], ...] = (
     ("content-crosses", "Search results, files and media cross as far as a target takes them; no turn is left empty."),
     ("small-things", "What real clients and servers write in unusual ways returns as it came, or is reported."),
     ("accounts", "Counts that a provider keeps apart cross where the target has a place, and are noted otherwise."),
+    ("automatic-cache-marks", "One option marks whole requests for the prompt caches of Anthropic and Bedrock."),
     ("honest-endings", "An answer that failed, was blocked or is not finished is no success in any format."),
     ("shared-settings", "A setting that two APIs have crosses between them; the limits of the target are kept."),
     ("tool-memo", "A tool is read and written once, in whatever body it comes; its losses are remembered with it."),

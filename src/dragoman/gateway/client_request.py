@@ -24,7 +24,7 @@ from dragoman.errors import DecodeError
 from dragoman.gateway.client_protocols import ClientProtocol
 from dragoman.gateway.routing import Candidate, RouteSettings
 from dragoman.gateway.signature_memory import UnsignedEvents, restored, unsigned
-from dragoman.ir import AnyPart, Completion, CustomTool, Message, ReasoningSettings, Request, StreamStart
+from dragoman.ir import AnyPart, Cache, Completion, CustomTool, Message, ReasoningSettings, Request, StreamStart
 from dragoman.ir.values import encode_json
 from dragoman.losses import Loss
 from dragoman.streams import StreamTranslator
@@ -259,15 +259,18 @@ def _translated(client_request: ClientRequest, model: str, settings: RouteSettin
     if client_request.protocol.format == channel.provider.format and _carries(client_request.body):
         request = _without_foreign(request, channel.codec.profile.signs_as)
     if settings.changes_requests:
-        request = _with_settings(request, settings)
+        request = _with_settings(request, settings, marks=bool(channel.codec.profile.cache_marks))
     if client_request.stream and channel.provider.stream_keys:
         request = _with_stream_keys(request, channel)
     paths = codec(client_request.protocol.format).request_paths
     return encode_request_for(request, channel.codec, paths=paths, strict=settings.strict)
 
 
-def _with_settings(request: Request, settings: RouteSettings) -> Request:
+def _with_settings(request: Request, settings: RouteSettings, *, marks: bool) -> Request:
+    """`marks`: the upstream takes cache marks."""
     changes: dict[str, Any] = {}
+    if settings.cache is not None and marks and not _is_marked(request):
+        changes["cache"] = Cache(None if settings.cache == "5m" else settings.cache)
     most = settings.max_output_tokens
     if most is not None:
         changes["max_output_tokens"] = min(most, request.max_output_tokens or most)
@@ -277,6 +280,13 @@ def _with_settings(request: Request, settings: RouteSettings) -> Request:
     for name in settings.drop:
         changes[name] = () if name == "stop" else None
     return structs.replace(request, **changes)
+
+
+def _is_marked(request: Request) -> bool:
+    """Whether the client says itself what to cache."""
+    if request.cache is not None or any(getattr(tool, "cache", None) is not None for tool in request.tools):
+        return True
+    return any(getattr(part, "cache", None) is not None for message in request.messages for part in message.parts)
 
 
 def _with_stream_keys(request: Request, channel: Channel) -> Request:

@@ -106,6 +106,8 @@ class RouteTable(_Table, frozen=True, kw_only=True):
     """The most that is asked for, and what is asked for where the client says nothing."""
     reasoning: Effort | None = None
     """Where the client says nothing."""
+    cache: Literal["5m", "1h"] | None = None
+    """Lifetime of an automatic cache mark, for upstreams that take marks and where the client sets none."""
     drop: tuple[str, ...] = ()
     """Settings that are never passed on, by their names in the intermediate format."""
     attempts: int = 3

@@ -59,12 +59,14 @@ class RouteSettings(Struct, frozen=True, kw_only=True):
     strict: bool = False
     max_output_tokens: int | None = None
     reasoning: str | None = None
+    cache: str | None = None
     drop: tuple[str, ...] = ()
     attempts: int = 3
 
     @property
     def changes_requests(self) -> bool:
-        return self.max_output_tokens is not None or self.reasoning is not None or bool(self.drop) or self.strict
+        set_here = (self.max_output_tokens, self.reasoning, self.cache)
+        return any(value is not None for value in set_here) or bool(self.drop) or self.strict
 
 
 class Plan(Struct, frozen=True):
@@ -144,6 +146,7 @@ class Router:
             strict=route.strict,
             max_output_tokens=route.max_output_tokens,
             reasoning=route.reasoning,
+            cache=route.cache,
             drop=route.drop,
             attempts=route.attempts,
         )

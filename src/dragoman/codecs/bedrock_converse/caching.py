@@ -158,3 +158,42 @@ def _refusal(part: AnyPart) -> str:
     if isinstance(part, Document) and part.text is not None:
         return "this API refuses a cache point behind a document whose text it extracts"
     return ""
+
+
+# ── the automatic mark ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def with_automatic_points(request: Request, log: LossLog) -> Request:
+    """The request with the points that an automatic cache mark stands for: this API has no such switch.
+
+    One stands behind the system text, one behind the last thing said, so that the next turn finds all of this one.
+    """
+    if not limits_of(request.model).caches:
+        log.drop(request, "cache", "automatic cache mark", "this model caches no prompts")
+        return request
+    messages = list(request.messages)
+    system = [index for index, message in enumerate(messages) if message.role == "system"]
+    marked_any = False
+    for index in dict.fromkeys([*system[-1:], len(messages) - 1] if messages else ()):
+        message = _with_point(messages[index], request.cache)
+        if message is not None:
+            log.replaced(message, messages[index])
+            messages[index], marked_any = message, True
+    if not marked_any:
+        log.drop(request, "cache", "automatic cache mark", "there is nothing behind which a cache point may stand")
+        return request
+    changed = replace(request, messages=tuple(messages))
+    log.replaced(changed, request)
+    return changed
+
+
+def _with_point(message: Message, cache: Cache | None) -> Message | None:
+    """The message with a mark on the last part that may have one; None if there is none, or one is there already."""
+    parts = message.parts
+    if any(getattr(part, "cache", None) is not None or isinstance(part, Reasoning) for part in parts):
+        return None
+    for place in range(len(parts) - 1, -1, -1):
+        part = parts[place]
+        if isinstance(part, _MARKED) and not _refusal(part):
+            return replace(message, parts=(*parts[:place], replace(part, cache=cache), *parts[place + 1 :]))
+    return None

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from dragoman.codecs.bedrock_converse.caching import with_automatic_points
 from dragoman.codecs.bedrock_converse.messages import MessageDecoder, MessageEncoder
 from dragoman.codecs.bedrock_converse.profile import FAMILY, PROFILE, limits_of, path_of
 from dragoman.codecs.bedrock_converse.thinking import ModelSettings, decode_reasoning, decode_top_k, encode_settings
@@ -90,6 +91,7 @@ SETTINGS = Settings(
         Setting("candidates", None),
         Setting("reasoning", None, BY_HAND, path="additionalModelRequestFields"),
         Setting("output", None, BY_HAND, path="outputConfig.textFormat"),
+        Setting("cache", None),  # written as points, see with_automatic_points
         # Which of two URLs is asked.
         Setting("stream", None),
         Setting("labels", "requestMetadata", write=_write_labels),
@@ -229,6 +231,8 @@ def _decode_output(wire: OutputConfig, notes: Extra) -> tuple[StructuredOutput |
 
 def encode_request(request: Request, log: LossLog) -> Encoded:
     native = request.origin == FAMILY
+    if request.cache is not None:
+        request = with_automatic_points(request, log)
     metadata = request.metadata
     notes: Extra = SETTINGS.add_keys(request, log, {} if metadata is None else metadata.get(FAMILY, {}))
     encoder = MessageEncoder(log, request, native)
