@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 import dragoman
+from dragoman.drivers.asking import build_request
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 
@@ -440,3 +441,13 @@ def test_empty_objects_say_nothing_and_return(source: str, key: str, target: str
         assert there.body == {**without.body, key: {}}
     else:
         assert there.body == without.body
+
+
+def test_drivers_take_them() -> None:
+    said = {"verbosity": "low", "labels": {"team": "a"}, "service_tier": "flex", "store": False, "logprobs": True}
+    request = build_request("hi", settings={"model": "gpt-4.1", **said, "modalities": ("text",)})  # type: ignore[typeddict-item]
+    body = dragoman.encode_request(request, "openai-chat").body
+    assert {**said, "metadata": {"team": "a"}, "modalities": ["text"]}.items() >= {
+        key: value for key, value in body.items() if key not in {"model", "messages"}
+    }.items()
+    assert body["metadata"] == {"team": "a"}

@@ -88,6 +88,19 @@ class Settings(TypedDict, total=False):
     """Structured output, or its JSON Schema alone."""
     user: str | None
     cache: Cache | None
+    """A mark on the whole request for the prompt caches of Anthropic and Bedrock."""
+    verbosity: str | None
+    labels: dict[str, str] | None
+    safety_identifier: str | None
+    service_tier: str | None
+    store: bool | None
+    prompt_cache_key: str | None
+    prompt_cache_retention: str | None
+    prompt_cache_options: dict[str, Any] | None
+    moderation: dict[str, Any] | None
+    logprobs: bool | None
+    top_logprobs: int | None
+    modalities: Sequence[str]
     metadata: Metadata | None
     """Format family -> keys of that wire's own, which only it gets."""
     headers: Mapping[str, str]
