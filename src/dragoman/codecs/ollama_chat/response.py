@@ -195,7 +195,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
         id=completion.id,
     )
     if notes is None:
-        return Encoded(encode_json(with_durations(wire)))
+        return Encoded(encode_json(_with_durations(wire)))
     zeros: Extra = (completion.usage.metadata or {}).get(FAMILY, {}) if completion.usage is not None else {}
     return Encoded(splice(wire, {**notes, **zeros}))
 
@@ -203,7 +203,7 @@ def encode_response(completion: Completion, log: LossLog) -> Encoded:
 _LEAST_DURATION = Raw(b"1")
 
 
-def with_durations(wire: ChatResponse) -> ChatResponse:
+def _with_durations(wire: ChatResponse) -> ChatResponse:
     """The answer with durations of one nanosecond: clients divide by them, and nobody has measured them here."""
     return structs.replace(wire, **dict.fromkeys(DURATIONS, _LEAST_DURATION))
 
