@@ -86,6 +86,8 @@ def is_success(body: dict[str, Any], target: str) -> bool:
             return body["type"] == "message" and body["stop_reason"] in {"end_turn", "tool_use", "stop_sequence"}
         case "gemini" | "vertex":
             return any(one.get("finishReason") == "STOP" for one in body.get("candidates", ()))
+        case "gemini-interactions":
+            return body.get("status") in {"completed", "requires_action"}
         case "cohere-chat":
             return body.get("finish_reason") in {"COMPLETE", "TOOL_CALL", "STOP_SEQUENCE"}
         case "bedrock-converse":
@@ -105,7 +107,7 @@ def test_no_target_calls_it_a_success(case: str, target: str) -> None:
         return
     is_error = "error" in encoded.body and encoded.body["error"] is not None and target != "openai-responses"
     assert (encoded.status >= 400) is is_error
-    exact = {"openai-responses", "gemini", "vertex", "cohere-chat"}
+    exact = {"openai-responses", "gemini", "vertex", "cohere-chat", "gemini-interactions"}
     if target not in exact and case not in {"nothing", "incomplete, filtered", "blocked prompt", "blocked answer"}:
         assert {"degraded", "dropped"} & {loss.severity for loss in encoded.losses}
     again = (

@@ -190,7 +190,7 @@ def _decode_any_usage(held: Raw) -> Usage:
         _decode_details(wire, notes),
         _number(wire.total_token_count),
         {FAMILY: notes},
-        _sound_tokens(wire),
+        details=_sound_tokens(wire),
     )
 
 
