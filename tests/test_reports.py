@@ -244,7 +244,8 @@ def test_structured_output_crosses_with_its_schema(source: str, target: str) -> 
     sent = dragoman.decode_request(dragoman.translate_request(body, source=source, target=target).json(), target)
     assert sent.output is not None
     assert sent.output.kind == "schema"
-    assert sent.output.schema == WEATHER
+    # Gemini has no place for the name of a schema but its title.
+    assert {key: value for key, value in sent.output.schema.items() if key != "title"} == WEATHER
 
 
 REASONS: tuple[ir.FinishReason, ...] = get_args(ir.FinishReason)
