@@ -168,7 +168,7 @@ def test_strict_refuses_all_of_it(bodies: tuple[Any, ...], tmp_path: Path, capsy
 
 
 def test_strict_tells_the_losses_of_every_line(tmp_path: Path, capsysbinary: Captured) -> None:
-    file = written(tmp_path, LOSSY, PLAIN, {**PLAIN, "store": True})
+    file = written(tmp_path, LOSSY, PLAIN, {**PLAIN, "prediction": {"type": "content", "content": "x"}})
     assert main(["convert", file, "--to", "gemini", "--strict", "--report", "json"]) == 3
     reports = [json.loads(line) for line in capsysbinary.readouterr().err.splitlines()]
     assert [len(report["losses"]) for report in reports] == [1, 0, 1]

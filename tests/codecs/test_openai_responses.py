@@ -234,7 +234,7 @@ def test_reasoning_that_nothing_follows_is_not_sent() -> None:
 @pytest.mark.parametrize("target", [name for name in FORMATS if name != NAME])
 @pytest.mark.parametrize("state", [{"previous_response_id": "resp_1"}, {"conversation": {"id": "c"}}, {"store": True}])
 def test_state_that_the_target_does_not_keep_is_told(target: str, state: dict[str, Any]) -> None:
-    if "store" in state and target in {"openai-chat", "gemini"}:
+    if "store" in state and target in {"openai-chat", "gemini", "gemini-interactions"}:
         encoded = dragoman.translate_request({"model": "gpt-4.1", "input": "go", **state}, source=NAME, target=target)
         assert encoded.body["store"] is True
         return

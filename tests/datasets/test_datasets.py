@@ -111,6 +111,8 @@ def test_it_crosses_to_every_api(name: str, target: str) -> None:
     encoded = translate_request(body(name), source=name, target=target, model="m")
     again = codec(target).decode_request(encoded.json())
     told = tell(again)
+    if told[-1] == ("user", "Continue.") and "invented" in {loss.severity for loss in encoded.losses}:
+        told.pop()  # Cohere refuses a conversation that ends with the assistant
     story = STORY[:1] if name in TASKS else STORY
     assert [(kind, value if kind != "call" else value[1]) for kind, value in told if kind != "user" or value] == [
         (kind, value if kind != "call" else value[1]) for kind, value in story

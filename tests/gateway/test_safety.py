@@ -217,6 +217,7 @@ KEYED: dict[str, Any] = {
     "anthropic-messages": {"x-api-key": "sesame-key", "anthropic-version": "2026-10-21"},
     "gemini": {"x-goog-api-key": "sesame-key"},
     "vertex": {"authorization": "Bearer sesame-key"},
+    "gemini-interactions": {"x-goog-api-key": "sesame-key"},
     "ollama-chat": {"authorization": "Bearer sesame-key"},
     "cohere-chat": {"authorization": "Bearer sesame-key"},
     "bedrock-converse": {"authorization": "Bearer sesame-key"},

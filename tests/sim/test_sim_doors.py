@@ -32,6 +32,7 @@ CHECKS: dict[str, Any] = {
     "ollama-chat": ollama_chat.check_response,
     "cohere-chat": cohere_chat.check_response,
     "gemini-interactions": gemini_interactions.check_response,
+    "vertex-interactions": gemini_interactions.check_response,
     "bedrock-converse": bedrock_converse.check_response,
 }
 
@@ -74,6 +75,7 @@ KEYS: dict[str, tuple[tuple[int, str], tuple[int, str]]] = {
     "gemini": ((403, "unregistered callers"), (400, "API key not valid")),
     "vertex": ((401, "missing required authentication credential"), (401, "invalid authentication credentials")),
     "gemini-interactions": ((403, "unregistered callers"), (400, "API key not valid")),
+    "vertex-interactions": ((401, "missing required authentication"), (401, "invalid authentication credentials")),
     "ollama-chat": ((401, "unauthorized"), (401, "unauthorized")),
     "cohere-chat": ((401, "no api key supplied"), (401, "invalid api token")),
     "bedrock-converse": ((403, "Missing Authentication Token"), (403, "security token included")),
@@ -103,7 +105,7 @@ def test_a_signature_of_aws_names_the_key(guarded: Simulator) -> None:
     assert bad.headers["x-amzn-errortype"] == "UnrecognizedClientException"
 
 
-TOO_LARGE = {"gemini": 400, "gemini-interactions": 400, "vertex": 400, "ollama-chat": 400}
+TOO_LARGE = {"gemini": 400, "gemini-interactions": 400, "vertex-interactions": 400, "vertex": 400, "ollama-chat": 400}
 
 
 @pytest.mark.parametrize("api", DOORS)

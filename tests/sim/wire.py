@@ -210,6 +210,16 @@ DOORS: dict[str, Door] = {
         text_of=lambda body: _texts([part for step in body["steps"] for part in step.get("content", [])]),
         streams={"stream": True},
     ),
+    "vertex-interactions": Door(
+        path="/v1beta1/projects/p/locations/global/interactions",
+        streaming_path="/v1beta1/projects/p/locations/global/interactions",
+        headers=BEARER,
+        ask=_interactions,
+        ask_with_tool=lambda text: {**_interactions(text), "tools": [{"type": "function", **_function()}]},
+        message_of=GOOGLE.message_of,
+        text_of=lambda body: _texts([part for step in body["steps"] for part in step.get("content", [])]),
+        streams={"stream": True},
+    ),
     "ollama-chat": Door(
         path="/api/chat",
         streaming_path="/api/chat",

@@ -62,8 +62,8 @@ def convert(options: Options) -> int:
     source, targets = source_format(options.source), target_formats(options.target)
     style: Style = "table" if options.strict and options.report == "none" else options.report
     with ExitStack() as stack:
-        documents = stack.enter_context(open_documents(options.file))
         output = stack.enter_context(Output(options.output))
+        documents = stack.enter_context(open_documents(options.file))
         report = stack.enter_context(closing(report_for(style, several=documents.several)))
         run = _Run(options, source, targets, documents, report)
         for document in documents.items:

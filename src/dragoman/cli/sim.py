@@ -93,6 +93,7 @@ _BASES = {
     "vertex": "{url}",
     "ollama": "{url}  (OpenAI-compatible: {url}/ollama/v1)",
     "bedrock": "{url}",
+    "cohere": "{url}",
 }
 
 

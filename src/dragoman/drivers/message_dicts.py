@@ -34,7 +34,6 @@ _WITH_NAMES: Formats = (
     "ollama-chat",
     "universal",
     "multi-llm-chat",
-    "gemini-interactions",
 )
 _BLOCKS: Mapping[str, Formats] = {
     **dict.fromkeys(("tool_use", "thinking", "redacted_thinking", "server_tool_use", "image"), ("anthropic-messages",)),
@@ -114,6 +113,8 @@ def _unreadable(path: str, expected: str, got: str) -> DecodeError:
 
 
 def _candidates(run: Sequence[Mapping[str, Any]], place: str, start: int) -> Formats:
+    if any("tool_plan" in message for message in run):  # Cohere's messages are Chat's but for this
+        return ("cohere-chat",)
     allowed: Formats | None = None
     first = start
     for index, message in enumerate(run, start):
@@ -132,7 +133,7 @@ def _signs(message: Mapping[str, Any], here: str) -> Iterator[Formats]:
     """For each thing that only some formats have, those formats. Plain text in a plain role is no sign of any."""
     found = [*_signs_of_keys(message), *_signs_of_content(message.get("content"))]
     if found and "name" in message:  # Anthropic's messages and those of Gemini and Bedrock have none
-        found.append(_WITH_NAMES)
+        found.append(_WITH_NAMES if "role" in message else (*_WITH_NAMES, "gemini-interactions"))
     yield from found
     if found:
         return
