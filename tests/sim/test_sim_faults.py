@@ -78,6 +78,7 @@ IN_STREAM = {
     "ollama-chat": b'{"error":',
     "cohere-chat": b'"finish_reason":"ERROR","error":',
     "gemini-interactions": b"event: error\n",
+    "vertex-interactions": b"event: error\n",
     "bedrock-converse": b":exception-type\x07\x00\x1bserviceUnavailableException",
 }
 

@@ -190,6 +190,7 @@ WORDS: dict[str, Any] = {
     "ollama-chat": lambda body: body["done_reason"],
     "cohere-chat": lambda body: body["finish_reason"],
     "gemini-interactions": lambda body: body["status"],
+    "vertex-interactions": lambda body: body["status"],
     "bedrock-converse": lambda body: body["stopReason"],
 }
 
