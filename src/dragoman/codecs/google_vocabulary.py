@@ -106,6 +106,8 @@ _TOOL_TYPES = {
 _STEP_OF_TOOL_TYPE = {tool_type: kind for kind, tool_type in _TOOL_TYPES.items()}
 _IMAGE_SEARCH = "GOOGLE_SEARCH_IMAGE"
 _WITHOUT_ARGUMENTS = frozenset({"file_search", "processing"})
+_ARGUMENTS = {"google_search": "queries", "url_context": "urls", "google_maps": "queries"}
+"""The one argument that Interactions takes in the call of each tool; it refuses others."""
 
 
 def step_as_part(step: Mapping[str, Any]) -> Object | None:
@@ -184,9 +186,10 @@ def _tool_call_step(said: Mapping[str, Any], call_id: str) -> Object | None:
         return None
     step: Object = {"type": f"{kind}_call", "id": said.get("id", call_id)}
     if said.get("args"):
-        if kind in _WITHOUT_ARGUMENTS:
+        if kind in _WITHOUT_ARGUMENTS or not isinstance(said["args"], Mapping):
             return None
-        step["arguments"] = said["args"]
+        known = _ARGUMENTS[kind]
+        step["arguments"] = {known: said["args"][known]} if known in said["args"] else {}
     return {**step, "search_type": "image_search"} if tool_type == _IMAGE_SEARCH else step
 
 

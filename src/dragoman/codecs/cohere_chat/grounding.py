@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.cohere_chat.profile import FAMILY
 from dragoman.codecs.cohere_chat.wire import CitationHead, CitationOut, DocumentWire, SourceHead, SourceOut
@@ -157,9 +157,19 @@ def _output_text(held: Raw) -> str:
     return content if isinstance(content, str) else compact_text(held)
 
 
-def encode_citations(text: Text, index: int | None) -> list[WireValue]:
+def encode_citations(text: Text, index: int | None, log: LossLog) -> list[WireValue]:
     """The citations of one text. `index`: its place in the content of the message; None for a plan."""
-    return [wire for citation in text.citations if (wire := encode_citation(citation, text.text, index)) is not None]
+    wires = []
+    for given in text.citations:
+        citation = given
+        if FAMILY not in (given.metadata or {}) and given.end is not None and given.end > len(text.text):
+            log.degrade(text, "citations", "range of a citation", "it ends behind the text: cut at the end of the text")
+            start = None if given.start is None else min(given.start, len(text.text))
+            citation = structs.replace(given, start=start, end=len(text.text))
+        wire = encode_citation(citation, text.text, index)
+        if wire is not None:
+            wires.append(wire)
+    return wires
 
 
 def encode_citation(citation: Citation, text: str, index: int | None) -> WireValue:

@@ -38,6 +38,7 @@ from dragoman.codecs.cohere_chat.wire import (
     UserMessage,
 )
 from dragoman.codecs.ids import is_invented
+from dragoman.codecs.media import is_refused_image
 from dragoman.codecs.reading import WireValue, keep, spliced
 from dragoman.codecs.result_errors import ERROR_START, read_error, write_error
 from dragoman.codecs.result_media import is_media_tag, media_placeholder, media_tag, rejoin_media
@@ -45,6 +46,7 @@ from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
     Document,
+    Image,
     Media,
     Message,
     Metadata,
@@ -390,9 +392,16 @@ class MessageEncoder:
     def _fits(self, part: AnyPart, role: str) -> bool:
         """Users send text and images; a system message is text."""
         if type(part) is Text or type(part) is Opaque or (role == "user" and isinstance(part, Media)):
-            return True
+            return self._is_taken(part)
         self._log.drop(part, "", type(part).__name__.lower(), f"a {role} message of this API cannot hold it")
         return False
+
+    def _is_taken(self, part: AnyPart) -> bool:
+        """Whether this API reads an image of this type; one that it would refuse is reported."""
+        if type(part) is Image and is_refused_image(part.media_type, part.url):
+            self._log.drop(part, "", "image", "this API takes PNG, JPEG, GIF and WebP")
+            return False
+        return True
 
     def encode_assistant(self, message: Message) -> WireValue:
         """The message, or None when nothing of it can be sent (logged): an empty turn is refused."""
@@ -417,7 +426,7 @@ class MessageEncoder:
         return spliced(body, notes) if notes else body
 
     def _encode_plan(self, plan: Text, citations: list[WireValue]) -> str:
-        citations += encode_citations(plan, None)
+        citations += encode_citations(plan, None, self._log)
         if plan.cache is not None:
             self._log.drop(plan, "cache", "cache mark", CACHED)
         if plan.signature is not None:
@@ -438,7 +447,7 @@ class MessageEncoder:
             wire = ENCODE_PART[type(part)](part, self._log, self._to_client)
             if wire is not None:
                 if type(part) is Text and part.citations:
-                    citations += encode_citations(part, len(wires))
+                    citations += encode_citations(part, len(wires), self._log)
                 wires.append(wire)
         return wires, citations
 
@@ -502,6 +511,8 @@ class MessageEncoder:
         for part in result.parts:
             if type(part) is Text and part.citations:
                 self._log.drop(part, "citations", "citations", "a tool message of this API has none")
+            if not (self._native or self._is_taken(part)):
+                continue
             wire = ENCODE_PART[type(part)](part, self._log, self._to_client)
             if wire is not None:
                 (media if isinstance(part, Media) and type(part) is not Document else texts).append(wire)

@@ -247,7 +247,7 @@ def _locate_answer(completion: Completion, field: str) -> str:
     head, _, rest = field.partition(".")
     if head == "finish":
         if completion.messages:
-            return _ANSWER["finish"]
+            return "$.candidates[0].finishMessage" if rest == "explanation" else _ANSWER["finish"]
         # A prompt that was blocked has no candidate.
         for key in (_FEEDBACK, snake_case(_FEEDBACK)):
             held = notes.get(key, notes.get(MODELLED + key))

@@ -375,6 +375,9 @@ def encode_response(completion: Completion, log: LossLog, profile: GeminiProfile
         messages = (Message("assistant", ()),)  # a client takes no candidates for a prompt that was blocked
     for index, message in enumerate(messages):
         finish = finishes[index] if finishes else completion.finish
+        if finish is None and not completion.messages:
+            log.invent(completion, "finish", "finish reason OTHER", "there is no answer")
+            finish = Finish("error", "OTHER")
         candidate = _encode_candidate(encoder, message, encode_finish(finish, log, completion), index, log)
         if finish is not None and finish.explanation is not None:
             candidate = explained(candidate, finish.explanation)

@@ -237,7 +237,7 @@ def _response_path(
 def _answer_path(field: str) -> str:
     head, _, rest = field.partition(".")
     if head == "finish":
-        return "$.status"
+        return "$.errors[0].message" if rest == "explanation" else "$.status"
     if head == "usage" and rest:
         return f"$.usage.{_USAGE.get(rest, rest)}"
     return f"$.{field}" if field else "$"

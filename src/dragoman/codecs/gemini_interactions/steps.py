@@ -7,6 +7,7 @@ generateContent has it too; a signature that no call and no text follows is that
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -244,11 +245,22 @@ def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *,
     if step is None:
         wire = cross_hosted(part, log, HOSTED if to_client else None)
         return ModelOutputStep([TextContent(wire.text)]) if type(wire) is Text else wire
+    _report_arguments(part, step, log)
     if part.signature is not None and part.signature.family == GOOGLE:
         return {**step, "signature": part.signature.data}
     if part.signature is not None:
         log.drop(part, "signature", "signature", f"it is owed to {part.signature.family} alone")
     return step
+
+
+def _report_arguments(part: ServerToolCall | ServerToolResult, step: Mapping[str, Any], log: LossLog) -> None:
+    block = part.block or {}
+    call = block.get("toolCall", block.get("tool_call"))
+    given = call.get("args") if isinstance(call, Mapping) else None
+    left = given.keys() - step.get("arguments", {}).keys() if isinstance(given, Mapping) else ()
+    if left:
+        what = f"arguments {', '.join(sorted(left))} of a call run by the provider"
+        log.degrade(part, "", what, "this API knows no such arguments")
 
 
 # ── citations ─────────────────────────────────────────────────────────────────────────────────────────────────

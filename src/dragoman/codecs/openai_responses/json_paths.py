@@ -181,6 +181,8 @@ def response_paths(completion: Completion) -> PathLookup:
 def _answer_path(completion: Completion, field: str) -> str:
     head, _, rest = field.partition(".")
     if head == "finish":
+        if rest == "explanation":
+            return "$.error.message"
         if rest and rest not in Finish.__struct_fields__:
             return f"$.incomplete_details.{rest}"
         early = completion.finish is not None and completion.finish.raw in ENDED_EARLY
