@@ -7,6 +7,7 @@ import pytest
 
 import dragoman
 from dragoman import ir
+from tests.support.endings import is_success
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 
@@ -73,27 +74,6 @@ FAILED: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-
-
-def is_success(body: dict[str, Any], target: str) -> bool:
-    """What a client of the API takes for an answer that is whole."""
-    match target:
-        case "openai-chat":
-            return "error" not in body and body["choices"][0]["finish_reason"] in {"stop", "tool_calls"}
-        case "openai-responses":
-            return bool(body["status"] == "completed")
-        case "anthropic-messages":
-            return body["type"] == "message" and body["stop_reason"] in {"end_turn", "tool_use", "stop_sequence"}
-        case "gemini" | "vertex":
-            return any(one.get("finishReason") == "STOP" for one in body.get("candidates", ()))
-        case "gemini-interactions":
-            return body.get("status") in {"completed", "requires_action"}
-        case "cohere-chat":
-            return body.get("finish_reason") in {"COMPLETE", "TOOL_CALL", "STOP_SEQUENCE"}
-        case "bedrock-converse":
-            return body["stopReason"] in {"end_turn", "tool_use", "stop_sequence"}
-        case _:
-            return "error" not in body and body["done_reason"] == "stop"
 
 
 @pytest.mark.parametrize("target", FORMATS)

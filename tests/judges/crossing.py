@@ -47,16 +47,12 @@ def crossed_requests(recordings: Recordings, target: str) -> Iterator[tuple[str,
         yield record.id, dragoman.translate_request(record.request, source=source, target=target, model=model)
 
 
-def crossed_answers(recordings: Recordings, target: str) -> Iterator[tuple[str, ir.Completion, bytes]]:
+def crossed_answers(recordings: Recordings, target: str) -> Iterator[tuple[str, ir.Completion, dragoman.Encoded]]:
     """(record id, what was answered, what we pass on) for answers of the other vendors."""
     for source, record in _sampled(recordings, target):
         if isinstance(record.response, dict):
             completion = dragoman.decode_response(record.response, source)
-            yield (
-                record.id,
-                completion,
-                dragoman.translate_response(record.response, source=source, target=target).json(),
-            )
+            yield record.id, completion, dragoman.translate_response(record.response, source=source, target=target)
 
 
 def said(completion: ir.Completion) -> tuple[Any, ...]:

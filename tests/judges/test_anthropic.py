@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+import anthropic
 import pytest
 from anthropic.types import Message
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming, MessageCreateParamsStreaming
@@ -22,6 +23,7 @@ from tests.judges.crossing import (
 from tests.judges.typed import complaints
 from tests.judges.vendors import Wire, anthropic_client, unknown_fields
 from tests.support.bodies import PDF, PIXEL, WEATHER
+from tests.support.endings import failure_expected, is_error, is_success, succeeded
 from tests.support.promises import promise
 
 TARGET = "anthropic-messages"
@@ -51,8 +53,18 @@ ODD_COUNTS = {"726c41b91ac8"}
 
 @promise("law:3-legality", "law:9-usage-adds-up")
 def test_recorded_answers_of_others_are_answers_of_anthropic(recordings: Recordings) -> None:
-    for id, completion, content in crossed_answers(recordings, TARGET):
-        read = Message.model_validate_json(content)
+    for id, completion, encoded in crossed_answers(recordings, TARGET):
+        if is_error(encoded):
+            wire = Wire(encoded.json(), encoded.status)
+            with pytest.raises(anthropic.InternalServerError) as raised:
+                anthropic_client(wire).messages.create(model="m", max_tokens=1, messages=[])
+            body: Any = raised.value.body
+            expected = failure_expected(completion)
+            assert expected is not None, id
+            assert body["error"]["message"] == expected.message, id
+            continue
+        assert succeeded(completion) or not is_success(encoded.body, TARGET), id
+        read = Message.model_validate_json(encoded.json())
         assert list(unknown_fields(read)) == [], id
         text, calls, usage = said(completion)
         # A refusal's words are text here, and the stop reason says what they are.

@@ -184,12 +184,18 @@ def unknown_members(value: Any) -> bool:
 
 
 def test_answers_of_others_are_read_whole(recordings: Recordings) -> None:
-    for identity, completion, body in crossed_answers(recordings, TARGET):
-        read = client(Line(body)).converse(modelId=MODEL, messages=[])
+    for identity, completion, encoded in crossed_answers(recordings, TARGET):
+        read = client(Line(encoded.json(), encoded.status)).converse(modelId=MODEL, messages=[])
         assert not unknown_members(read["output"]), identity
         blocks = read["output"]["message"]["content"]
-        calls = [block["toolUse"]["name"] for block in blocks if "toolUse" in block]
+        uses = [block["toolUse"] for block in blocks if "toolUse" in block]
+        calls = [use["name"] for use in uses if use.get("type") != "server_tool_use"]
         assert calls == [call.name for call in all_calls(completion)], identity
+        # What the provider ran is shown as Bedrock shows its own: a client sees the results and runs nothing.
+        ran = [use["toolUseId"] for use in uses if use.get("type") == "server_tool_use"]
+        assert ran == [block["toolResult"]["toolUseId"] for block in blocks if "toolResult" in block], identity
+        hosted = [part for message in completion.messages for part in message.parts if type(part) is ir.ServerToolCall]
+        assert len(ran) <= len(hosted), identity
 
 
 CLASSES = {

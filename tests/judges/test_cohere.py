@@ -97,8 +97,8 @@ def seen(read: cohere.V2ChatResponse) -> tuple[Any, ...]:
 
 @promise("law:3-legality", "law:9-usage-adds-up")
 def test_recorded_answers_of_others_are_answers_of_cohere(recordings: Recordings) -> None:
-    for id, completion, content in crossed_answers(recordings, TARGET):
-        read = client_of(Wire(content)).chat(model="m", messages=[])
+    for id, completion, encoded in crossed_answers(recordings, TARGET):
+        read = client_of(Wire(encoded.json(), encoded.status)).chat(model="m", messages=[])
         text, _, usage = said(completion)
         read_text, calls, counted = seen(read)
         # This API has no refusals: their words are text.

@@ -45,8 +45,8 @@ def test_recorded_requests_of_others_are_requests_of_google(target: str, recordi
 @promise("law:3-legality", "law:9-usage-adds-up")
 @pytest.mark.parametrize("target", BACKENDS)
 def test_recorded_answers_of_others_are_answers_of_google(target: str, recordings: Recordings) -> None:
-    for id, completion, content in crossed_answers(recordings, target):
-        read = types.GenerateContentResponse.model_validate_json(content)
+    for id, completion, encoded in crossed_answers(recordings, target):
+        read = types.GenerateContentResponse.model_validate_json(encoded.json())
         text, calls, usage = said(completion)
         # This API has no refusals: their words are text.
         assert seen(read) == (text + (completion.refusal or ""), calls, usage), id

@@ -29,6 +29,7 @@ from tests.judges.crossing import (
 )
 from tests.support.bodies import PIXEL, RESPONSES, WEATHER, Sample
 from tests.support.calls import all_calls
+from tests.support.endings import failure_expected, failure_of, is_error, is_success, succeeded
 from tests.support.formats import FAMILY, MODELS
 from tests.support.promises import promise
 from tests.support.trees import difference
@@ -103,8 +104,17 @@ def seen(read: ollama.ChatResponse) -> tuple[Any, ...]:
 
 @promise("law:3-legality", "law:9-usage-adds-up")
 def test_recorded_answers_of_others_are_answers_of_ollama(recordings: Recordings) -> None:
-    for id, completion, content in crossed_answers(recordings, TARGET):
-        read = ollama.ChatResponse.model_validate_json(content)
+    for id, completion, encoded in crossed_answers(recordings, TARGET):
+        if is_error(encoded):
+            wire = Wire(encoded.json(), encoded.status)
+            with pytest.raises(ollama.ResponseError) as raised:
+                client_of(wire).chat("m", [])
+            expected = failure_expected(completion)
+            assert expected is not None, id
+            assert raised.value.error == expected.message, id
+            continue
+        assert succeeded(completion) or not is_success(encoded.body, TARGET), id
+        read = ollama.ChatResponse.model_validate_json(encoded.json())
         text, calls, usage = said(completion)
         # This API has no refusals: their words are text.
         assert seen(read) == (text + (completion.refusal or ""), calls, usage), id
@@ -137,14 +147,28 @@ def test_the_sdk_reads_our_streams(sample: Sample) -> None:
         return  # a stream tells one answer
     encoder = dragoman.StreamEncoder(TARGET)
     data = encoder.encode(_events(completion)) + encoder.close()
-    chunks = list(client_of(Wire(data)).chat("m", [], stream=True))
+    chunks, failed = _heard(data)
     text = "".join(chunk.message.content or "" for chunk in chunks)
     thinking = "".join(chunk.message.thinking or "" for chunk in chunks)
     calls = [call.function.name for chunk in chunks for call in chunk.message.tool_calls or ()]
     assert text == completion.text + (completion.refusal or "")
     assert thinking == completion.reasoning
     assert calls == [call.name for call in all_calls(completion)]
-    assert [chunk.done for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
+    assert (failed is None) is succeeded(completion)
+    assert failed is None or failed.error == failure_of(completion).message
+    whole = failed is None
+    assert [chunk.done for chunk in chunks] == [False] * (len(chunks) - whole) + [True] * whole
+
+
+def _heard(data: bytes) -> tuple[list[ollama.ChatResponse], ollama.ResponseError | None]:
+    """What the SDK reads of a stream, and the error that ends it, if one does."""
+    chunks = []
+    try:
+        for chunk in client_of(Wire(data)).chat("m", [], stream=True):
+            chunks.append(chunk)  # noqa: PERF402
+    except ollama.ResponseError as failed:
+        return chunks, failed
+    return chunks, None
 
 
 def _events(completion: ir.Completion) -> list[ir.AnyEvent]:

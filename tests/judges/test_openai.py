@@ -31,6 +31,7 @@ from tests.judges.crossing import (
 from tests.judges.typed import complaints
 from tests.judges.vendors import Wire, openai_client, unknown_fields
 from tests.support.bodies import PDF, PIXEL
+from tests.support.endings import failure_expected, is_error, is_success, succeeded
 from tests.support.promises import promise
 
 TARGET = "openai-chat"
@@ -52,8 +53,18 @@ def refused(body: dict[str, Any]) -> list[str]:
 
 @promise("law:3-legality", "law:9-usage-adds-up", "report:44")
 def test_recorded_answers_of_others_are_answers_of_openai(recordings: Recordings) -> None:
-    for id, completion, content in crossed_answers(recordings, TARGET):
-        read = ChatCompletion.model_validate_json(content)
+    for id, completion, encoded in crossed_answers(recordings, TARGET):
+        if is_error(encoded):
+            wire = Wire(encoded.json(), encoded.status)
+            with pytest.raises(openai.InternalServerError) as raised:
+                openai_client(wire).chat.completions.create(model="m", messages=[])
+            body: Any = raised.value.body
+            expected = failure_expected(completion)
+            assert expected is not None, id
+            assert body["message"] == expected.message, id
+            continue
+        assert succeeded(completion) or not is_success(encoded.body, TARGET), id
+        read = ChatCompletion.model_validate_json(encoded.json())
         # Clients echo these slots although the types do not name them.
         slots = ("reasoning_content", "reasoning_details", "extra_content")
         assert [name for name in unknown_fields(read) if not name.endswith(slots)] == [], id

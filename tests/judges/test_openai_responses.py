@@ -42,8 +42,8 @@ def test_recorded_requests_of_others_are_requests_of_responses(recordings: Recor
 
 @promise("law:9-usage-adds-up", "report:76")
 def test_recorded_answers_of_others_are_answers_of_responses(recordings: Recordings) -> None:
-    for id, completion, content in crossed_answers(recordings, TARGET):
-        read = Response.model_validate_json(content)
+    for id, completion, encoded in crossed_answers(recordings, TARGET):
+        read = Response.model_validate_json(encoded.json())
         assert unknown(read) == [], id
         assert seen(read) == said(completion), id
 

@@ -12,6 +12,7 @@ from dragoman import ir
 from dragoman.errors import EncodeError
 from tests import strategies
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
+from tests.support.endings import unfair
 from tests.support.formats import FAMILY, FORMATS, MODELS, complaints, refusals
 from tests.support.promises import promise
 
@@ -107,7 +108,7 @@ def test_sample_requests_cross_legally(sample: Sample, target: str) -> None:
 def test_sample_answers_cross_legally(sample: Sample, target: str) -> None:
     encoded = dragoman.translate_response(sample.body, source=sample.format, target=target)
     if target != sample.format:
-        assert complaints(encoded, target) == ()
+        assert unfair(encoded, target, dragoman.decode_response(sample.body, sample.format)) == ()
 
 
 TOOL = ir.ToolDefinition("f", None, {"type": "object", "properties": {}})
