@@ -111,6 +111,38 @@ def test_an_error_says_what_the_provider_said() -> None:
     assert encoded.body["candidates"][0]["finishMessage"] == ERROR["message"]
 
 
+@pytest.mark.parametrize(
+    ("source", "body", "place"),
+    [
+        (*FAILED["failed after text"], "$.error.message"),
+        ("gemini", candidate("OTHER", {"text": "The first"}, finishMessage="no luck"), "$.candidates[0].finishMessage"),
+        (
+            "gemini-interactions",
+            {
+                "id": "i", "object": "interaction", "model": "gemini-2.5-flash", "status": "failed",
+                "steps": [{"type": "model_output", "content": [{"type": "text", "text": "The first"}]}],
+                "errors": [{"code": 500, "message": "no luck"}],
+            },
+            "$.errors[0].message",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "bedrock-converse", "cohere-chat"])
+def test_words_about_a_failure_that_do_not_cross_are_reported_where_they_stand(
+    source: str, body: dict[str, Any], place: str, target: str
+) -> None:
+    losses = dragoman.translate_response(body, source=source, target=target).losses
+    assert [loss.path for loss in losses if loss.what == "explanation of the failure"] == [place]
+
+
+@pytest.mark.parametrize("target", ["gemini", "vertex"])
+def test_no_answer_is_no_success_of_google(target: str) -> None:
+    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": []}
+    encoded = dragoman.translate_response(body, source="openai-chat", target=target)
+    assert encoded.body["candidates"][0]["finishReason"] == "OTHER"
+    assert "finish reason OTHER" in {loss.what for loss in encoded.losses}
+
+
 def test_strict_refuses_an_answer_that_failed() -> None:
     source, body = FAILED["failed"]
     with pytest.raises(dragoman.LossRefused):
