@@ -37,7 +37,7 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
     usage = completion.usage
     if usage is not None and usage.searches and not profile.counts_searches:
         _report_searches(completion, usage, profile, log)
-    if usage is not None:
+    if usage is not None and profile.family not in (usage.metadata or {}):
         _report_usage(completion, usage, profile, log)
     if not profile.names_speakers:
         for message in completion.messages:
@@ -57,10 +57,11 @@ def _report_searches(completion: Completion, usage: Usage, profile: Profile, log
 
 
 def _report_usage(completion: Completion, usage: Usage, profile: Profile, log: LossLog) -> None:
+    """Counts that this API says differently. Its own family gets its usage back as it was (law 1)."""
     if usage.cached is not None and usage.cached > usage.input:
         what = f"{usage.cached} cached tokens"
         log.note(completion, "usage.cached", what, f"more than the whole input, which has {usage.input}")
-    if usage.details is not None and profile.family not in (usage.metadata or {}):
+    if usage.details is not None:
         names = [USAGE_DETAILS.get(name, name) for name in usage.details if name not in profile.usage_details]
         if names:
             log.note(completion, "usage", ", ".join(names), "the usage of this API does not count them apart")

@@ -62,6 +62,8 @@ _MOST_TOOLS = 128
 
 def cross_provider_tools(request: Request, profile: Profile, log: LossLog) -> Request:
     """The request with every tool of another provider as the target takes it, or without it."""
+    if not request.tools:
+        return request
     key = (id(request.tools), id(profile), request.model)
     crossing = _crossings.get(key)
     if crossing is None or crossing.given is not request.tools or crossing.profile is not profile:

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, structs
 
 from dragoman.codecs.arguments import arguments_as_object
 from dragoman.codecs.openai_chat.profile import ChatProfile
+from dragoman.codecs.search_results import search_result_text
 from dragoman.ir import (
     AnyPart,
     AnyTool,
@@ -20,6 +21,7 @@ from dragoman.ir import (
     Document,
     Image,
     Message,
+    Opaque,
     Reasoning,
     Request,
     StructuredOutput,
@@ -227,6 +229,12 @@ def _media(part: AnyPart, profile: ChatProfile, log: LossLog) -> _Parts:
     return ()
 
 
+def _opaque(part: Opaque, profile: ChatProfile, log: LossLog) -> _Parts:
+    """A search result is text here before texts are joined: what is written as text must read back as it was."""
+    shown = search_result_text(part, log) if profile.text_only else None
+    return (part,) if shown is None else (Text(shown),)
+
+
 def _result(result: ToolResult, profile: ChatProfile, log: LossLog) -> _Parts:
     pieces: Any = tuple(kept for piece in result.parts for kept in _part(piece, profile, log))
     joined = _joined(pieces, log) if profile.text_only and result.kind == "multimodal" else pieces
@@ -247,4 +255,5 @@ _STEPS: dict[type, Callable[[Any, ChatProfile, LossLog], _Parts]] = {
     Audio: _media,
     Document: _media,
     ToolResult: _result,
+    Opaque: _opaque,
 }

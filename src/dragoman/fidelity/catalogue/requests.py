@@ -312,7 +312,7 @@ _SETTINGS: tuple[Case, ...] = (
                 cohere="json_schema", chat="json_schema", responses="type=json_schema", messages="type=json_schema",
                 gemini="application/json", converse="outputConfig", ollama="format")),
     _case("schema-names", ask(output=StructuredOutput("schema", _ANSWER, name="weather")),
-          lambda asked: asked.output and (asked.output.name or asked.output.schema.get("title")),
+          lambda asked: asked.output and (asked.output.name or (asked.output.schema or {}).get("title")),
           slots(chat="name=weather", responses="name=weather", gemini="title=weather", converse="name=weather")),
     _case("json-mode", ask(output=StructuredOutput("json")), facts.output,
           slots(interactions="application/json",
