@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming as AnthropicBetaOnce
+from anthropic.types.beta.message_create_params import MessageCreateParamsStreaming as AnthropicBetaStream
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming as AnthropicOnce
 from anthropic.types.message_create_params import MessageCreateParamsStreaming as AnthropicStream
 from google.genai import types
@@ -45,6 +47,8 @@ def anthropic_complaints(encoded: dragoman.Encoded) -> list[str]:
     body = encoded.body
     if encoded.headers["anthropic-version"] == "2023-06-01":
         body = {key: value for key, value in body.items() if key not in OLD_SETTINGS}
+    if "anthropic-beta" in encoded.headers:  # what a beta adds stands in its own types, e.g. MCP servers
+        return complaints(body, AnthropicBetaStream if body.get("stream") else AnthropicBetaOnce)
     return complaints(body, AnthropicStream if body.get("stream") else AnthropicOnce)
 
 

@@ -214,6 +214,21 @@ _STEPS: dict[str, Callable[[Mapping[str, Any], str], Object | None]] = {
     "toolResponse": _tool_response_step,
 }
 
+_IN_STEPS: dict[str, frozenset[str]] = {
+    "executableCode": frozenset({"id", "language", "code"}),
+    "codeExecutionResult": frozenset({"id", "outcome", "output"}),
+    "toolCall": frozenset({"id", "toolType", "args"}),
+    "toolResponse": frozenset({"id", "toolType", "response"}),
+}
+"""What a step says of the member that it was made of."""
+
+
+def beyond_step(part: Mapping[str, Any]) -> list[str]:
+    """Keys of a part that `part_as_step` leaves out, each behind the name of its member; null says nothing."""
+    member, said = next(iter(part.items()))
+    known = _IN_STEPS[_camel_case(member)]
+    return [f"{member}.{key}" for key, held in said.items() if held is not None and _camel_case(key) not in known]
+
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _HARM = "HARM_CATEGORY_"

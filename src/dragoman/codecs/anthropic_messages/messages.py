@@ -436,7 +436,9 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
                 else:
                     blocks += self._encode_call(part)
                 continue
-            blocks += self.encode_part(part, role)
+            written = self.encode_part(part, role)
+            crossed = crossed or (called and any(map(_is_text, written)))
+            blocks += written
         if crossed and not self._native and not self._to_client:
             return self._calls_last(parts, blocks)
         return blocks
@@ -499,6 +501,11 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
     def _nonempty(self, result: ToolResult) -> str:
         self._log.invent(result, "value", "text of the error", "this API refuses an error that says nothing")
         return "unknown error"
+
+
+def _is_text(block: WireValue) -> bool:
+    """Also what stands for something else, such as a call that another provider ran."""
+    return isinstance(block, TextBlock)
 
 
 def _is_call(block: WireValue) -> bool:

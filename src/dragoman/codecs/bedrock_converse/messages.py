@@ -515,7 +515,9 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
                     wires = self._encode_call(part)
                     blocks += wires if part.cache is None else self.with_point(part, wires)
                 continue
-            blocks += self.encode_part(part, role)
+            written = self.encode_part(part, role)
+            crossed = crossed or (called and any(map(_is_text, written)))
+            blocks += written
         if crossed and not self._native and not self._to_client:
             return self._calls_last(parts, blocks)
         return blocks
@@ -598,6 +600,11 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
         if value:
             self._log.drop(result, "value", "blank text", "this API refuses text that is only white space")
         return []
+
+
+def _is_text(block: WireValue) -> bool:
+    """Also what stands for something else, such as a call that another provider ran."""
+    return isinstance(block, Block) and block.text is not UNSET
 
 
 def _is_call(group: list[WireValue]) -> bool:

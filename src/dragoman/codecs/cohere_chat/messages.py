@@ -51,6 +51,7 @@ from dragoman.ir import (
     Message,
     Metadata,
     Opaque,
+    Reasoning,
     Role,
     Text,
     ToolCall,
@@ -282,15 +283,23 @@ class MessageEncoder:
     """Encodes messages one after the other; images of results wait until the last result of the turn is out.
 
     `to_client`: an answer, which also carries what others signed. `native`: the conversation came in this format.
+    `foreign`: it came in another one.
     `documents`: those that belong to the request as a whole; `takes_documents`: whether they may be sent.
     """
 
     def __init__(
-        self, log: LossLog, *, to_client: bool = False, native: bool = False, takes_documents: bool = True
+        self,
+        log: LossLog,
+        *,
+        to_client: bool = False,
+        native: bool = False,
+        foreign: bool = False,
+        takes_documents: bool = True,
     ) -> None:
         self._log = log
         self._to_client = to_client
         self._native = native
+        self._foreign = foreign
         self._takes_documents = takes_documents
         self._waiting_media: list[WireValue] = []
         self.documents: list[WireValue] = []
@@ -444,12 +453,22 @@ class MessageEncoder:
                 what = "an assistant message of this API holds text, thinking and calls"
                 self._log.drop(part, "", type(part).__name__.lower(), what)
                 continue
+            if type(part) is Reasoning and not self._keeps(part):
+                continue
             wire = ENCODE_PART[type(part)](part, self._log, self._to_client)
             if wire is not None:
                 if type(part) is Text and part.citations:
                     citations += encode_citations(part, len(wires), self._log)
                 wires.append(wire)
         return wires, citations
+
+    def _keeps(self, part: Reasoning) -> bool:
+        """Reasoning has no signature here, so a conversation in another format cannot tell that it is this model's."""
+        spelled_elsewhere = bool(part.metadata) and FAMILY not in (part.metadata or {})
+        if self._to_client or self._native or not (self._foreign or spelled_elsewhere):
+            return True
+        self._log.drop(part, "", "reasoning", "the reasoning of another provider is not this model's own")
+        return False
 
     def _encode_call(self, call: ToolCall) -> WireValue:
         metadata = call.metadata

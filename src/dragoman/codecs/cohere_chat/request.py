@@ -177,7 +177,8 @@ def encode_request(request: Request, log: LossLog) -> Encoded:
     notes: Extra = (request.metadata or {}).get(FAMILY, {})
     native = request.origin == FAMILY
     takes_documents = native or request.output is None or bool(request.tools)
-    encoder = MessageEncoder(log, native=native, takes_documents=takes_documents)
+    foreign = not native and request.origin is not None
+    encoder = MessageEncoder(log, native=native, foreign=foreign, takes_documents=takes_documents)
     messages: Any = encoder.encode(request.messages)
     if not messages and not native:
         reason = "no message says anything this API can hold"

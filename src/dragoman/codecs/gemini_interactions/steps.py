@@ -26,7 +26,7 @@ from dragoman.codecs.gemini_interactions.wire import (
     ThoughtStep,
 )
 from dragoman.codecs.google_signatures import GOOGLE, NATIVE_THOUGHT, is_native_thought
-from dragoman.codecs.google_vocabulary import part_as_step, step_as_part
+from dragoman.codecs.google_vocabulary import beyond_step, part_as_step, step_as_part
 from dragoman.codecs.ids import invent_id, is_invented
 from dragoman.codecs.reading import Unmodelled, Wire, WireValue, keep, spliced
 from dragoman.codecs.shared_tools import cross_hosted, goes_back
@@ -246,6 +246,8 @@ def encode_server_step(part: ServerToolCall | ServerToolResult, log: LossLog, *,
         wire = cross_hosted(part, log, HOSTED if to_client else None)
         return ModelOutputStep([TextContent(wire.text)]) if type(wire) is Text else wire
     _report_arguments(part, step, log)
+    for key in beyond_step(part.block or {}):
+        log.drop(part, key, key, "a step of this API has no such key")
     if part.signature is not None and part.signature.family == GOOGLE:
         return {**step, "signature": part.signature.data}
     if part.signature is not None:
