@@ -58,7 +58,7 @@ def test_counts_are_read() -> None:
     }  # fmt: skip
     usage = dragoman.decode_response(MESSAGE, "anthropic-messages").usage
     assert usage is not None
-    assert (usage.details, usage.searches) == ({"cache_written_1h": 60}, 2)
+    assert (usage.details, usage.searches) == ({"cache_written_1h": 60, "web_fetches": 1}, 2)
 
 
 @pytest.mark.parametrize("value", [0, None, "3", 2.5, -1])
@@ -72,7 +72,7 @@ def test_counts_that_say_nothing_or_no_number_are_passed_over(value: Any) -> Non
 
 
 def test_counts_are_written_where_there_is_a_place() -> None:
-    details = {"audio_input": 3, "accepted_prediction": 2, "cache_written_1h": 60}
+    details = {"audio_input": 3, "accepted_prediction": 2, "cache_written_1h": 60, "web_fetches": 4}
     usage = ir.Usage(200, 9, cache_written=100, searches=1, details=details)
     answer = ir.Completion((ir.Message("assistant", "Hi."),), ir.Finish("stop"), usage, "x", "m")
     chat = dragoman.encode_response(answer, "openai-chat").body["usage"]
@@ -80,7 +80,7 @@ def test_counts_are_written_where_there_is_a_place() -> None:
     assert chat["completion_tokens_details"]["accepted_prediction_tokens"] == 2
     message = dragoman.encode_response(answer, "anthropic-messages").body["usage"]
     assert message["cache_creation"] == {"ephemeral_1h_input_tokens": 60, "ephemeral_5m_input_tokens": 40}
-    assert message["server_tool_use"] == {"web_search_requests": 1}
+    assert message["server_tool_use"] == {"web_search_requests": 1, "web_fetch_requests": 4}
 
 
 @pytest.mark.parametrize("target", [name for name in FORMATS if name != "openai-chat"])

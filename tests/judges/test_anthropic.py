@@ -175,9 +175,9 @@ _GOOGLE: Told = {
     ("dropped", "$.output_config.format"),  # an ordinary Gemini 2 has either functions or a schema
 }
 LOSSES: dict[str, Told] = {
-    "openai-chat": _EVERYWHERE | {("dropped", "$.thinking"), ("invented", "$.output_config.format.name")},
-    "openai-responses": (_EVERYWHERE - {("degraded", "$.messages[2].content[0]")})
-    | {("degraded", "$.thinking.type"), ("invented", "$.output_config.format.name")},
+    # The title of the schema is its name.
+    "openai-chat": _EVERYWHERE | {("dropped", "$.thinking")},
+    "openai-responses": (_EVERYWHERE - {("degraded", "$.messages[2].content[0]")}) | {("degraded", "$.thinking.type")},
     "bedrock-converse": {
         ("degraded", "$.messages[0].content[2].title"),  # names of documents have an alphabet there
         ("degraded", "$.output_config.effort"),
@@ -191,6 +191,14 @@ LOSSES: dict[str, Told] = {
         ("degraded", "$.thinking.type"),
         ("degraded", "$.tools[0].input_schema"),  # words that the server does not read
     },
+    "cohere-chat": _EVERYWHERE
+    | {
+        ("dropped", "$.messages[0].content[2]"),  # a PDF
+        ("dropped", "$.output_config.format"),  # it takes either functions or a schema
+        ("dropped", "$.thinking"),  # the model does not reason
+    },
+    "gemini-interactions": (_EVERYWHERE - {("degraded", "$.messages[2].content[0]")})
+    | {("dropped", "$.messages[0].content[2].title")},
 }
 
 

@@ -159,13 +159,11 @@ LOSSES: dict[str, Told] = {
     "openai-chat": {
         _SIGNATURE,
         ("dropped", "$.generationConfig.thinkingConfig"),  # the model does not reason
-        ("invented", "$.generationConfig.responseSchema.name"),
     },
     "openai-responses": {
         _SIGNATURE,
         ("dropped", "$.generationConfig.seed"),
         ("dropped", "$.generationConfig.temperature"),
-        ("invented", "$.generationConfig.responseSchema.name"),
     },
     "bedrock-converse": {
         _SIGNATURE,
@@ -189,6 +187,13 @@ LOSSES: dict[str, Told] = {
         # Words that the server does not read; the SDK spells this key its own way.
         ("degraded", "$.tools[0].functionDeclarations[0].parameters_json_schema"),
     },
+    "cohere-chat": {
+        _SIGNATURE,
+        ("dropped", "$.contents[0].parts[2]"),  # a PDF
+        ("dropped", "$.generationConfig.responseSchema"),  # it takes either functions or a schema
+        ("dropped", "$.generationConfig.thinkingConfig"),  # the model does not reason
+    },
+    "gemini-interactions": set(),
 }
 
 

@@ -213,6 +213,21 @@ LOSSES: dict[str, Told] = {
         ("dropped", "$.parallel_tool_calls"),
         ("dropped", "$.response_format.json_schema.name"),
     },
+    "cohere-chat": {
+        ("dropped", "$.messages[1].content[2]"),  # a PDF
+        ("dropped", "$.messages[2].tool_calls[0].function.parsed_arguments"),
+        ("dropped", "$.messages[2].tool_calls[1].function.parsed_arguments"),
+        ("dropped", "$.parallel_tool_calls"),
+        ("dropped", "$.response_format"),  # it takes either functions or a schema
+    },
+    "gemini-interactions": {
+        ("dropped", "$.messages[1].content[2].file.filename"),
+        ("dropped", "$.messages[2].tool_calls[0].function.parsed_arguments"),
+        ("dropped", "$.messages[2].tool_calls[1].function.parsed_arguments"),
+        ("dropped", "$.parallel_tool_calls"),
+        ("dropped", "$.response_format.json_schema.name"),
+        ("dropped", "$.temperature"),  # deprecated there
+    },
 }
 
 

@@ -229,6 +229,7 @@ def beyond_step(part: Mapping[str, Any]) -> list[str]:
     known = _IN_STEPS[_camel_case(member)]
     return [f"{member}.{key}" for key, held in said.items() if held is not None and _camel_case(key) not in known]
 
+
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _HARM = "HARM_CATEGORY_"

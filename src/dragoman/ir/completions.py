@@ -46,6 +46,7 @@ USAGE_DETAILS: Mapping[str, str] = {
     "accepted_prediction": "tokens of a prediction that were right",
     "rejected_prediction": "tokens of a prediction that were wrong",
     "cache_written_1h": "tokens written to a cache for an hour",
+    "web_fetches": "pages that the provider fetched",
 }
 
 

@@ -155,7 +155,7 @@ def usage_of(wire: UsageWire, metadata: Metadata | None = None) -> Usage:
         None if details is None else details.thinking_tokens,
         metadata=metadata,
         searches=None if wire.server_tool_use is None else wire.server_tool_use.web_search_requests,
-        details=None if wire.cache_creation is None else _usage_details(wire),
+        details=None if wire.cache_creation is wire.server_tool_use is None else _usage_details(wire),
     )
 
 
@@ -170,6 +170,9 @@ def _usage_details(wire: UsageWire) -> dict[str, int] | None:
         count = held.get(key) if isinstance(held, dict) else None
         if type(count) is int and count > 0:
             found[name] = count
+    fetches = None if wire.server_tool_use is None else wire.server_tool_use.web_fetch_requests
+    if type(fetches) is int and fetches > 0:
+        found["web_fetches"] = fetches
     return found or None
 
 
@@ -189,6 +192,7 @@ def encode_usage(usage: Usage) -> WireValue:
     notes = own(usage.metadata)
     if "~usage" in notes:
         return notes["~usage"]
+    fetches = None if usage.details is None else usage.details.get("web_fetches")
     # A strict client of this API expects all four counts.
     return UsageWire(
         max(usage.uncached_input, 0),
@@ -196,7 +200,7 @@ def encode_usage(usage: Usage) -> WireValue:
         usage.cache_written or 0,
         usage.cached or 0,
         None if usage.reasoning is None else OutputDetails(min(usage.reasoning, usage.output)),
-        HostedCounts(usage.searches) if usage.searches else None,
+        HostedCounts(usage.searches, fetches) if usage.searches or fetches else None,
         **({} if usage.details is None else _encode_details(usage)),
     )
 

@@ -369,6 +369,7 @@ class OutputDetails(Struct, frozen=True, gc=False):
 
 class HostedCounts(Struct, frozen=True, gc=False, omit_defaults=True):
     web_search_requests: int | None = None
+    web_fetch_requests: Any = None
 
 
 class UsageWire(Struct, frozen=True, gc=False, omit_defaults=True):
