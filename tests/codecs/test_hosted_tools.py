@@ -271,6 +271,19 @@ def test_what_another_provider_ran_reaches_the_model_as_text(target: str) -> Non
     assert [loss.severity for loss in encoded.losses if "parts" in loss.path] == ["degraded", "degraded"]
 
 
+@pytest.mark.parametrize("target", FORMATS)
+def test_such_a_text_does_not_part_a_call_from_its_result(target: str) -> None:
+    """Gemini calls a function and searches in one turn; Claude refuses text behind a call."""
+    called = ir.Message("assistant", (ir.ToolCall("c1", "look", {}), CALL, FOUND))
+    answered = ir.Message("tool", (ir.ToolResult("c1", "look", "text", "4"),))
+    request = ir.Request(MODELS[target], (USER, called, answered), (ir.ToolDefinition("look"),))
+    encoded = dragoman.encode_request(request, target)
+    assert refusals(encoded, target, model=MODELS[target]) == ()
+    turns = dragoman.decode_request(encoded.body, target).messages
+    assert all(any(text in turn.text for turn in turns) for text in AS_TEXT)
+    assert [result.value for turn in turns for result in turn.tool_results] == ["4"]
+
+
 def test_a_failed_call_says_why() -> None:
     failed = ir.ServerToolResult("s1", "ask", kind="mcp", parts=(ir.Text("no route"),), error="timeout")
     assert hosted_text(failed) == "[ask failed: timeout]\nno route"
