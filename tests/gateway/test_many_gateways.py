@@ -61,6 +61,7 @@ class Balancer:
                     server = socket.create_connection(("127.0.0.1", chosen), timeout=TIMEOUT)
                 except OSError:
                     continue
+                server.settimeout(None)  # the limit is for the connection: an answer may take longer
                 self.served[port] = chosen
                 with server:
                     up = threading.Thread(target=pump, args=(client, server), daemon=True)
