@@ -125,6 +125,7 @@ class Http1Exchange(Exchange):
                 await self._waiter
             finally:
                 self._waiter = None
+                self._connection.due = NEVER  # the limit was for the body: an answer may take longer than that
         if self._failure is not None:
             raise self._failure
         self.body = self._reader.end()
