@@ -4,6 +4,7 @@ import gzip
 import json
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,6 +66,18 @@ HEADS = {
     "many headers": (431, START + b"\n".join(b"x%d: y" % n for n in range(300))),
     "null in a header": (400, START + b"x: \0\n" + LENGTH),
 }
+
+
+@promise("gateway:admission")
+def test_the_time_limit_of_a_body_is_not_that_of_its_answer(dragoman_simulator: Simulator) -> None:
+    """The body comes after the head, and the answer later than a body may take."""
+    slow = configured(provider("p", dragoman_simulator.url, fault="delay=2.5"))
+    body = json.dumps(chat("p/claude-sonnet-5")).encode()
+    with RunningGateway(slow, ServerLimits(body_window=0.3)) as gateway, connected(gateway.url) as sock:
+        sock.sendall(raw(START + b"content-length: %d" % len(body)))
+        time.sleep(0.1)
+        sock.sendall(body)
+        assert sock.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
 @promise("gateway:bad-input")
