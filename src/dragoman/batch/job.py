@@ -51,6 +51,7 @@ class Job:
         suffix = "jsonl" if output == STDOUT else sinks.suffix_of(output)
         self._is_folder = suffix is None
         self.suffix = suffix or options.output_format or "jsonl"
+        sinks.check_packages(self.suffix)
         if self.suffix not in sinks.SUFFIXES:
             raise JobError(f"unknown output format {self.suffix!r}: {', '.join(sinks.SUFFIXES)}")
         self._temporary = tempfile.mkdtemp(prefix="dragoman-batch-") if output == STDOUT else None

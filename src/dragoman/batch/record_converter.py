@@ -163,7 +163,7 @@ class RecordConverter:
         strict = self._options.strict
         if isinstance(value, Request):
             if self._options.model is not None:
-                structs.force_setattr(value, "model", self._options.model)  # just decoded, and nobody else has it
+                structs.force_setattr(value, "model", self._options.model)  # decoded here, so no other code holds it
             self._model_named = value.model
             return encode_request_for(value, self._target, paths=incoming.request_paths, strict=strict)
         if isinstance(value, Completion):

@@ -229,6 +229,11 @@ def _packer(suffix: str) -> _Plain | _Gzip | _Packed | _Parquet:
     return _Parquet() if suffix == "parquet" else _Plain()
 
 
+def check_packages(suffix: str) -> None:
+    """Raise `NotConfigured` before a job begins where a package for its output is missing."""
+    _packer(suffix)
+
+
 def parquet_bytes(lines: Sequence[bytes]) -> bytes:
     """Records as a Parquet file."""
     pyarrow = arrow()

@@ -145,7 +145,7 @@ class _AnswerLines:
 
 @contextmanager
 def _progress(arguments: argparse.Namespace) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar where somebody watches and rich is installed; a line now and then elsewhere."""
+    """A bar on a terminal where rich is installed; a line every ten seconds elsewhere."""
     if arguments.quiet:
         yield None
         return

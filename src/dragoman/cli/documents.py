@@ -75,7 +75,7 @@ def _is_session_line(document: Document) -> bool:
     try:
         return session_of(parse_json(document.content)) is not None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return False  # whoever converts it says what is wrong with it
+        return False  # the conversion reports what is wrong with it
 
 
 def _filled_lines(stream: ByLine, name: str) -> Iterator[Document]:

@@ -47,7 +47,7 @@ _UNSAID = {"parallel_tool_calls": True, "stream": False, "candidates": 1}
 class Dataset(Struct, frozen=True):
     """One format of stored conversations: how its records are known, read and written.
 
-    `write` is None where the format is a log or a benchmark that nobody writes by hand.
+    `write` is None for logs and benchmarks, which are only read.
     """
 
     name: str
