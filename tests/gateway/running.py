@@ -18,7 +18,7 @@ from msgspec import structs
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.gateway.config import Config, read_config
 from dragoman.gateway.exchange import ServerLimits
-from dragoman.gateway.request_records import Log
+from dragoman.gateway.request_log import Log
 from dragoman.gateway.serving import Among, Front, Running, Setting, serving, simulators_at
 
 TIMEOUT = 60.0

@@ -311,7 +311,7 @@ def test_models_are_listed_in_each_shape(gateway: RunningGateway) -> None:
     shown = send(gateway.url, "/api/show", {"model": "as-gemini/gemini-3.6-flash"}).json
     assert "tools" in shown["capabilities"]
     assert send(gateway.url, "/api/version", method="GET").json["version"]
-    assert send(gateway.url, "/health", method="GET").json["status"] == "ok"
+    assert send(gateway.url, "/health", method="GET").json["status"] == "healthy"
     assert send(gateway.url, "/", method="HEAD").status == 200
     assert send(gateway.url, "/nowhere").status == 404
     assert send(gateway.url, "/v1/messages", method="GET").status == 405

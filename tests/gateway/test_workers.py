@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
-from dragoman.gateway.merged_metrics import merge_health, merge_metrics
+from dragoman.gateway.merged_metrics import merge_health, merge_metrics, upstream_health
 from dragoman.gateway.other_workers import OtherWorkers
 from dragoman.gateway.request_records import Metrics, Record
 from dragoman.gateway.workers import Pace
@@ -69,7 +70,7 @@ def test_each_tells_what_all_have_counted(two: list[RunningGateway]) -> None:
         assert counted(worker.url) == 5
         health = send(worker.url, "/health", method="GET").json
         assert (health["status"], health["workers"], health["in_flight"]) == ("ok", 2, 0)
-        assert health["upstreams"]["anthropic"] == "closed"
+        assert health["upstreams"]["anthropic"] == {"status": "healthy", "breaker": "closed"}
     two[0].__exit__()
     assert counted(two[1].url) == 3, "of those that can be asked"
 
@@ -152,8 +153,16 @@ def test_what_was_counted_is_added_up_by_name_and_labels() -> None:
     assert 'dragoman_breaker_open{upstream="x"} 1' in lines
     one = [line.rpartition(" ")[0] for line in several[0].splitlines()]
     assert [line.rpartition(" ")[0] for line in lines if "429" not in line] == one
-    told = [b'{"status":"ok","in_flight":%d,"upstreams":{"x":"%b"}}' % row for row in ((1, b"closed"), (2, b"open"))]
-    assert merge_health(told) == {"status": "ok", "in_flight": 3, "upstreams": {"x": "open"}, "workers": 2}
+    told = [
+        msgspec.json.encode({"status": status, "in_flight": working, "upstreams": {"x": upstream_health(breaker)}})
+        for status, working, breaker in (("healthy", 1, "closed"), ("unhealthy", 2, "open"))
+    ]
+    assert merge_health(told) == {
+        "status": "unhealthy",
+        "in_flight": 3,
+        "upstreams": {"x": {"status": "unhealthy", "breaker": "open"}},
+        "workers": 2,
+    }
 
 
 # ── processes ──

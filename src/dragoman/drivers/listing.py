@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from msgspec import Struct
+
+from dragoman.drivers.connecting import is_local
 from dragoman.drivers.remote import Call, Channel, send
 from dragoman.drivers.transport import HttpRequest, failed, read_whole
-from dragoman.errors import NotConfigured
+from dragoman.errors import NotConfigured, ProviderError
 from dragoman.ir.values import parse_json
 
 
@@ -33,3 +36,30 @@ def _bare(name: Any) -> str:
     if not isinstance(name, str):
         raise TypeError(name)
     return name.rpartition("models/")[2]
+
+
+Reach: TypeAlias = Literal["works", "fails", "silent", "not asked"]
+
+
+class Reached(Struct, frozen=True):
+    """What came of asking a provider for its list of models."""
+
+    state: Reach
+    detail: str
+
+
+async def reach(channel: Channel) -> Reached:
+    """Ask for the list of models: address, connection and key are then known to be good.
+
+    `silent`: nothing listens on this machine at the address, which is no fault unless somebody configured it.
+    `not asked`: the provider has no list.
+    """
+    if channel.provider.listing is None:
+        return Reached("not asked", f"{channel.base_url}, which has no list of models to ask for")
+    try:
+        names = await list_models(channel)
+    except ProviderError as error:
+        if is_local(channel.base_url) and error.status is None:
+            return Reached("silent", f"nothing answers at {channel.base_url}")
+        return Reached("fails", str(error))
+    return Reached("works", f"{len(names)} models; {channel.base_url}")

@@ -166,6 +166,12 @@ class Access:
         ledger = self._ledger
         return {"usage_waiting": ledger.unwritten, "usage_lost": ledger.dropped} if ledger is not None else {}
 
+    @property
+    def problem(self) -> str:
+        """Why keys cannot be checked, where they cannot; empty if all is well."""
+        ledger = self._ledger
+        return ledger.away if ledger is not None and ledger.locked else ""
+
     # ── limits ──
 
     async def enter(self, grant: Grant, request: str, expected: float) -> Ticket | None:

@@ -38,7 +38,8 @@ from dragoman.gateway.relay import (
     off_loop_if_large,
     refuse,
 )
-from dragoman.gateway.request_records import Log, Metrics, Record, cost_of, price_of
+from dragoman.gateway.request_log import Log
+from dragoman.gateway.request_records import Metrics, Record, cost_of, price_of
 from dragoman.gateway.responses_endpoints import RESPONSES_ENDPOINTS
 from dragoman.gateway.routing import Candidate, NoSuchModel, Plan, Router
 from dragoman.gateway.signature_memory import SignatureMemory

@@ -56,7 +56,8 @@ class Server(_Table, frozen=True, kw_only=True):
     """Rates and concurrency: `redis://…`, `env:NAME`, or `memory` of each process; empty is where the keys are."""
     lease_seconds: float = 15.0
     """For so long a request under way counts after its gateway has died."""
-    log: Literal["json", "off"] = "json"
+    log: Literal["auto", "json", "text", "off"] = "auto"
+    """How requests are logged to standard error: `auto` is `text` on a terminal and `json` elsewhere."""
     origins: tuple[str, ...] = ()
     """Pages that may ask from within a browser, such as `https://app.example.com`; `*` is every page."""
     page: bool = True
@@ -123,6 +124,8 @@ class Price(_Table, frozen=True, kw_only=True):
 
 
 class LogTable(_Table, frozen=True, kw_only=True):
+    file: str = ""
+    """Lines of JSON go to this file instead of standard error. It may be moved away at any time (log rotation)."""
     bodies: bool = False
     """What clients sent and got, too: whoever reads the log reads what people wrote."""
     max_body: int = 16_384

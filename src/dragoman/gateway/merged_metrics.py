@@ -51,19 +51,26 @@ def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
+def upstream_health(breaker: str) -> dict[str, str]:
+    """An upstream is unhealthy while the breaker of one of its models is open."""
+    return {"status": "unhealthy" if breaker == "open" else "healthy", "breaker": breaker}
+
+
 def merge_health(bodies: Sequence[bytes]) -> dict[str, Any]:
     told: list[Mapping[str, Any]] = [msgspec.json.decode(body) for body in bodies]
-    upstreams: dict[str, str] = {}
-    for one in told:
-        for name, state in one["upstreams"].items():
-            upstreams[name] = max(upstreams.get(name, state), state, key=_worse)
-    in_flight = sum(one["in_flight"] for one in told)
+    breakers: dict[str, str] = {}
     unrecorded: Counter[str] = Counter()
     for one in told:
         unrecorded.update(one.get("unrecorded", {}))
+        for name, upstream in one["upstreams"].items():
+            breakers[name] = max(breakers.get(name, "closed"), upstream["breaker"], key=_WORSE.index)
+    # The worker that is worst off speaks for all.
+    worst = next((one for one in told if one["status"] != "healthy"), told[0])
     more = {"unrecorded": dict(unrecorded)} if unrecorded else {}
-    return {**told[0], "in_flight": in_flight, "upstreams": upstreams, "workers": len(told), **more}
-
-
-def _worse(state: str) -> int:
-    return _WORSE.index(state) if state in _WORSE else 0
+    return {
+        **worst,
+        "in_flight": sum(one["in_flight"] for one in told),
+        "upstreams": {name: upstream_health(breaker) for name, breaker in breakers.items()},
+        "workers": len(told),
+        **more,
+    }

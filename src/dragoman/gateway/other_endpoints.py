@@ -17,8 +17,9 @@ from dragoman.gateway.content_type import BadBody
 from dragoman.gateway.endpoints import Endpoint, Operation
 from dragoman.gateway.exchange import Application, Exchange
 from dragoman.gateway.http_request import Head
-from dragoman.gateway.merged_metrics import merge_health, merge_metrics
+from dragoman.gateway.merged_metrics import merge_health, merge_metrics, upstream_health
 from dragoman.gateway.model_catalogue import ONE, SHAPES, Listed, allowed_models
+from dragoman.gateway.openapi import description
 from dragoman.gateway.relay import Failed, own_key_refused
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.state.base import Kept
@@ -125,6 +126,18 @@ async def _health(gateway: Gateway, _door: Endpoint, exchange: Exchange, record:
     _put(exchange, record, merge_health([own, *others]) if others else Raw(own))
 
 
+async def _ready(gateway: Gateway, _endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    """Whether a balancer should send requests here: 503 while keys cannot be checked, as their database is away."""
+    problem = gateway.access.problem
+    record.status = 503 if problem else 200
+    answer = {"status": "unhealthy", "problem": problem} if problem else {"status": "healthy"}
+    exchange.send(record.status, {**JSON, "x-request-id": record.id}, _encode(answer))
+
+
+async def _openapi(_gateway: Gateway, _endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    _put(exchange, record, description())
+
+
 async def _metrics(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
     await gateway.admitted(endpoint, exchange, record)
     own = _own_metrics(gateway)
@@ -137,8 +150,12 @@ async def _metrics(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
 def _own_health(gateway: Gateway, asking: int = 0) -> bytes:
     working = gateway.metrics.in_flight - asking
     unrecorded = {name: count for name, count in _unrecorded(gateway).items() if count}
-    more = {"unrecorded": unrecorded} if unrecorded else {}
-    return _encode({"status": "ok", "in_flight": working, "upstreams": _breakers(gateway), **more})
+    more: dict[str, object] = {"unrecorded": unrecorded} if unrecorded else {}
+    if problem := gateway.access.problem:
+        more["problem"] = problem
+    upstreams = {name: upstream_health(breaker) for name, breaker in _breakers(gateway).items()}
+    status = "unhealthy" if problem else "healthy"
+    return _encode({"status": status, "in_flight": working, "upstreams": upstreams, **more})
 
 
 def _unrecorded(gateway: Gateway) -> dict[str, int]:
@@ -246,6 +263,8 @@ OTHER_ENDPOINTS: Mapping[Operation, Handler] = {
     "version": _version,
     "front": _front,
     "health": _health,
+    "ready": _ready,
+    "openapi": _openapi,
     "metrics": _metrics,
     "response": _response,
     "delete_response": _delete_response,

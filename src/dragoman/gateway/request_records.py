@@ -1,16 +1,13 @@
-"""The record of each request: a line of JSON in the log, and counters for Prometheus, without keys and bodies."""
+"""The record of one request, and the counters that Prometheus reads. Neither holds keys or bodies."""
 
 from __future__ import annotations
 
-import sys
 import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from dragoman.gateway.capture import CapturedRequest
@@ -21,9 +18,7 @@ from dragoman.losses import Loss
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Trace
 
-_encode = msgspec.json.Encoder().encode
 _MILLION = 1_000_000
-_LOGGED_LOSSES = 20
 
 
 class Record(Struct, kw_only=True):
@@ -78,70 +73,6 @@ def cost_of(usage: Usage, price: Price) -> float:
         + usage.output * price.output
     )
     return priced / _MILLION
-
-
-class Log:
-    """Lines of JSON. Requests are served also when they cannot be written; how many could not is counted."""
-
-    silent = False
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
-        self.lost = 0
-        """Lines that could not be written."""
-        self._reported = 0
-
-    def request(self, record: Record) -> None:
-        if self.silent:
-            return
-        usage = record.usage
-        line = {
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "event": "request",
-            "id": record.id,
-            "client": record.client,
-            "operation": record.operation,
-            "model": record.model,
-            "route": record.route,
-            "upstream": record.upstream,
-            "target": record.target,
-            "stream": record.stream,
-            "status": record.status,
-            "attempts": record.attempts,
-            "seconds": round(record.seconds, 4),
-            "first_byte": None if record.first_byte is None else round(record.first_byte, 4),
-            "key": record.key or None,
-            "tokens": None if usage is None else {"input": usage.input, "output": usage.output, "cached": usage.cached},
-            "cost": record.cost,
-            "losses": [str(loss) for loss in record.losses[:_LOGGED_LOSSES]],
-            "failure": record.failure or None,
-            "error": record.error or None,
-        }
-        self.write({name: value for name, value in line.items() if value not in (None, [], "")})
-
-    def event(self, event: str, **fields: object) -> None:
-        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.write({"time": moment, "event": event, **fields})
-
-    def write(self, line: Mapping[str, object]) -> None:
-        try:
-            if self.lost > self._reported:
-                self._write({"event": "log_lines_lost", "lost": self.lost - self._reported})
-                self._reported = self.lost
-            self._write(line)
-        except (OSError, ValueError):
-            self.lost += 1
-
-    def _write(self, line: Mapping[str, object]) -> None:
-        self._stream.write(_encode(line).decode() + "\n")
-        self._stream.flush()
-
-
-class Silence(Log):
-    silent = True
-
-    def write(self, line: Mapping[str, object]) -> None:
-        """Nobody is told."""
 
 
 _UNRECORDED: Mapping[str, str] = {

@@ -307,6 +307,10 @@ class Router:
             if reached or keyed or (addressed and not provider.key_required):
                 yield self._of_environment(provider)
 
+    def upstreams_of(self, place: Place) -> Sequence[Upstream]:
+        """One for each of its keys. Raises `NotConfigured`."""
+        return self._upstreams(place.name, place.provider.format)
+
     def is_simulated(self, name: str) -> bool:
         return name in self._simulated and name not in self._places
 

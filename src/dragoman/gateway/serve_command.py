@@ -13,6 +13,9 @@ from pathlib import Path
 
 from msgspec import Struct, field, structs
 
+from dragoman.drivers.listing import Reached, reach
+from dragoman.drivers.remote import Channel
+from dragoman.errors import NotConfigured
 from dragoman.gateway.access import Access
 from dragoman.gateway.config import Config, ConfigError
 from dragoman.gateway.local_servers import find_local_servers
@@ -32,7 +35,10 @@ from dragoman.gateway.serving import (
     simulators,
 )
 from dragoman.gateway.state.connect import open_ledger
+from dragoman.gateway.upstreams import ONCE, Upstream
 from dragoman.gateway.workers import WorkerPool, run_loop
+
+_CHECK_SECONDS = 5.0
 
 
 class ServeOptions(Struct, frozen=True, kw_only=True):
@@ -57,10 +63,41 @@ class ServeOptions(Struct, frozen=True, kw_only=True):
         return structs.replace(config, server=structs.replace(config.server, **changes))
 
 
-def checked(options: ServeOptions) -> str:
+class Checked(Struct, frozen=True):
+    lines: tuple[str, ...]
+    reachable: bool
+
+
+def checked(options: ServeOptions, *, offline: bool = False) -> Checked:
+    """Reads the configuration (raises `ConfigError`), and asks every upstream that it names for its models."""
     config = options.config()
-    Router(config, environment())
-    return f"{options.file or 'no file'}: {len(config.providers)} providers, {len(config.routes)} routes, no mistakes"
+    router = Router(config, environment())
+    summary = (
+        f"{options.file or 'no file'}: {len(config.providers)} providers, {len(config.routes)} routes, no mistakes"
+    )
+    reached = {} if offline else asyncio.run(_reach_all(router))
+    lines = [f"  {name}: {one.state}: {one.detail}" for name, one in reached.items()]
+    return Checked((summary, *lines), all(one.state in {"works", "not asked"} for one in reached.values()))
+
+
+async def _reach_all(router: Router) -> dict[str, Reached]:
+    reached: dict[str, Reached] = {}
+    upstreams: list[Upstream] = []
+    for place in router.available():
+        try:
+            upstreams += router.upstreams_of(place)
+        except NotConfigured as error:
+            reached[place.name] = Reached("fails", str(error))
+    found = await asyncio.gather(*(_reach_one(upstream.channel) for upstream in upstreams))
+    return reached | {upstream.name: one for upstream, one in zip(upstreams, found, strict=True)}
+
+
+async def _reach_one(channel: Channel) -> Reached:
+    limits = structs.replace(channel.timeouts, first_byte=_CHECK_SECONDS, total=_CHECK_SECONDS)
+    try:
+        return await reach(structs.replace(channel, timeouts=limits, retry=ONCE))
+    finally:
+        await channel.transport.close()
 
 
 # Where a gateway that listens everywhere is to be found from here.

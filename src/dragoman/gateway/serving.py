@@ -27,7 +27,7 @@ from dragoman.gateway.config import Config, ConfigError, read_config
 from dragoman.gateway.config import Server as ServerTable
 from dragoman.gateway.exchange import Application, ServerLimits
 from dragoman.gateway.http_server import Server, server_context
-from dragoman.gateway.request_records import Log, Silence
+from dragoman.gateway.request_log import Log, open_log
 from dragoman.gateway.routing import Router
 from dragoman.gateway.state.connect import open_ledger
 from dragoman.gateway.state.ledger import Ledger
@@ -137,7 +137,7 @@ async def serving(
     router = setting.router(setting.config)
     for format in CLIENT_PROTOCOLS:  # now, and not while the first client waits
         warm(format)
-    told = log or (Silence() if config.log == "off" else Log())
+    told = log or _log(setting.config)
     ledger.problem = lambda words: told.event("database_away", error=words)
     responses = Responses(ledger.store)
     capture = Capture() if config.page and front is not None else None
@@ -201,6 +201,13 @@ class Running:
         self.gateway.replace(self._setting.router(config), access)
 
 
+def _log(config: Config) -> Log:
+    try:
+        return open_log(config.server.log, config.log.file)
+    except OSError as error:
+        raise ConfigError(f"cannot write the log {config.log.file} (log.file): {error.strerror}") from None
+
+
 def _limits(config: ServerTable) -> ServerLimits:
     return ServerLimits(
         body=config.max_body,
@@ -253,12 +260,16 @@ async def run(
     front: Front | None = None,
     among: Among | None = None,
 ) -> None:
-    """Until SIGINT or SIGTERM; SIGHUP reads the configuration anew, and one with mistakes changes nothing."""
+    """Until SIGINT or SIGTERM.
+
+    SIGHUP reads the configuration again (one with mistakes changes nothing) and opens the file of the log again.
+    """
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
     async with serving(setting, listening=listening, front=front, among=among) as running:
 
         def reload() -> None:
+            running.gateway.log.reopen()
             try:
                 running.reload(load_config(file))
             except ConfigError as error:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.config import ConfigError, TelemetryTable
-from dragoman.gateway.request_records import Log
+from dragoman.gateway.request_log import Log
 from dragoman.gateway.routing import revealed_key
 
 if TYPE_CHECKING:

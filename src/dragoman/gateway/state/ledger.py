@@ -66,6 +66,8 @@ class Ledger:
         """Requests whose usage was never written: the database was away for too long."""
         self.problem: Callable[[str], None] = lambda _words: None
         """Somebody who should hear of a database that cannot be reached."""
+        self.away = ""
+        """Why the database could not be reached when it was last asked; empty while it can."""
 
     @property
     def unwritten(self) -> int:
@@ -95,9 +97,14 @@ class Ledger:
                     await self._meters.beat()
                     if self._reserved:
                         await self.store.renew(list(self._reserved), self._timing.lease)
+                    if self.locked and self.store.shared:  # asked also while no request comes: health has to be true
+                        await self.store.any_keys()
                 await self.flush()
                 await self.look()
+                self.away = ""
             except Unavailable as error:
+                # From a disk that is full keys can still be read.
+                self.away = "" if isinstance(error, DiskFailed | Unwritable) else str(error)
                 self.problem(str(error))
             except Exception as error:  # noqa: BLE001 - whatever it was, leases have to be kept up
                 self.problem(f"{type(error).__name__}: {error}")

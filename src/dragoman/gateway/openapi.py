@@ -1,0 +1,191 @@
+"""The OpenAPI description of the gateway, which it serves at `/openapi.json`.
+
+Bodies of the vendors' formats are described by their vendors; here they are objects, with the name of the format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman import __version__
+from dragoman.gateway.endpoints import Operation
+
+_VARIABLE = re.compile(r"{(\w+)}")
+
+
+class Described(Struct, frozen=True):
+    """One path, with the operations that `endpoints.py` finds behind it."""
+
+    method: str
+    path: str
+    operation: Operation
+    summary: str
+    format: str = ""
+    """Of the bodies, where they are those of a vendor's API."""
+
+
+_GENERATE = "Ask a model"
+_COUNT = "Count the tokens of a request"
+_VERTEX = "/v1/projects/{project}/locations/{location}"
+DESCRIBED: tuple[Described, ...] = (
+    Described("GET", "/health", "health", "Whether the gateway, and each upstream that was asked, is healthy"),
+    Described("GET", "/ready", "ready", "Whether a balancer should send requests here"),
+    Described("GET", "/metrics", "metrics", "Counters for Prometheus"),
+    Described("GET", "/openapi.json", "openapi", "This description"),
+    Described("GET", "/", "front", "The page in a browser, or a line of text where the page is off"),
+    Described("GET", "/v1/models", "models", "Models that the caller's key may use", "openai-chat"),
+    Described("GET", "/v1/models/{model}", "model", "One model", "openai-chat"),
+    Described("POST", "/v1/chat/completions", "generate", _GENERATE, "openai-chat"),
+    Described("POST", "/v1/completions", "generate", "Complete one prompt", "openai-chat"),
+    Described("POST", "/v1/responses", "generate", _GENERATE, "openai-responses"),
+    Described("POST", "/v1/responses/input_tokens", "count", _COUNT, "openai-responses"),
+    Described("POST", "/v1/responses/compact", "compact", "Summarise a conversation", "openai-responses"),
+    Described("GET", "/v1/responses/{id}", "response", "A stored response", "openai-responses"),
+    Described("DELETE", "/v1/responses/{id}", "delete_response", "Delete a stored response", "openai-responses"),
+    Described("GET", "/v1/responses/{id}/input_items", "input_items", "What a response answered", "openai-responses"),
+    Described("POST", "/v1/responses/{id}/cancel", "cancel_response", "Cancel a response", "openai-responses"),
+    Described("POST", "/v1/conversations", "create_conversation", "Create a conversation", "openai-responses"),
+    Described("GET", "/v1/conversations/{id}", "conversation", "A conversation", "openai-responses"),
+    Described("POST", "/v1/conversations/{id}", "update_conversation", "Change its metadata", "openai-responses"),
+    Described("DELETE", "/v1/conversations/{id}", "delete_conversation", "Delete a conversation", "openai-responses"),
+    Described("GET", "/v1/conversations/{id}/items", "conversation_items", "Its items", "openai-responses"),
+    Described("POST", "/v1/conversations/{id}/items", "create_items", "Add items", "openai-responses"),
+    Described("GET", "/v1/conversations/{id}/items/{item}", "conversation_item", "One item", "openai-responses"),
+    Described("DELETE", "/v1/conversations/{id}/items/{item}", "delete_item", "Delete an item", "openai-responses"),
+    Described("POST", "/v1/messages", "generate", _GENERATE, "anthropic-messages"),
+    Described("POST", "/v1/messages/count_tokens", "count", _COUNT, "anthropic-messages"),
+    Described("POST", "/v1beta/models/{model}:generateContent", "generate", _GENERATE, "gemini"),
+    Described("POST", "/v1beta/models/{model}:streamGenerateContent", "generate", f"{_GENERATE}, streamed", "gemini"),
+    Described("POST", "/v1beta/models/{model}:countTokens", "count", _COUNT, "gemini"),
+    Described("POST", "/v1beta/interactions", "generate", _GENERATE, "gemini-interactions"),
+    Described("GET", "/v1beta/interactions/{id}", "interaction", "A stored interaction", "gemini-interactions"),
+    Described("DELETE", "/v1beta/interactions/{id}", "delete_interaction", "Delete it", "gemini-interactions"),
+    Described("POST", "/v1beta/interactions/{id}/cancel", "cancel_interaction", "Cancel it", "gemini-interactions"),
+    Described("POST", f"{_VERTEX}/publishers/google/models/{{model}}:generateContent", "generate", _GENERATE, "vertex"),
+    Described("POST", "/model/{model}/converse", "generate", _GENERATE, "bedrock-converse"),
+    Described("POST", "/model/{model}/converse-stream", "generate", f"{_GENERATE}, streamed", "bedrock-converse"),
+    Described("POST", "/model/{model}/count-tokens", "count", _COUNT, "bedrock-converse"),
+    Described("POST", "/model/{model}/invoke", "generate", f"{_GENERATE} (Claude on Bedrock)", "anthropic-messages"),
+    Described("POST", "/v2/chat", "generate", _GENERATE, "cohere-chat"),
+    Described("POST", "/api/chat", "generate", _GENERATE, "ollama-chat"),
+    Described("POST", "/api/generate", "generate", "Complete one prompt", "ollama-chat"),
+    Described("GET", "/api/tags", "tags", "Models", "ollama-chat"),
+    Described("GET", "/api/ps", "running", "Models that are loaded", "ollama-chat"),
+    Described("POST", "/api/show", "show", "What a model can do", "ollama-chat"),
+    Described("GET", "/api/version", "version", "The version of Ollama that is spoken", "ollama-chat"),
+)
+_OPEN: frozenset[Operation] = frozenset({"health", "ready", "openapi", "front", "version"})
+"""Answered without a key."""
+_TEXT: frozenset[Operation] = frozenset({"metrics", "front"})
+_STATUS = {"type": "string", "enum": ["healthy", "unhealthy"]}
+_COUNTS = {"type": "object", "additionalProperties": {"type": "integer"}}
+_SCHEMAS: dict[str, Any] = {
+    "Object": {"type": "object"},
+    "Ready": {
+        "type": "object",
+        "required": ["status"],
+        "properties": {"status": _STATUS, "problem": {"type": "string"}},
+    },
+    "Health": {
+        "type": "object",
+        "required": ["status", "in_flight", "upstreams"],
+        "properties": {
+            "status": _STATUS,
+            "problem": {"type": "string", "description": "Why the gateway is unhealthy"},
+            "in_flight": {"type": "integer", "description": "Requests in progress"},
+            "workers": {"type": "integer", "description": "Processes that share the port"},
+            "unrecorded": {**_COUNTS, "description": "What could not be written although requests were answered"},
+            "upstreams": {
+                "type": "object",
+                "additionalProperties": {
+                    "type": "object",
+                    "required": ["status", "breaker"],
+                    "properties": {
+                        "status": _STATUS,
+                        "breaker": {"type": "string", "enum": ["closed", "half-open", "open"]},
+                    },
+                },
+            },
+        },
+    },
+}
+_ANSWERS: dict[Operation, str] = {"health": "Health", "ready": "Ready"}
+_HEADERS = {
+    "x-request-id": "The id under which the log has the request",
+    "x-dragoman-upstream": "Who answered",
+    "x-dragoman-losses": "How many things did not cross, if any",
+    "x-dragoman-lost": "The first five of them",
+}
+
+
+def description() -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    for row in DESCRIBED:
+        paths.setdefault(row.path, {})[row.method.lower()] = _operation(row)
+    schemes = {
+        "bearer": {"type": "http", "scheme": "bearer"},
+        "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+        "x-goog-api-key": {"type": "apiKey", "in": "header", "name": "x-goog-api-key"},
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "dragoman gateway",
+            "version": __version__,
+            "description": "Any client in, any model out: each vendor's endpoints, at its own paths.",
+            "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {"schemas": _SCHEMAS, "securitySchemes": schemes},
+        "security": [{name: []} for name in schemes],
+    }
+
+
+def _operation(row: Described) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "summary": row.summary,
+        "operationId": _operation_id(row),
+        "tags": [row.format or "gateway"],
+    }
+    if variables := _VARIABLE.findall(row.path):
+        told["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in variables
+        ]
+    if row.method == "POST":
+        told["requestBody"] = {"required": True, "content": _json("Object")}
+    if row.operation in _OPEN:
+        told["security"] = []
+    told["responses"] = dict(_responses(row))
+    return told
+
+
+def _operation_id(row: Described) -> str:
+    words = re.findall(r"\w+", row.path)
+    return "_".join([row.method.lower(), *words]) if words else f"{row.method.lower()}_root"
+
+
+def _responses(row: Described) -> Iterator[tuple[str, Any]]:
+    answer: dict[str, Any] = {"description": "As the vendor's API answers" if row.format else row.summary}
+    if row.operation in _TEXT:
+        answer["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    else:
+        answer["content"] = _json(_ANSWERS.get(row.operation, "Object"))
+    if row.operation == "generate":
+        answer["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+        answer["headers"] = {
+            name: {"description": words, "schema": {"type": "string"}} for name, words in _HEADERS.items()
+        }
+    yield "200", answer
+    if row.operation == "ready":
+        yield "503", {"description": "Keys cannot be checked", "content": _json("Ready")}
+    elif row.operation not in _OPEN:
+        yield "default", {"description": "An error in the shape of the client's format", "content": _json("Object")}
+
+
+def _json(schema: str) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
