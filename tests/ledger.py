@@ -283,6 +283,10 @@ AGENT: tuple[tuple[str, str], ...] = (
 
 GATEWAY: tuple[tuple[str, str], ...] = (
     (
+        "operations",
+        "Health, readiness, logs, checks, the OpenAPI description and the files of deploy/ agree with the gateway.",
+    ),
+    (
         "six-protocols",
         "All 36 pairs of the six protocols of the public comparison cross, whole, streamed and in errors.",
     ),

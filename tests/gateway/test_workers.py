@@ -69,7 +69,7 @@ def test_each_tells_what_all_have_counted(two: list[RunningGateway]) -> None:
     for worker in two:
         assert counted(worker.url) == 5
         health = send(worker.url, "/health", method="GET").json
-        assert (health["status"], health["workers"], health["in_flight"]) == ("ok", 2, 0)
+        assert (health["status"], health["workers"], health["in_flight"]) == ("healthy", 2, 0)
         assert health["upstreams"]["anthropic"] == {"status": "healthy", "breaker": "closed"}
     two[0].__exit__()
     assert counted(two[1].url) == 3, "of those that can be asked"

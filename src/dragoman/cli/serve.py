@@ -40,9 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
     )
     parser.add_argument("--simulate", action="store_true", help="let the simulators answer, whatever keys there are")
-    parser.add_argument(
-        "--check", action="store_true", help="check the configuration and its upstreams, and end"
-    )
+    parser.add_argument("--check", action="store_true", help="check the configuration and its upstreams, and end")
     parser.add_argument("--offline", action="store_true", help="with --check: ask no upstream")
     parser.add_argument(
         "--print-env", metavar="CLIENT", help="print what to set for a client, and end; `list` lists them"

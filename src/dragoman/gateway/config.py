@@ -1,4 +1,7 @@
-"""The configuration file: TOML, read into values that are checked, with mistakes told by line and column."""
+"""The configuration file: TOML, read into checked values; mistakes are reported with line and column.
+
+docs/configuration.md is made from the docstrings here (scripts/reference_docs.py).
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,15 @@ class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Server(_Table, frozen=True, kw_only=True):
+    """The gateway itself: where it listens, who may ask, and how much."""
+
     host: str = "127.0.0.1"
+    """The address to listen on. Addresses that other machines reach are refused without keys."""
     port: int = 8787
+    """The port to listen on; 0 takes any that is free."""
     keys: tuple[str, ...] = ()
-    """Keys that clients must show: as they are, `env:NAME`, or `sha256:HEX`. None: whoever reaches us may ask."""
+    """Keys that clients must show: as they are, `env:NAME`, or `sha256:HEX`. With none here and none in the database,
+    no key is asked for."""
     max_body: int = 64 << 20
     """Bytes of one request, packed and unpacked."""
     max_buffered: int = 256 << 20
@@ -44,8 +52,9 @@ class Server(_Table, frozen=True, kw_only=True):
     tls_key: str = ""
     """The file with its key; empty if the certificate's file holds it, too."""
     max_requests: int = 2_000
-    """Under way at a time; more are asked to come back."""
+    """Requests in progress at a time; more get a 503."""
     drain_seconds: float = 30.0
+    """After SIGTERM, for answers in progress to end."""
     database: str = ""
     """Keys, usage and stored responses: a SQLite file, `postgresql://…` or `env:NAME`; empty keeps them in memory."""
     usage: bool = True
@@ -65,44 +74,76 @@ class Server(_Table, frozen=True, kw_only=True):
 
 
 class TimeLimits(_Table, frozen=True, kw_only=True):
+    """Seconds that the gateway waits for a provider."""
+
     connect: float = 10.0
+    """For a connection."""
     first_byte: float = 600.0
+    """For the first byte of an answer."""
     between_bytes: float = 120.0
+    """Between two pieces of an answer."""
     total: float | None = None
+    """For a whole answer; left out: as long as it takes."""
 
 
 class BreakerTable(_Table, frozen=True, kw_only=True):
+    """The circuit breaker of each model."""
+
     failures: int = 5
+    """Failures in a row that open it."""
     seconds: float = 10.0
+    """For how long it stays open, before one request tries the model again."""
 
 
 class ProviderTable(_Table, frozen=True, kw_only=True):
+    """A provider, under a name of your own or under its own."""
+
     kind: str = ""
-    """Which provider of the table this is; its own name where it is left out."""
+    """Which provider of `dragoman models` this is; left out, the name of the table says it."""
     base_url: str | None = None
+    """Another address than the provider's own."""
     api_key: str | None = None
+    """Its key, as it is or as `env:NAME`; left out, the environment variable of the vendor's SDK."""
     api_keys: tuple[str, ...] = ()
+    """Several keys, which take turns; instead of `api_key`."""
     region: str | None = None
+    """Bedrock: the AWS region."""
     project: str | None = None
+    """Vertex AI: the project."""
     location: str | None = None
+    """Vertex AI: the location."""
     api_version: str | None = None
+    """Azure: the version of the API."""
     profile: str | None = None
+    """A profile of limits and abilities for a compatible server, such as `groq` or `vllm`."""
     headers: dict[str, str] = {}
+    """Sent with each request."""
     timeouts: TimeLimits = TimeLimits()
+    """How long to wait for it."""
     breaker: BreakerTable = BreakerTable()
+    """When to leave a model alone."""
     models: tuple[str, ...] = ()
-    """What to list for it."""
+    """Listed for it, instead of what it lists itself."""
 
 
 class Weighted(_Table, frozen=True, kw_only=True):
+    """One of several targets of a route."""
+
     model: str
+    """`provider/model`, or the name of another route."""
     weight: float = 1.0
+    """How often it is chosen, relative to the others."""
 
 
 class RouteTable(_Table, frozen=True, kw_only=True):
+    """A name that clients ask for; `*`, `?` and `[…]` match many."""
+
     to: str | tuple[str | Weighted, ...]
+    """`provider/model`, another route, or several of them, of which one is chosen by weight."""
     fallback: tuple[str, ...] = ()
+    """Asked one after the other when the target fails."""
     strict: bool = False
+    """Refuse what would lose something."""
     max_output_tokens: int | None = None
     """The most that is asked for, and what is asked for where the client says nothing."""
     reasoning: Effort | None = None
@@ -112,34 +153,42 @@ class RouteTable(_Table, frozen=True, kw_only=True):
     drop: tuple[str, ...] = ()
     """Settings that are never passed on, by their names in the intermediate format."""
     attempts: int = 3
+    """Attempts in all at the same model, where a request was provably not processed."""
 
 
 class Price(_Table, frozen=True, kw_only=True):
-    """For a million tokens."""
+    """What a model costs for a million tokens, by `provider/model` or by the model alone."""
 
     input: float
+    """Tokens of the request."""
     output: float
+    """Tokens of the answer."""
     cached: float | None = None
+    """Tokens read from the provider's cache; left out: as `input`."""
     cache_written: float | None = None
+    """Tokens written to the provider's cache; left out: as `input`."""
 
 
 class LogTable(_Table, frozen=True, kw_only=True):
+    """What is logged, beyond a line for each request."""
+
     file: str = ""
     """Lines of JSON go to this file instead of standard error. It may be moved away at any time (log rotation)."""
     bodies: bool = False
-    """What clients sent and got, too: whoever reads the log reads what people wrote."""
+    """Log what clients sent and got, too. Keys are taken out; what people wrote is not."""
     max_body: int = 16_384
-    """Characters of each."""
+    """Characters of each body in the log."""
 
 
 class TelemetryTable(_Table, frozen=True, kw_only=True):
-    """Spans, told to a collector of OpenTelemetry."""
+    """Spans for a collector of OpenTelemetry."""
 
     endpoint: str = ""
-    """Such as `http://127.0.0.1:4318`; empty is what OTEL_EXPORTER_OTLP_ENDPOINT says. Neither: nothing is told."""
+    """`http://127.0.0.1:4318`; left out: what OTEL_EXPORTER_OTLP_ENDPOINT says. With neither, nothing is sent."""
     headers: dict[str, str] = {}
     """For the collector; a value may be `env:NAME`."""
     service: str = "dragoman"
+    """The name of the service in the spans."""
     ratio: float = 1.0
     """Of the traces that begin here. Those that a client began go on as it decided."""
 

@@ -54,6 +54,9 @@ class LogFile:
         older, self._file = self._file, self._open()
         older.close()
 
+    def close(self) -> None:
+        self._file.close()
+
     def _open(self) -> TextIO:
         create_private_file(self._path)
         return self._path.open("a", encoding="utf-8")
@@ -124,6 +127,10 @@ class Log:
                 self._stream.reopen()
             except OSError:
                 self.lost += 1
+
+    def close(self) -> None:
+        if isinstance(self._stream, LogFile):
+            self._stream.close()
 
     def _write(self, line: Mapping[str, object]) -> None:
         self._stream.write(self.rendered(line) + "\n")

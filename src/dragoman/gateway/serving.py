@@ -173,6 +173,7 @@ async def serving(
             await asyncio.to_thread(gateway.tracing.close)
         await asyncio.wait([tending])
         await ledger.close()
+        told.close()
 
 
 class Running:

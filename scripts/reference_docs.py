@@ -1,0 +1,135 @@
+"""Write docs/configuration.md and docs/commands.md from the code: `python scripts/reference_docs.py`.
+
+The first comes from the tables of gateway/config.py and their docstrings, the second from the command line's parsers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import NODEFAULT, structs
+
+from dragoman.cli.main import COMMANDS, Parser
+from dragoman.gateway import config
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+_WIDTH = 100
+_SECTIONS: tuple[tuple[str, type[msgspec.Struct]], ...] = (
+    ("[server]", config.Server),
+    ("[log]", config.LogTable),
+    ("[telemetry]", config.TelemetryTable),
+    ("[providers.NAME]", config.ProviderTable),
+    ("[providers.NAME.timeouts]", config.TimeLimits),
+    ("[providers.NAME.breaker]", config.BreakerTable),
+    ("[routes.NAME]", config.RouteTable),
+    ("an entry of `to`", config.Weighted),
+    ("[prices.NAME]", config.Price),
+)
+_CONFIGURATION = """\
+# Configuration
+
+Written by `python scripts/reference_docs.py` from `src/dragoman/gateway/config.py`; do not edit.
+
+`dragoman serve --config FILE` reads TOML; without the option, `dragoman.toml` of the current folder. `--check` reads
+it, asks every upstream and reports. Unknown settings and wrong types are errors with line and column. `SIGHUP` reads
+the file again. An example with comments: [the gateway](gateway.md#configuration).
+"""
+_COMMANDS = """\
+# Commands
+
+Written by `python scripts/reference_docs.py` from the command line's own help; do not edit.
+"""
+
+
+def described(table: type[msgspec.Struct]) -> dict[str, str]:
+    """Field -> the string below it."""
+    body = ast.parse(inspect.getsource(table)).body[0]
+    assert isinstance(body, ast.ClassDef)  # noqa: S101 - the source of a class
+    found: dict[str, str] = {}
+    for statement, following in zip(body.body, [*body.body[1:], None], strict=True):
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            continue
+        if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+            found[statement.target.id] = " ".join(str(following.value.value).split())
+    return found
+
+
+def configuration() -> str:
+    return "\n".join([_CONFIGURATION, *(_section(name, table) for name, table in _SECTIONS)])
+
+
+def _section(name: str, table: type[msgspec.Struct]) -> str:
+    words = described(table)
+    rows = [
+        f"| `{field.name}` | {_type(field.type)} | {_default(field)} | {words[field.name]} |"
+        for field in structs.fields(table)
+    ]
+    title = f"`{name}`" if name.startswith("[") else name.capitalize()
+    return "\n".join(
+        [f"## {title}", "", *_intro(table), "| setting | type | default | |", "|---|---|---|---|", *rows, ""]
+    )
+
+
+def _intro(table: type[msgspec.Struct]) -> list[str]:
+    return [inspect.cleandoc(table.__doc__), ""] if table.__doc__ else []
+
+
+_TYPES = {str: "text", int: "number", float: "number", bool: "true or false"}
+
+
+def _type(annotation: object) -> str:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        return ", ".join(f"`{value}`" for value in arguments)
+    if origin is tuple:
+        return f"list of {_type(arguments[0])}"
+    if origin is dict:
+        return "table of text"
+    if arguments:
+        return " or ".join(dict.fromkeys(_type(one) for one in arguments if one is not type(None)))
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        return "table"
+    return _TYPES[typing.cast("type", annotation)]
+
+
+def _default(field: structs.FieldInfo) -> str:
+    value = field.default if field.default is not NODEFAULT else None
+    if field.required:
+        return "needed"
+    if value is None or value in ("", ()) or isinstance(value, msgspec.Struct):
+        return ""
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def commands() -> str:
+    return "\n".join([_COMMANDS, *(_command(name) for name in COMMANDS)])
+
+
+def _command(name: str) -> str:
+    module = COMMANDS[name]
+    parser = Parser(
+        prog=f"dragoman {name}",
+        description=module.DESCRIPTION,
+        epilog=module.EXAMPLES,
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=_WIDTH),
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    text = "\n".join(line.rstrip() for line in parser.format_help().splitlines())
+    return f"## dragoman {name}\n\n{module.SUMMARY[:1].upper()}{module.SUMMARY[1:]}.\n\n```text\n{text}\n```\n"
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    yield DOCS / "configuration.md", configuration()
+    yield DOCS / "commands.md", commands()
+
+
+if __name__ == "__main__":
+    for path, text in pages():
+        path.write_text(text, encoding="utf-8")
