@@ -253,7 +253,13 @@ AGENT: tuple[tuple[str, str], ...] = (
     ("permission-nobody", "With nobody to ask the answer is no, and a check that fails is an error result."),
     # Compaction
     ("compaction", "At its share of the context window the history is summed up; the last turns stay whole."),
-    ("compaction-window", "A window that nobody knows turns compaction off; it can be forced at any time."),
+    ("compaction-window", "An unknown window turns compaction off; it can be forced at any time."),
+    (
+        "catalogue",
+        "Windows, limits, prices and capabilities come from one dated file with sources; what is unknown is None.",
+    ),
+    ("catalogue-price", "A price counts each token once, by its kind and tier, and is None where one is not known."),
+    ("catalogue-own", "Rows of a user's file or of code come before those of the release."),
     ("compaction-failure", "A summary that is empty or fails leaves the history as it was."),
     ("compaction-retained", "What was retained once is retained by every later compaction."),
     # Cancelling and retries

@@ -6,9 +6,8 @@ import pytest
 
 from dragoman import ir
 from dragoman.agent import Agent, Compaction, tool
-from dragoman.agent.compaction import summary_message
+from dragoman.agent.compaction import summary_message, window_of
 from dragoman.agent.healing import is_whole
-from dragoman.agent.windows import window_of
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.errors import Overloaded
 from dragoman.ir import Failure, Request, Usage
@@ -120,10 +119,10 @@ def test_a_window_that_nobody_knows_turns_it_off_and_a_driver_may_know() -> None
 @pytest.mark.parametrize(
     ("name", "tokens"),
     [
-        ("anthropic/claude-sonnet-5", 200_000),
-        ("bedrock/eu.anthropic.claude-opus-4-8", 200_000),
+        ("anthropic/claude-sonnet-5", 1_000_000),
+        ("bedrock/eu.anthropic.claude-opus-4-8", 1_000_000),
         ("gemini/gemini-3-flash-preview", 1_048_576),
-        ("openai/gpt-5.6", 400_000),
+        ("openai/gpt-5.6", 1_050_000),
         ("openai-chat/gpt-4o-mini", 128_000),
         ("openai/o3", 200_000),
         ("ollama/gpt-oss-20b", None),
@@ -132,7 +131,7 @@ def test_a_window_that_nobody_knows_turns_it_off_and_a_driver_may_know() -> None
         ("scripted/test", None),
     ],
 )
-def test_windows_of_families_of_models(name: str, tokens: int | None) -> None:
+def test_windows_come_from_the_catalogue(name: str, tokens: int | None) -> None:
     assert window_of(name) == tokens
     script: list[Any] = [Scripted(calls=[LOOK], usage=Usage(tokens or 10**9, 0)), SUMMARY, "."]
     driver = ScriptedDriver(script, name=name)

@@ -136,7 +136,7 @@ def test_pruning_goes_by_what_was_reported() -> None:
 
 @promise("chat:window")
 def test_the_window_comes_from_the_environment_then_from_the_table() -> None:
-    assert window_of("claude", "anthropic/claude-sonnet-5", {}) == 200_000
+    assert window_of("claude", "anthropic/claude-sonnet-5", {}) == 1_000_000
     assert window_of("my-model", "x/y", {"CHAT_CONTEXT_MY_MODEL": "1000", "CHAT_CONTEXT": "5"}) == 1000
     assert window_of("my-model", "x/y", {"CHAT_CONTEXT": "5000"}) == 5000
     assert window_of("my-model", "x/y", {"CHAT_CONTEXT": "nonsense"}) == 32_768

@@ -884,8 +884,9 @@ def test_a_limit_is_invented_because_the_api_wants_one() -> None:
         "claude-sonnet-5": 128_000,
         "claude-opus-5-5": 128_000,
         "claude-fable-5-1": 128_000,
-        # Not documented where we could read it: what every model takes.
-        "claude-sonnet-5-5": 8192,
+        "claude-sonnet-5-5": 128_000,
+        "anthropic.claude-v2:1": 4096,
+        # The catalogue does not know it: what every model takes.
         "claude-tomorrow": 8192,
     }
     for model, most in documented.items():

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from dragoman.agent.conversation import FAMILY, Conversation
 from dragoman.agent.events import AnyAgentEvent, CompactionCompleteEvent, CompactionStartEvent, usage_event
-from dragoman.agent.windows import window_of
+from dragoman.catalogue import lookup
 from dragoman.drivers.base import QueryResult
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, Text
@@ -42,7 +42,7 @@ class Compaction(Struct, frozen=True, kw_only=True):
 
     ratio: float = 0.8
     context_window: int | None = None
-    """In tokens; left out, that of the driver or of its family of models. Unknown: nothing is compacted by itself."""
+    """In tokens; left out, that of the driver, or the catalogue's. Unknown: nothing is compacted by itself."""
     keep_turns: int = 2
     """A turn is one message of the user, or one answer with the results of its calls: pairs are never split."""
     prompt: str = PROMPT
@@ -104,6 +104,13 @@ class Compactor:
         driver = self._conversation.driver
         window = getattr(driver, "context_window", None)
         return window if isinstance(window, int) else window_of(driver.name)
+
+
+def window_of(name: str) -> int | None:
+    """Tokens that a model takes, by the name of its driver, `provider/model`. None: the catalogue does not know it."""
+    provider, _, model = name.partition("/")
+    found = lookup(provider, model)
+    return None if found is None else found.context_window
 
 
 def split(messages: Sequence[Message], keep: int) -> tuple[list[Message], list[Message]]:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from dragoman.catalogue import lookup
 from dragoman.chat.entries import Entry, Part
 from dragoman.chat.payloads import as_text, call_of
 
@@ -200,35 +201,27 @@ def calibrated(entries: Sequence[Entry], name: str, model: str, *, exact: bool =
 # ── windows ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 DEFAULT_WINDOW = 32_768
-_WINDOWS: tuple[tuple[str, int], ...] = (
-    ("*gemini-*", 1_000_000),
-    ("*claude-*", 200_000),
-    ("*gpt-5*", 400_000),
-    ("*gpt-4.1*", 1_000_000),
-    ("*gpt-4o*", 128_000),
-    ("*gpt-4-turbo*", 128_000),
-    ("*gpt-4*", 8_192),
-    ("*gpt-3.5*", 16_385),
-    ("*/o[134]*", 200_000),
-    ("cohere/command-a-*", 256_000),
-    ("cohere/*", 128_000),
-    ("ollama/*", 32_768),
-    ("local/*", 8_192),
-)
+"""For a model that the catalogue does not know: one that is too small costs history, one too large an error."""
 _LOCAL = "local/"
+_LOCAL_WINDOW = 8_192
+"""What `dragoman.local` starts a model with."""
 _LOCAL_VARIABLE = "DRAGOMAN_LOCAL_CONTEXT"
 """What a model on this machine is started with."""
 
 
 def window_of(name: str, model: str, environment: Mapping[str, str] | None = None) -> int:
-    """Tokens a model takes: by `CHAT_CONTEXT_<NAME>`, by `CHAT_CONTEXT`, by the table, or the default."""
+    """Tokens a model takes: by `CHAT_CONTEXT_<NAME>`, by `CHAT_CONTEXT`, by the catalogue, or the default."""
     known = os.environ if environment is None else environment
     own = f"CHAT_CONTEXT_{re.sub(r'[^A-Z0-9]', '_', name.upper())}"
     for variable in (own, "CHAT_CONTEXT", *((_LOCAL_VARIABLE,) if model.startswith(_LOCAL) else ())):
         value = known.get(variable, "")
         if value.isdecimal() and int(value) > 0:
             return int(value)
-    return next((size for pattern, size in _WINDOWS if fnmatchcase(model, pattern)), DEFAULT_WINDOW)
+    provider, _, rest = model.partition("/")
+    found = lookup(provider, rest)
+    if found is not None and found.context_window is not None:
+        return found.context_window
+    return _LOCAL_WINDOW if model.startswith(_LOCAL) else DEFAULT_WINDOW
 
 
 class Gauge(Struct, frozen=True):

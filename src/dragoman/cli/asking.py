@@ -7,6 +7,9 @@ import asyncio
 import sys
 from typing import Any
 
+import msgspec
+
+from dragoman.catalogue import CatalogueError, Model, Prices, catalogue
 from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, one_line
 from dragoman.cli.table import aligned
 from dragoman.cli.toolfile import load_definitions
@@ -197,6 +200,42 @@ def list_providers() -> int:
     heading, *lines = aligned([("provider", "who", "speaks", "key from", "a model"), *rows])
     print(terminal_of(stream).paint(heading, "bold"), *lines, sep="\n", file=stream)
     return OK
+
+
+def print_catalogue(provider: str | None, *, as_json: bool) -> int:
+    """What the catalogue knows, of all providers or of one; `-` stands for what it does not know."""
+    try:
+        rows = [row for row in catalogue().models if provider is None or row.provider == provider]
+    except CatalogueError as error:
+        raise CommandError(str(error), BAD_INPUT) from None
+    stream = stdout()
+    if as_json:
+        for row in rows:
+            print(_encode_row(row).decode(), file=stream)
+        return OK
+    if not rows:
+        raise CommandError(f"the catalogue has no models of {provider!r}", BAD_INPUT)
+    heading, *lines = aligned([_CATALOGUE_HEADING, *map(_catalogue_row, rows)], widest=100)
+    print(terminal_of(stream).paint(heading, "bold"), *lines, sep="\n", file=stream)
+    print(f"prices for a million tokens; the file is of {catalogue().date}", file=stream)
+    return OK
+
+
+_encode_row = msgspec.json.Encoder(decimal_format="number").encode
+_CATALOGUE_HEADING = ("model", "context", "output", "in", "out", "cached", "written", "can", "checked", "source")
+
+
+def _catalogue_row(row: Model) -> tuple[str, ...]:
+    prices = row.prices or Prices()
+    money = [prices.input, prices.output, prices.cache_read, prices.cache_write]
+    return (
+        f"{row.provider}/{row.id}",
+        *("-" if count is None else f"{count:,}" for count in (row.context_window, row.output_limit)),
+        *("-" if price is None else f"{price} {row.currency}" for price in money),
+        ",".join(name for name, has in row.capabilities.items() if has) or "-",
+        row.checked or "-",
+        row.source or "-",
+    )
 
 
 def list_their_models(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from dragoman.catalogue import shipped
 from dragoman.codecs.reading import WireValue
 from dragoman.ir import Message, Reasoning, ReasoningSettings, Request
 from dragoman.losses import LossLog
@@ -46,7 +47,7 @@ class ModelLimits(Struct, frozen=True, kw_only=True):
     sampling: Sampling = "free"
     """free; not temperature and top_p together; only the default values (other ones are refused)."""
     most_tokens: int | None = None
-    """The longest answer, thinking included, as the vendor documents it."""
+    """The longest answer, thinking included, as the catalogue has it."""
 
     @property
     def invented_max_tokens(self) -> int:
@@ -59,33 +60,28 @@ _TAKEN_BY_ALL = 8192
 _UP_TO_HIGH = ALL_EFFORTS[:3]
 
 UNKNOWN_MODEL = ModelLimits()
-_CLAUDE_3 = ModelLimits(thinking=frozenset(), efforts=(), most_tokens=4096)
-_CLAUDE_3_5 = replace(_CLAUDE_3, most_tokens=8192)
-_CLAUDE_4 = ModelLimits(thinking=frozenset({"enabled", "disabled"}), efforts=(), most_tokens=64_000)
-_OPUS_4 = replace(_CLAUDE_4, most_tokens=32_000)
+_CLAUDE_3 = ModelLimits(thinking=frozenset(), efforts=())
+_CLAUDE_4 = ModelLimits(thinking=frozenset({"enabled", "disabled"}), efforts=())
 _CLAUDE_4_5 = replace(_CLAUDE_4, sampling="one of two")
-_CLAUDE_4_6 = ModelLimits(efforts=("low", "medium", "high", "max"), most_tokens=128_000)
-_OPUS_4_7 = ModelLimits(thinking=frozenset({"adaptive", "disabled"}), sampling="default", most_tokens=128_000)
+_CLAUDE_4_6 = ModelLimits(efforts=("low", "medium", "high", "max"))
+_OPUS_4_7 = ModelLimits(thinking=frozenset({"adaptive", "disabled"}), sampling="default")
 _SONNET_5 = replace(_OPUS_4_7, thinks_unasked=True)
 _OPUS_5 = replace(_SONNET_5, efforts_without_thinking=_UP_TO_HIGH)
 _ALWAYS_THINKING = replace(_SONNET_5, thinking=frozenset({"adaptive"}))
-# How much the next ones can write is not documented where we could read it.
 _SONNET_5_5 = replace(
     _SONNET_5,
     thinking=frozenset({"adaptive", "between_tools"}),
     efforts_without_thinking=_UP_TO_HIGH,
-    most_tokens=None,
 )
-_HAIKU_5_5 = replace(_SONNET_5, sampling="default, one of two", most_tokens=None)
-_MYTHOS = replace(_ALWAYS_THINKING, most_tokens=None)
-_MYTHOS_PREVIEW = replace(_SONNET_5, thinking=frozenset({"adaptive", "enabled"}), most_tokens=None)
+_HAIKU_5_5 = replace(_SONNET_5, sampling="default, one of two")
+_MYTHOS_PREVIEW = replace(_SONNET_5, thinking=frozenset({"adaptive", "enabled"}))
 
 # The first row that matches counts. A date after the name is no minor version.
 _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
     (re.compile(pattern), limits)
     for pattern, limits in (
         (r"mythos-preview", _MYTHOS_PREVIEW),
-        (r"mythos-5", _MYTHOS),
+        (r"mythos-5", _ALWAYS_THINKING),
         (r"fable-5", _ALWAYS_THINKING),
         (r"opus-5[-.]5(?!\d)", _ALWAYS_THINKING),
         (r"sonnet-5[-.]5(?!\d)", _SONNET_5_5),
@@ -95,9 +91,9 @@ _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
         (r"opus-4[-.][78](?!\d)", _OPUS_4_7),
         (r"(?:opus|sonnet)-4[-.]6(?!\d)", _CLAUDE_4_6),
         (r"(?:opus|sonnet|haiku)-4[-.]5(?!\d)", _CLAUDE_4_5),
-        (r"opus-4(?:[-.@][01]?(?!\d)|[-@]\d{8}|$)|claude-4-opus", _OPUS_4),
+        (r"opus-4(?:[-.@][01]?(?!\d)|[-@]\d{8}|$)|claude-4-opus", _CLAUDE_4),
         (r"sonnet-4(?:[-.@][01]?(?!\d)|[-@]\d{8}|$)|claude-3[-.]7", _CLAUDE_4),
-        (r"claude-3[-.]5", _CLAUDE_3_5),
+        (r"claude-3[-.]5", _CLAUDE_3),
         (r"claude-(?:3|2|v2|instant)(?!\d)", _CLAUDE_3),
     )
 )
@@ -106,7 +102,10 @@ _MODELS: tuple[tuple[re.Pattern[str], ModelLimits], ...] = tuple(
 @lru_cache(maxsize=256)
 def limits_of(model: str | None) -> ModelLimits:
     """By the name of the model in any spelling: with vendor prefix, region, date or version suffix."""
-    return next((limits for pattern, limits in _MODELS if pattern.search(model or "")), UNKNOWN_MODEL)
+    limits = next((limits for pattern, limits in _MODELS if pattern.search(model or "")), UNKNOWN_MODEL)
+    # The shipped rows only: what is encoded must not depend on files of the machine (law 4).
+    row = shipped().lookup("anthropic", model or "")
+    return limits if row is None else replace(limits, most_tokens=row.output_limit)
 
 
 def forces_call(request: Request) -> bool:
