@@ -73,14 +73,19 @@ async def _show(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record
     if not isinstance(name, str):
         raise BadBody(Failure("invalid_request", "model is required", 400))
     caller.may_use(name)
-    gateway.router.plan(name, endpoint.format)
-    _put(exchange, record, _shown(name))
+    _put(exchange, record, _shown(name, _window(gateway, name, endpoint.format)))
 
 
-def _shown(name: str) -> dict[str, object]:
+def _window(gateway: Gateway, name: str, format: str) -> int:
+    """Of the model that a request with this name is sent to first, whatever the configuration calls its provider."""
+    first = next(iter(gateway.router.plan(name, format).candidates), None)
+    asked = name if first is None else f"{first.upstream.channel.provider.name}/{first.model}"
+    return window_of("", asked, {})
+
+
+def _shown(name: str, window: int) -> dict[str, object]:
     """What tools that choose a local model look at: its abilities, and how much it reads."""
     architecture = "dragoman"
-    window = window_of("", name, {})
     described = ONE["ollama-chat"](Listed(name, architecture))
     return {
         **described,
@@ -103,7 +108,8 @@ async def _running(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, rec
     listed = allowed_models(await gateway.catalogue.models(), caller, gateway.router)
     loaded = {"expires_at": _NEVER, "size_vram": 0}
     models = [
-        {**ONE["ollama-chat"](model), **loaded, "context_length": window_of("", model.id, {})} for model in listed
+        {**ONE["ollama-chat"](model), **loaded, "context_length": _window(gateway, model.id, endpoint.format)}
+        for model in listed
     ]
     _put(exchange, record, {"models": models})
 
