@@ -1,7 +1,10 @@
 """What is fuzzed: every decoder of every format, and what stands behind it.
 
-A target takes bytes. It may answer or raise a typed error; anything else is a finding. What it decodes it also encodes,
-in its own format or another, because a value that cannot be written was decoded too generously.
+A target takes bytes. It may answer or raise a typed error; anything else is a finding. Every input is decoded; what
+comes next (describe the value, encode it, translate the bytes) depends on the input, so that one execution stays cheap
+and each way is taken by a third of them. A value that cannot be written was decoded too generously.
+
+A target returns the outcome in a few words. An input with an outcome that no input had before is worth mutating again.
 """
 
 from __future__ import annotations
@@ -16,8 +19,17 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any
 
+from msgspec import Raw
+
 import dragoman
 from dragoman.agent.tools import BadArguments, checking
+from dragoman.batch.batch_file_converter import converter_for
+from dragoman.batch.options import ConvertOptions
+from dragoman.batch.provider_files import BATCH_FILES, BatchItem, Outcome, write_line
+from dragoman.batch.record_converter import Reject
+from dragoman.chat.entries import Unreadable
+from dragoman.chat.importing import imported
+from dragoman.codecs.datasets.catalogue import dataset
 from dragoman.description.bodies import describe_completion, describe_failure, describe_request
 from dragoman.detection import detect_stream, looks_streamed
 from dragoman.errors import DecodeError, DragomanError, EncodeError
@@ -29,12 +41,14 @@ from dragoman.ir import (
     PartEnd,
     PartStart,
     Reasoning,
+    StreamFailed,
     StreamStart,
     Text,
     ToolCall,
     Usage,
     UsageUpdate,
 )
+from tests.datasets.stories import STORIES
 from tests.fuzz.mutation import mutate_events, mutate_json
 from tests.support import converse_streams
 from tests.support.bodies import ERRORS, REQUESTS, RESPONSES
@@ -43,6 +57,9 @@ from tests.support.recordings import load, recordings_dir
 WIRE = dragoman.formats("wire")
 RECORDS = dragoman.formats("record")
 ANY = dragoman.formats(None)
+DATASETS = dragoman.formats("dataset")
+WRITTEN = (*ANY, *(name for name in DATASETS if dataset(name).write is not None))
+"""Formats that a request can be encoded in."""
 
 FILES: dict[str, tuple[str, ...]] = {
     "openai-chat": (
@@ -76,7 +93,7 @@ class Finding(AssertionError):
 @dataclass(frozen=True)
 class Target:
     name: str
-    run: Callable[[bytes], None]
+    run: Callable[[bytes], str | None]
     seeds: Callable[[], list[bytes]]
     mutate: Mutate = mutate_json
     others: list[Any] = field(default_factory=list, compare=False)
@@ -98,11 +115,16 @@ class Target:
 # ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _check_error(error: DragomanError) -> None:
+def _check_error(error: DragomanError) -> str:
+    """What was refused, without the contents of the input; an error that says nothing is a finding."""
     if not str(error):
         raise Finding(f"{type(error).__name__} without a message") from error
-    if isinstance(error, DecodeError | EncodeError) and not error.path.startswith("$"):
+    if not isinstance(error, DecodeError | EncodeError):
+        return type(error).__name__
+    if not error.path.startswith("$"):
         raise Finding(f"{type(error).__name__} names no place: {error.path!r}") from error
+    wanted = error.expected if isinstance(error, DecodeError) else error.reason
+    return f"{type(error).__name__} {error.path.rpartition('.')[2][:20]} {wanted[:40]}"
 
 
 def _holds_only_json(value: Any) -> bool:
@@ -118,63 +140,80 @@ def _holds_only_json(value: Any) -> bool:
     return True
 
 
-def _check_encoded(encoded: dragoman.Encoded, data: bytes) -> None:
+def _check_encoded(encoded: dragoman.Encoded) -> str:
+    """What was lost; a body that is no JSON and a loss without a place are findings."""
     encoded.json().decode()
     if not _holds_only_json(encoded.body):
         raise Finding("Encoded.body holds a value that the standard library's json cannot write")
-    if zlib.crc32(data) % 3 == 0:
-        for loss in encoded.losses:
-            if not loss.path.startswith("$"):
-                raise Finding(f"a loss names no place: {loss.path!r}")
+    return _check_losses(encoded.losses)
+
+
+def _check_losses(losses: Iterable[dragoman.Loss]) -> str:
+    for loss in losses:
+        if not loss.path.startswith("$"):
+            raise Finding(f"a loss names no place: {loss.path!r}")
+    return " ".join(sorted({loss.why[:30] for loss in losses})[:3])
+
+
+def _turn(data: bytes) -> int:
+    """A number by which the inputs are spread over what can be done with them."""
+    return zlib.crc32(data)
 
 
 def _other(data: bytes, name: str, among: tuple[str, ...] = ANY) -> str:
     """A format to encode in: the format itself for a third of the inputs, else one that depends on the input."""
-    turn = zlib.crc32(data)
-    return name if turn % 3 == 0 else among[(turn >> 4) % len(among)]
+    turn = _turn(data)
+    return name if turn % 3 == 0 and name in among else among[(turn >> 4) % len(among)]
 
 
-def _request(name: str, data: bytes) -> None:
+def _request(name: str, data: bytes) -> str:
+    way = _turn(data) // 3 % 3
     try:
+        if way == 0:
+            target = _other(data, name, WRITTEN)
+            return _check_encoded(dragoman.translate_request(data, source=name, target=target))
         request = dragoman.decode_request(data, name)
-        describe_request(request, name)
-        _check_encoded(dragoman.encode_request(request, _other(data, name)), data)
-        if zlib.crc32(data) % 2:
-            translated = dragoman.translate_request(data, source=name, target=_other(data, name))
-            _check_encoded(translated, data)
+        if way == 1:
+            describe_request(request, name)
+            return ""
+        return _check_encoded(dragoman.encode_request(request, _other(data, name, WRITTEN)))
     except DragomanError as error:
-        _check_error(error)
+        return _check_error(error)
 
 
-def _response(name: str, data: bytes) -> None:
+def _response(name: str, data: bytes) -> str:
+    way = _turn(data) // 3 % 3
     try:
+        if way == 0:
+            return _check_encoded(dragoman.translate_response(data, source=name, target=_other(data, name)))
         completion = dragoman.decode_response(data, name)
-        describe_completion(completion, name)
-        _check_encoded(dragoman.encode_response(completion, _other(data, name)), data)
-        if zlib.crc32(data) % 2:
-            translated = dragoman.translate_response(data, source=name, target=_other(data, name))
-            _check_encoded(translated, data)
+        if way == 1:
+            describe_completion(completion, name)
+            return ""
+        return _check_encoded(dragoman.encode_response(completion, _other(data, name)))
     except DragomanError as error:
-        _check_error(error)
+        return _check_error(error)
 
 
 _STATUS = (None, 200, 400, 401, 404, 413, 429, 500, 529, 999)
 
 
-def _error(name: str, data: bytes) -> None:
-    turn = zlib.crc32(data)
+def _error(name: str, data: bytes) -> str:
+    turn = _turn(data)
     try:
         failure = dragoman.decode_error(data, name, status=_STATUS[turn % len(_STATUS)])
-        describe_failure(failure, name)
-        _check_encoded(dragoman.encode_error(failure, _other(data, name, WIRE)), data)
+        if turn // 16 % 2:
+            describe_failure(failure, name)
+            return failure.kind
+        return _check_encoded(dragoman.encode_error(failure, _other(data, name, WIRE)))
     except DragomanError as error:
-        _check_error(error)
+        return _check_error(error)
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """The stream whole, in a few pieces, or one byte at a time."""
-    turn = zlib.crc32(data)
-    size = (len(data) + 1, 512, 64, 7, 1)[turn % 5] if len(data) < 1_500 else (len(data) + 1, 700)[turn % 2]
+    """The stream whole, in a few pieces, or seldom one byte at a time."""
+    turn = _turn(data) >> 8
+    size = (len(data) + 1, 512, 300, 150, 64, 7, 1)[turn % 7 if len(data) < 1_500 else turn % 3]
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
@@ -190,24 +229,27 @@ def _framed(name: str, data: bytes) -> bytes:
     return framed
 
 
-def _stream(name: str, data: bytes) -> None:
+def _stream(name: str, data: bytes) -> str:
     framed = _framed(name, data)
+    way = _turn(data) // 3 % 3
     try:
+        if way == 2:
+            translator = dragoman.StreamTranslator(source=name, target=_other(data, name, WIRE))
+            for piece in _pieces(framed):
+                translator.feed(piece)
+            translator.close()
+            return _check_losses(translator.losses)
         decoder = dragoman.StreamDecoder(name)
         events = [event for piece in _pieces(framed) for event in decoder.feed(piece)] + decoder.close()
-        dragoman.encode_response(_completion(events), _other(data, name))
-        translator = dragoman.StreamTranslator(source=name, target=_other(data, name, WIRE))
-        for piece in _pieces(framed):
-            translator.feed(piece)
-        translator.close()
-        for loss in translator.losses:
-            if not loss.path.startswith("$"):
-                raise Finding(f"a loss names no place: {loss.path!r}")
-        if zlib.crc32(data) % 4 == 0:
-            looks_streamed(framed)
-            detect_stream(framed)
+        failure = next((event.failure.message for event in events if isinstance(event, StreamFailed)), "")
+        if way == 1:
+            dragoman.encode_response(_completion(events), _other(data, name))
+            if _turn(data) % 4 == 0:
+                looks_streamed(framed)
+                detect_stream(framed)
+        return failure[:60]
     except DragomanError as error:
-        _check_error(error)
+        return _check_error(error)
 
 
 def _completion(events: list[Any]) -> Any:
@@ -222,37 +264,69 @@ VALUE_READERS: tuple[Callable[..., Any], ...] = tuple(
 )
 
 
-def _value(name: str, data: bytes) -> None:
+def _value(name: str, data: bytes) -> str:
     """One call, result, definition, choice or message, read and written again."""
-    read = VALUE_READERS[zlib.crc32(data) % len(VALUE_READERS)]
+    read = VALUE_READERS[_turn(data) % len(VALUE_READERS)]
     write = getattr(dragoman, read.__name__.replace("decode_", "encode_"))
     try:
-        write(read(data, name), _other(data, name)).losses  # noqa: B018
+        return _check_losses(write(read(data, name), _other(data, name)).losses)
     except DragomanError as error:
-        _check_error(error)
+        return _check_error(error)
 
 
-def _detect(data: bytes) -> None:
+_BATCH_TARGETS = (*BATCH_FILES, "openai-chat", "gemini-interactions", "cohere-chat", "universal")
+
+
+def _batch(name: str, data: bytes) -> str:
+    """A line of a provider's batch file, named by the user or found, to another one or to a bare body."""
+    target = _BATCH_TARGETS[_turn(data) % len(_BATCH_TARGETS)]
+    source = None if _turn(data) // 16 % 4 == 0 else name
+    converter = converter_for(ConvertOptions(target=target, source=source), "fuzz", None)
+    line = converter.convert(data, 1)
+    if isinstance(line, Reject):
+        return line.reason[:60]
+    if line is not None and b"\n" in line:
+        raise Finding("a converted record has more than one line")
+    return _check_losses(converter.last_losses)
+
+
+def _detect(data: bytes) -> str:
     try:
-        dragoman.detect(data)
+        found = dragoman.detect(data)
         looks_streamed(data)
     except DragomanError as error:
-        _check_error(error)
+        return _check_error(error)
+    return "" if found is None else found.format
 
 
-def _arguments(data: bytes) -> None:
+def _import(data: bytes) -> str:
+    """A file that is opened as a conversation of the chat."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return ""
+    try:
+        imported(document)
+    except Unreadable as error:
+        return str(error)[:40]
+    return ""
+
+
+def _arguments(data: bytes) -> str:
     """A tool's schema and a call's arguments, both from outside (an MCP server, a model)."""
     try:
         given = json.loads(data)
     except (ValueError, RecursionError):
-        return
+        return ""
     if not isinstance(given, dict):
-        return
+        return ""
     try:
         checking(given.get("schema", {}))(given.get("value"))
     except BadArguments as error:
         if not str(error):
             raise Finding("BadArguments without a message") from error
+        return str(error)[-30:]
+    return ""
 
 
 # ── seeds ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -296,9 +370,30 @@ def _recorded(name: str, kind: str) -> list[bytes]:
 _SAMPLES = {"request": REQUESTS, "response": RESPONSES, "error": ERRORS}
 
 
+_LIKE = {"gemini-interactions": "gemini"}
+"""A format without recordings -> the one whose recordings are translated to it."""
+_TRANSLATE: dict[str, Callable[..., dragoman.Encoded]] = {
+    "request": dragoman.translate_request,
+    "response": dragoman.translate_response,
+    "error": dragoman.translate_error,
+}
+
+
 def _bodies(name: str, kind: str) -> list[bytes]:
     own = [sample.json() for sample in _SAMPLES[kind] if sample.format == name]
+    if name in _LIKE:
+        return own + _translated(_TRANSLATE[kind], _LIKE[name], _recorded(_LIKE[name], kind), name)
     return own + _recorded(name, kind)
+
+
+def _translated(translate: Callable[..., dragoman.Encoded], source: str, bodies: list[bytes], name: str) -> list[bytes]:
+    found = []
+    for body in bodies:
+        try:
+            found.append(translate(body, source=source, target=name).json())
+        except DragomanError:
+            continue
+    return found
 
 
 EVENTS: tuple[AnyEvent, ...] = (
@@ -332,7 +427,14 @@ def _streams(name: str) -> list[bytes]:
             for kind, payload in converse_streams.payloads(own)
         ]
         return [own, b"".join(texts), *_recorded(name, "stream")]
+    if name in _LIKE:
+        return [own, *(_translated_stream(stream, _LIKE[name], name) for stream in _recorded(_LIKE[name], "stream"))]
     return [own, *_recorded(name, "stream")]
+
+
+def _translated_stream(stream: bytes, source: str, name: str) -> bytes:
+    translator = dragoman.StreamTranslator(source=source, target=name)
+    return translator.feed(stream) + translator.close()
 
 
 def _histories(name: str) -> list[bytes]:
@@ -344,6 +446,33 @@ def _histories(name: str) -> list[bytes]:
         except DragomanError:
             continue
     return _chosen(found)
+
+
+def _dataset_records(name: str) -> list[bytes]:
+    """The story of the format (for a session, its lines), and requests of our own written in it."""
+    told = STORIES[name]
+    story = json.dumps(told, ensure_ascii=False).encode()
+    return [story, *_histories(name)] if name in WRITTEN else [story]
+
+
+_OUTCOMES: dict[str, tuple[Outcome, int | None]] = {
+    "request": ("request", None),
+    "response": ("succeeded", 200),
+    "error": ("errored", 429),
+}
+
+
+def _batch_lines(name: str) -> list[bytes]:
+    """Requests, answers, errors and what was not run, in this provider's lines."""
+    file = BATCH_FILES[name]
+    api = file.format if file.format in WIRE else "openai-chat"
+    items = [BatchItem(id="r-1", outcome="expired"), BatchItem(id="r-2", outcome="canceled")]
+    for kind, (outcome, status) in _OUTCOMES.items():
+        items += [
+            BatchItem(id=f"r-{number}", outcome=outcome, body=Raw(body), format=file.format, status=status)
+            for number, body in enumerate(_bodies(api, kind)[:60])
+        ]
+    return [write_line(file, item) for item in items]
 
 
 def _stored_answers(name: str) -> list[bytes]:
@@ -424,6 +553,11 @@ def _all() -> Iterator[Target]:
         yield Target(f"response:{name}", partial(_response, name), partial(_stored_answers, name))
     for name in ANY:
         yield Target(f"value:{name}", partial(_value, name), partial(_values, name))
+    for name in DATASETS:
+        yield Target(f"request:{name}", partial(_request, name), partial(_dataset_records, name))
+    for name in BATCH_FILES:
+        yield Target(f"batch:{name}", partial(_batch, name), partial(_batch_lines, name))
+    yield Target("import", _import, lambda: [seed for name in WIRE for seed in _bodies(name, "request")[:20]])
     yield Target("detect", _detect, lambda: [seed for name in WIRE for seed in _bodies(name, "request")[:40]])
     yield Target("arguments", _arguments, _argument_seeds)
 

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 import dragoman
 import dragoman.ir
+from dragoman.batch.provider_files import BATCH_FILES, BatchItem, write_line
 from dragoman.errors import DecodeError, EncodeError
 from dragoman.ir import StreamFailed
+from tests.datasets.stories import STORIES
 from tests.fuzz.mutation import VALUES, mutate_bytes, mutate_events, mutate_json
 from tests.fuzz.run import Findings, fuzz_plainly, shrink
 from tests.fuzz.targets import TARGETS, VALUE_READERS, Target
@@ -35,7 +38,8 @@ def test_every_decoder_of_every_format_is_a_target() -> None:
     wire = {f"{kind}:{name}" for name in dragoman.formats() for kind in ("request", "response", "error", "stream")}
     records = {f"{kind}:{name}" for name in dragoman.formats("record") for kind in ("request", "response")}
     values = {name for name in dragoman.__all__ if name.startswith(("decode_tool", "decode_message"))}
-    assert wire | records | {f"value:{name}" for name in dragoman.formats(None)} <= set(TARGETS)
+    stored = {f"request:{name}" for name in dragoman.formats("dataset")} | {f"batch:{name}" for name in BATCH_FILES}
+    assert wire | records | stored | {f"value:{name}" for name in dragoman.formats(None)} <= set(TARGETS)
     assert values <= {reader.__name__ for reader in VALUE_READERS}
 
 
@@ -221,6 +225,59 @@ def test_members_of_hosted_tools_may_be_anything(name: str) -> None:
     for block in HOSTED[name]:
         for spoiled_block in spoiled(block):
             target.run(json.dumps(WRAPPED[name](spoiled_block)).encode())
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("name", dragoman.formats("dataset"))
+def test_members_of_stored_conversations_may_be_anything(name: str) -> None:
+    for story in spoiled(STORIES[name]):
+        TARGETS[f"request:{name}"].run(json.dumps(story).encode())
+
+
+@promise("law:10-bad-input-good-words")
+@pytest.mark.parametrize("name", BATCH_FILES)
+def test_members_of_batch_lines_may_be_anything(name: str) -> None:
+    file = BATCH_FILES[name]
+    bodies = {"request": b"{}", "succeeded": b"{}", "errored": b'{"error":{"code":5,"message":"x"}}'}
+    for outcome, body in bodies.items():
+        item = BatchItem(id="r-1", outcome=outcome, body=Raw(body), format=file.format)  # type: ignore[arg-type]
+        line = json.loads(write_line(file, item))
+        for bad in ({}, *spoiled(line), *({key: line[key] for key in line if key != gone} for gone in line)):
+            TARGETS[f"batch:{name}"].run(json.dumps(bad).encode())
+            with suppress(DecodeError):
+                file.read(file, bad)
+
+
+def test_an_answer_of_a_session_whose_first_line_says_nothing_is_an_answer() -> None:
+    """Lines with one id are one answer, also where the first of them is empty."""
+    question = {"type": "user", "uuid": "a", "parentUuid": None, "message": {"role": "user", "content": "Hi"}}
+    said = [[], [{"type": "text", "text": "Hello"}]]
+    answers = [
+        {
+            "type": "assistant",
+            "uuid": f"b{number}",
+            "parentUuid": ("a", "b0")[number],
+            "message": {"role": "assistant", "id": "m", "content": content},
+        }
+        for number, content in enumerate(said)
+    ]
+    request = dragoman.decode_request([question, *answers], "claude-code")
+    assert [(message.role, message.text) for message in request.messages] == [("user", "Hi"), ("assistant", "Hello")]
+
+
+@pytest.mark.parametrize("target", dragoman.formats(None))
+def test_a_lone_part_crosses_to_servers_that_take_a_string(target: str) -> None:
+    content = {"type": "text", "text": "Be short."}
+    body = {"model": "m", "messages": [{"role": "system", "content": content}, {"role": "user", "content": content}]}
+    encoded = dragoman.encode_request(dragoman.decode_request(body, "openai-chat"), target)
+    assert b"Be short." in encoded.json()
+
+
+@pytest.mark.parametrize("name", dragoman.formats())
+def test_an_exponent_that_no_value_holds_is_refused_or_carried(name: str) -> None:
+    for kind in ("request", "response", "error"):
+        body = json.dumps({"messages": [], "contents": [], "input": [], "x": 7}).encode().replace(b"7", b"9e" + HUGE)
+        TARGETS[f"{kind}:{name}"].run(body)
 
 
 @promise("law:10-bad-input-good-words")

@@ -53,6 +53,12 @@ def _refuse(name: str, path: str, expected: str) -> DecodeError:
     return DecodeError(path=path, expected=expected, got="something else", source=name)
 
 
+def _object(value: Any, name: str, path: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _refuse(name, path, "an object")
+    return value
+
+
 def _raw(value: Any) -> Raw | None:
     return None if value is None else to_raw(value)
 
@@ -163,8 +169,8 @@ def _read_anthropic(file: BatchFile, line: Mapping[str, Any]) -> BatchItem:
     item_id = read_id(line.get("custom_id"))
     if "params" in line:
         return BatchItem(id=item_id, outcome="request", body=_raw(line["params"]), format=file.format, path="$.params")
-    result = line["result"]
-    kind = result.get("type")
+    result = _object(line.get("result"), file.name, "$.result")
+    kind: Any = str(result.get("type"))
     if kind == "succeeded":
         body, path = result.get("message"), "$.result.message"
     elif kind == "errored":
@@ -203,7 +209,8 @@ def _read_gemini(file: BatchFile, line: Mapping[str, Any]) -> BatchItem:
         )
     error = line.get("error")
     if isinstance(error, Mapping):
-        status = _RPC_STATUS.get(error.get("code", 0), 500)
+        code = error.get("code")
+        status = _RPC_STATUS.get(code if isinstance(code, int) else 0, 500)
         body = to_raw({"error": {**error, "code": status}})
         return BatchItem(id=item_id, outcome="errored", body=body, format=file.format, path="$", status=status)
     return BatchItem(
@@ -237,8 +244,8 @@ def _is_vertex(line: Mapping[str, Any]) -> bool:
 
 
 def _read_vertex(file: BatchFile, line: Mapping[str, Any]) -> BatchItem:
-    request = dict(line["request"])
-    labels = dict(request.get("labels") or {})
+    request = dict(_object(line.get("request"), file.name, "$.request"))
+    labels = dict(_object(request.get("labels") or {}, file.name, "$.request.labels"))
     item_id = read_id(labels.pop(_LABEL, None))
     request["labels"] = labels
     if not labels:
@@ -284,8 +291,8 @@ def _is_bedrock(line: Mapping[str, Any]) -> bool:
 def _read_bedrock(file: BatchFile, line: Mapping[str, Any]) -> BatchItem:
     """The body is Converse's or the model's own: the line does not say which, so the body is looked at."""
     item_id = read_id(line.get("recordId"))
-    body = line["modelInput"]
-    native = isinstance(body, Mapping) and "anthropic_version" in body
+    body = _object(line.get("modelInput"), file.name, "$.modelInput")
+    native = "anthropic_version" in body
     found = "anthropic-messages" if native else file.format
     if "modelOutput" in line:
         return BatchItem(

@@ -9,7 +9,7 @@ and what nobody looks at is never parsed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from math import isfinite, isinf
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar, cast
 
@@ -72,9 +72,12 @@ encode_json = msgspec.json.Encoder(decimal_format="number").encode
 _decode_json = msgspec.json.Decoder().decode
 
 
-def _number(text: str) -> float | Decimal:
+def _number(text: str) -> float | Decimal | Raw:
     number = float(text)
-    return Decimal(text) if isinf(number) else number
+    try:
+        return Decimal(text) if isinf(number) else number
+    except InvalidOperation:
+        return Raw(text.encode())  # an exponent of more than 18 digits: only its own spelling says it
 
 
 _decode_big_numbers = msgspec.json.Decoder(float_hook=_number).decode
@@ -84,7 +87,10 @@ _MOST_DIGITS = 4_300
 
 
 def parse_json(text: bytes | str | Raw) -> Any:
-    """Parse JSON; a number that no float or int holds (1e400, 5,000 digits) becomes an exact `Decimal`."""
+    """Parse JSON; a number that no float or int holds (1e400, 5,000 digits) becomes an exact `Decimal`.
+
+    One that no `Decimal` holds either stays exact JSON (`Raw`).
+    """
     try:
         return _decode_json(text)
     except msgspec.ValidationError:
@@ -129,9 +135,9 @@ def _without_decimals(value: Any, path: str) -> Any:
         return {key: _without_decimals(held, f"{path}.{key}") for key, held in value.items()}
     if isinstance(value, list):
         return [_without_decimals(held, f"{path}[{index}]") for index, held in enumerate(value)]
-    if not isinstance(value, Decimal):
+    if not isinstance(value, Decimal | Raw):
         return value
-    if value.adjusted() < _MOST_DIGITS and value == value.to_integral_value():
+    if isinstance(value, Decimal) and value.adjusted() < _MOST_DIGITS and value == value.to_integral_value():
         return int(value)
     reason = "a number too large for a Python float or int; json() has it in its own spelling"
     raise EncodeError(path=path, reason=reason, target="Encoded.body")

@@ -47,13 +47,13 @@ def read_claude_code(data: Json) -> Request:
     model, answer = None, None
     for line in chain:
         message = line["message"]
-        role, content = message.get("role"), _blocks(message.get("content"))
+        role, content = text_of(message.get("role")), _blocks(message.get("content"))
         if role == "assistant":
-            model = message.get("model") or model
+            model = text_of(message.get("model")) or model
             if answer is not None and message.get("id") == answer:
                 messages[-1]["content"] += content  # one line per block: an answer is spread over several
                 continue
-            answer = message.get("id")
+            answer = message.get("id") if content else None
         else:
             answer = None
         if role in {"user", "assistant"} and content:
@@ -68,7 +68,7 @@ def read_claude_code(data: Json) -> Request:
 def _claude_lines(lines: Iterable[Line]) -> list[Line]:
     found = []
     for line in lines:
-        is_message = line.get("type") in {"user", "assistant"} and isinstance(line.get("message"), Mapping)
+        is_message = text_of(line.get("type")) in {"user", "assistant"} and isinstance(line.get("message"), Mapping)
         if is_message and line.get("isSidechain") is not True and line.get("isMeta") is not True:
             found.append(line)
     return found
@@ -105,7 +105,9 @@ def _blocks(content: Json) -> list[Json]:
 def is_codex(data: Json) -> bool:
     """Lines of a rollout: a type and a payload."""
     kinds = {"session_meta", "response_item", "turn_context", "compacted"}
-    return any(line.get("type") in kinds and isinstance(line.get("payload"), Mapping) for line in mappings(data))
+    return any(
+        text_of(line.get("type")) in kinds and isinstance(line.get("payload"), Mapping) for line in mappings(data)
+    )
 
 
 def read_codex(data: Json) -> Request:
@@ -121,7 +123,7 @@ def read_codex(data: Json) -> Request:
             base = payload.get("base_instructions") or payload.get("instructions")
             instructions = base.get("text") if isinstance(base, Mapping) else base
         elif kind == "turn_context":
-            model = payload.get("model") or model
+            model = text_of(payload.get("model")) or model
         elif kind == "response_item":
             found.append(_item(payload))
         elif kind == "compacted":
@@ -196,8 +198,8 @@ def _add_turn(conversation: Conversation, message: Line, place: str) -> None:
     conversation.add("assistant", pieces, place)
     results: list[Piece] = []
     for call, one in zip(made, calls, strict=True):
-        if "result" in one or one.get("status") in {"error", "cancelled"}:
-            failed = one.get("status") not in {None, "success"}
+        if "result" in one or text_of(one.get("status")) in {"error", "cancelled"}:
+            failed = one.get("status") is not None and one["status"] != "success"
             results.append((conversation.result(_cli_result(one), call_id=call.id, is_error=failed), place))
     conversation.add("tool", results, place)
 

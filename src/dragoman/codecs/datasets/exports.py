@@ -37,7 +37,7 @@ def read_chatgpt(data: Json) -> Request:
 
 def _add_node(conversation: Conversation, message: Mapping[str, Json], place: str) -> str | None:
     author, metadata, content = message.get("author"), message.get("metadata"), message.get("content")
-    role = author.get("role") if isinstance(author, Mapping) else None
+    role = text_of(author.get("role")) if isinstance(author, Mapping) else ""
     inner = content if isinstance(content, Mapping) else {}
     parts = inner.get("parts")
     texts = (
@@ -55,8 +55,8 @@ def _add_node(conversation: Conversation, message: Mapping[str, Json], place: st
         name = author.get("name") if isinstance(author, Mapping) else None
         conversation.add("tool", [(conversation.result(text, name=name), place)], place)
     elif role in {"system", "user", "assistant"}:
-        known: Role = role
-        piece = Reasoning(text) if inner.get("content_type") in {"thoughts", "reasoning_recap"} else Text(text)
+        known: Role = role  # type: ignore[assignment]
+        piece = Reasoning(text) if text_of(inner.get("content_type")) in {"thoughts", "reasoning_recap"} else Text(text)
         conversation.add(known, [(piece, place)], place)
     return text_of(said.get("model_slug")) or None
 
@@ -71,7 +71,7 @@ def read_claude(data: Json) -> Request:
     for index, message in enumerate(items(data.get("chat_messages"), CLAUDE, "$.chat_messages")):
         place = f"$.chat_messages[{index}]"
         sender = message.get("sender")
-        if sender not in {"human", "assistant"}:
+        if text_of(sender) not in {"human", "assistant"}:
             raise refuse(CLAUDE, f"{place}.sender", "human | assistant", sender)
         _add_claude(conversation, message, place)
     return conversation.finish(model=data.get("model"))

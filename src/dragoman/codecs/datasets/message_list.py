@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.codecs.datasets.conversation import Conversation, Dataset, Json, items, mappings, report_settings
+from dragoman.codecs.datasets.conversation import (
+    Conversation,
+    Dataset,
+    Json,
+    items,
+    mappings,
+    report_settings,
+    text_of,
+)
 from dragoman.codecs.datasets.trl import add_message
 from dragoman.codecs.openai_chat.request import decode_request, encode_request
 from dragoman.ir import Request
@@ -19,7 +27,7 @@ def is_record(data: Json) -> bool:
     """A list of objects with Chat's roles, and content of no other format's blocks."""
     if not isinstance(data, list) or not data or not all(isinstance(message, Mapping) for message in data):
         return False
-    return all(message.get("role") in _ROLES and _is_chat_content(message) for message in data)
+    return all(text_of(message.get("role")) in _ROLES and _is_chat_content(message) for message in data)
 
 
 def _is_chat_content(message: Mapping[str, Json]) -> bool:
@@ -27,7 +35,8 @@ def _is_chat_content(message: Mapping[str, Json]) -> bool:
     if "parts" in message or not ("content" in message or "tool_calls" in message or "function_call" in message):
         return False
     return not isinstance(content, list) or all(
-        part.get("type") in {"text", "image_url", "input_audio", "file", "refusal"} for part in mappings(content)
+        text_of(part.get("type")) in {"text", "image_url", "input_audio", "file", "refusal"}
+        for part in mappings(content)
     )
 
 

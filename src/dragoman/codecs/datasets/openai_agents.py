@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.codecs.datasets.conversation import Dataset, Json, items, mappings, report_settings
+from dragoman.codecs.datasets.conversation import Dataset, Json, items, mappings, report_settings, text_of
 from dragoman.codecs.openai_responses.request import decode_request, encode_request
 from dragoman.ir import Request
 from dragoman.ir.values import encode_json, parse_json
@@ -31,7 +31,8 @@ _WRAPPERS = frozenset(
 def is_record(data: Json) -> bool:
     """A list with items that only the Responses API has, or with run items around them."""
     found = mappings(data) if isinstance(data, list) else []
-    return any(item.get("type") in _ITEMS or (item.get("type") in _WRAPPERS and "raw_item" in item) for item in found)
+    kinds = [(text_of(item.get("type")), item) for item in found]
+    return any(kind in _ITEMS or (kind in _WRAPPERS and "raw_item" in item) for kind, item in kinds)
 
 
 def read(data: Json) -> Request:

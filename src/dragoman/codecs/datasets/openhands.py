@@ -14,6 +14,7 @@ from dragoman.codecs.datasets.conversation import (
     read_tools,
     text_of,
 )
+from dragoman.codecs.shared_tools import texts
 from dragoman.ir import Reasoning, Request, Text, ToolDefinition
 
 NAME = "openhands"
@@ -22,7 +23,7 @@ _KINDS = frozenset({"SystemPromptEvent", "MessageEvent", "ActionEvent", "Observa
 
 def is_record(data: Json) -> bool:
     """A list of events by kind."""
-    return any(event.get("kind") in _KINDS for event in mappings(data)) if isinstance(data, list) else False
+    return any(text_of(event.get("kind")) in _KINDS for event in mappings(data)) if isinstance(data, list) else False
 
 
 def read(data: Json) -> Request:
@@ -32,7 +33,7 @@ def read(data: Json) -> Request:
     said: list[Piece] = []
     answer: Json = None
     for place, event in events:
-        kind = event.get("kind")
+        kind = text_of(event.get("kind"))
         if kind != "ActionEvent" or event.get("llm_response_id") != answer:
             conversation.add("assistant", said, said[0][1] if said else place)
             said, answer = [], None
@@ -60,10 +61,9 @@ def _seen(events: list[Mapping[str, Json]]) -> list[tuple[str, Mapping[str, Json
         one
         for event in events
         if text_of(event.get("kind")).startswith("Condensation")
-        for one in (event.get("forgotten_event_ids") or [])
-        if isinstance(one, str)
+        for one in texts(event.get("forgotten_event_ids"))
     }
-    return [(f"$[{index}]", event) for index, event in enumerate(events) if event.get("id") not in gone]
+    return [(f"$[{index}]", event) for index, event in enumerate(events) if text_of(event.get("id")) not in gone]
 
 
 def _action(conversation: Conversation, event: Mapping[str, Json], place: str) -> list[Piece]:

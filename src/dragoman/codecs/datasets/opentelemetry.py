@@ -50,7 +50,7 @@ def is_record(data: Json) -> bool:
         and all(
             "role" in message
             and isinstance(message.get("parts"), list)
-            and all(part.get("type") in _PARTS and "text" not in part for part in mappings(message["parts"]))
+            and all(text_of(part.get("type")) in _PARTS and "text" not in part for part in mappings(message["parts"]))
             for message in messages
         )
         and any(message["parts"] for message in messages)
@@ -108,7 +108,7 @@ def _add_messages(conversation: Conversation, messages: Json, place: str) -> Non
 
 
 def _part(conversation: Conversation, part: Mapping[str, Json], place: str) -> AnyPart:
-    kind = part.get("type")
+    kind = text_of(part.get("type"))
     if kind == "text" and isinstance(part.get("content"), str):
         return Text(part["content"])
     if kind in {"reasoning", "thinking"} and isinstance(part.get("content"), str):

@@ -48,7 +48,7 @@ def is_record(data: Json) -> bool:
     """A list of messages with a kind and parts with a `part_kind`."""
     messages = mappings(data)
     return bool(messages) and all(
-        message.get("kind") in {"request", "response"} and isinstance(message.get("parts"), list)
+        text_of(message.get("kind")) in {"request", "response"} and isinstance(message.get("parts"), list)
         for message in messages
     )
 
@@ -87,7 +87,7 @@ def _add_request(conversation: Conversation, message: Mapping[str, Json], place:
         elif kind == "user-prompt":
             conversation.add("user", _user_content(part.get("content"), where), where)
         elif kind == "tool-return":
-            failed = part.get("outcome") in _FAILED
+            failed = text_of(part.get("outcome")) in _FAILED
             result = conversation.result(
                 part.get("content"), call_id=part.get("tool_call_id"), name=part.get("tool_name"), is_error=failed
             )

@@ -53,7 +53,7 @@ def is_record(data: Json) -> bool:
     """Messages with parts by type, some of which only this format has."""
     messages = mappings(_messages(data))
     if not messages or not all(
-        message.get("role") in _ROLES and isinstance(message.get("parts"), list) for message in messages
+        text_of(message.get("role")) in _ROLES and isinstance(message.get("parts"), list) for message in messages
     ):
         return False
     return all(
@@ -65,9 +65,9 @@ def read(data: Json) -> Request:
     conversation = Conversation(NAME)
     root = "$.messages" if isinstance(data, Mapping) else "$"
     for index, message in enumerate(items(_messages(data), NAME, root)):
-        place, role = f"{root}[{index}]", message.get("role")
+        place, role = f"{root}[{index}]", text_of(message.get("role"))
         if role not in _ROLES:
-            raise refuse(NAME, f"{place}.role", " | ".join(_ROLES), role)
+            raise refuse(NAME, f"{place}.role", " | ".join(_ROLES), message.get("role"))
         turn = _Turn(conversation, place)
         for number, part in enumerate(mappings(message.get("parts"))):
             turn.take(part, f"{place}.parts[{number}]", role)
@@ -108,7 +108,7 @@ class _Turn:
         if signed is not None:
             call = ToolCall(call.id, call.name, call.arguments, signature=signed)
         self._said.append((call, place))
-        state = part.get("state")
+        state = text_of(part.get("state"))
         if state in _ANSWERED:
             failed = state != "output-available"
             value = part.get("errorText", "denied") if failed else part.get("output")
