@@ -407,6 +407,11 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("admission", "No byte of a body is read before the key is checked, and slow or large bodies hold nothing up."),
     ("unpacking", "Packed bodies are unpacked within the limits and to their end, clients' and upstreams'."),
     ("documented", "The examples of docs/gateway.md are right."),
+    (
+        "pass-through",
+        "Images, audio, moderations, reranking, files, fine-tuning and cached contents pass byte-exact to an upstream "
+        "that has them, metered and under the client's key; a 501 names the providers that could otherwise.",
+    ),
     # The page
     ("page-views", "A request is shown as the client sent it, as it was meant and as the upstream got it; and back."),
     ("page-feed", "Requests appear on the page as they happen, each change told once."),

@@ -79,10 +79,13 @@ class ScriptedUpstream:
         with self._lock:
             self.heads.append("\n".join(lines))
             self.bodies.append(body)
-            chosen = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+            chosen = self._choose(lines[0], body)
         if chosen.data:
             client.sendall(chosen.data)
         return chosen.keeps_open
+
+    def _choose(self, _line: str, _body: bytes) -> Reply:
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     def close(self) -> None:
         self._listening.close()

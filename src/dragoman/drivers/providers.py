@@ -5,6 +5,7 @@ Nothing asks which provider it is: a difference is a field here, or a function t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 from urllib.parse import quote
@@ -108,8 +109,8 @@ def _in_project(target: Target) -> str:
     project = target.place.get("project")
     if not project:
         return target.path
-    inside = f"/projects/{quote(project)}/locations/{quote(target.place['location'])}/publishers/"
-    return target.path.replace("/publishers/", inside, 1)
+    inside = f"/projects/{quote(project)}/locations/{quote(target.place['location'])}"
+    return re.sub("/(?:publishers|cachedContents)(?=/|$)", lambda found: inside + found[0], target.path, count=1)
 
 
 def _interactions_in_project(target: Target) -> str:
@@ -145,6 +146,8 @@ def _deployment(target: Target) -> str:
     version = target.place.get("api_version")
     if not version:
         return f"/openai/v1{target.path}"
+    if not target.model:
+        return _azure_responses(target)
     return f"/openai/deployments/{quote(target.model, safe='')}{target.path}?api-version={quote(version)}"
 
 

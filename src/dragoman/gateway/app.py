@@ -29,6 +29,7 @@ from dragoman.gateway.merged_metrics import Peers
 from dragoman.gateway.message_threads import MessageThreads, Thread
 from dragoman.gateway.model_catalogue import Catalogue
 from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, worker_endpoints
+from dragoman.gateway.pass_through import pass_through
 from dragoman.gateway.relay import (
     Failed,
     Relay,
@@ -120,10 +121,10 @@ class Gateway:
         record = Record(
             id=f"req_{getrandbits(128):032x}", client=endpoint.format, operation=endpoint.operation, started=started
         )
-        if self.capture is not None and endpoint.operation in _COUNTED:
+        if self.capture is not None and endpoint.operation in _SHOWN:
             record.held = self.capture.begin(record, exchange.head)
             exchange.heard = record.held.answered
-        if self.tracing is not None and endpoint.operation in _COUNTED:
+        if self.tracing is not None and endpoint.operation in _SHOWN:
             record.trace = self.tracing.begin(record, exchange.head)
         if endpoint.adapter:
             exchange = AdaptedExchange(exchange, ADAPTERS[endpoint.adapter]())
@@ -316,11 +317,15 @@ class Gateway:
 
     async def enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
         """Within the limits of the gateway and of the key. Raises `Denied`."""
+        counts = record.operation == "count"
+        expected = expected_cost(client_request, plan, self.config.prices) if caller.has_budget and not counts else 0.0
+        await self.enter_at(caller, record, expected)
+
+    async def enter_at(self, caller: Caller, record: Record, expected: float = 0.0) -> None:
+        """The same for a request whose cost is known, or is not known before it has ended."""
         if self.metrics.in_flight > self.config.server.max_requests:
             words = "The gateway has more requests under way than it may."
             raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
-        counts = record.operation == "count"
-        expected = expected_cost(client_request, plan, self.config.prices) if caller.has_budget and not counts else 0.0
         await caller.enter(record.id, expected)
 
     async def _put_whole(
@@ -494,11 +499,15 @@ _HANDLERS: Mapping[Operation, Handler] = {
     **INTERACTIONS_ENDPOINTS,
     "generate": Gateway.generate,
     "count": Gateway.count,
+    "pass": pass_through,
     "preflight": Gateway.preflight,
     "none": Gateway.none,
     "method": Gateway.none,
 }
-_COUNTED: frozenset[Operation] = frozenset({"generate", "count", "compact"})
+_SHOWN: frozenset[Operation] = frozenset({"generate", "count", "compact"})
+"""The page and traces have these."""
+_COUNTED: frozenset[Operation] = _SHOWN | {"pass"}
+"""The log, metrics and the usage of keys have these."""
 
 
 def _marks(record: Record) -> dict[str, str]:

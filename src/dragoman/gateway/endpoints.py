@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from dragoman.gateway.http_request import Head, is_websocket
+from dragoman.gateway.passed_endpoints import Passed, is_passed, match_passed
 
 Operation: TypeAlias = Literal[
     "generate",
@@ -42,6 +43,7 @@ Operation: TypeAlias = Literal[
     "openapi",
     "metrics",
     "front",
+    "pass",
     "preflight",
     "none",
     "method",
@@ -62,6 +64,10 @@ class Endpoint(Struct, frozen=True):
     item: str = ""
     adapter: str = ""
     """Of `adapted_exchange`, where bodies have another envelope than the format's own."""
+    passed: Passed | None = None
+    """The row of an endpoint whose bytes pass unchanged."""
+    path: str = ""
+    """There: what follows the base URL of a provider."""
 
 
 _PATHS: tuple[tuple[str, tuple[str, ...], str, Operation], ...] = (
@@ -236,7 +242,17 @@ def match_endpoint(head: Head) -> Endpoint:
         found = pattern.path.fullmatch(head.path) if pattern.method == head.method else None
         if found is not None:
             return _found(pattern, found.groupdict(""), head)
-    return Endpoint(_neighbour(head.path), "method" if _other_method(head) else "none")
+    return _passed(head) or Endpoint(_neighbour(head.path), "method" if _other_method(head) else "none")
+
+
+def _passed(head: Head) -> Endpoint | None:
+    found = match_passed(head.method, head.path, _speaker(head))
+    if found is None:
+        return None
+    row, groups = found
+    model, id = unquote(groups.get("model", "")), groups.get("id", "")
+    path = groups.get("version", "") + groups["path"]
+    return Endpoint(row.format, "pass", model, id=id, passed=row, path=path)
 
 
 def _found(pattern: _Pattern, groups: Mapping[str, str], head: Head) -> Endpoint:
@@ -271,7 +287,7 @@ def _speaker(head: Head) -> str:
 
 def _other_method(head: Head) -> bool:
     plain = any(path == head.path for _, path in _PLAIN) or head.path in _MODELS
-    return plain or any(pattern.path.fullmatch(head.path) for pattern in _PATTERNS)
+    return plain or any(pattern.path.fullmatch(head.path) for pattern in _PATTERNS) or is_passed(head.path)
 
 
 def _neighbour(path: str) -> str:

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from msgspec import Struct, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.drivers.base import failure_in
-from dragoman.drivers.remote import error_of, failure_within, send
+from dragoman.drivers.remote import Call, Channel, error_of, failure_within, send
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import HttpResponse, read_whole
 from dragoman.errors import DecodeError, EncodeError, ProviderError, provider_error
@@ -40,8 +41,10 @@ _BAD_GATEWAY = 502
 """For failures of an upstream that came without a status of their own."""
 _JSON_STREAMS = frozenset({"gemini", "vertex", "ollama-chat"})
 """Formats whose streams some servers send as `application/json`."""
-_OF_HTTP = frozenset({405, 408, 415, 431, 502})
+_OF_HTTP = frozenset({405, 408, 415, 431, 501, 502})
 """Statuses that no format has an error type for: the body has the nearest one, and the status stays."""
+# SDKs repeat a 501 by themselves, unless this says that it is no use.
+_OF_STATUS = {401: {"www-authenticate": "Bearer"}, 501: {"x-should-retry": "false"}}
 _SHOWN_LOSSES = 5
 _LONGEST_HEADER = 2_000
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\xff]+")
@@ -102,6 +105,17 @@ class StreamedAnswer(Struct, frozen=True):
         self.upstream.in_flight -= 1
 
 
+class OpenAnswer(Struct, frozen=True):
+    """An answer whose bytes are still to be read."""
+
+    upstream: Upstream
+    response: HttpResponse
+
+    def release(self) -> None:
+        self.response.close()
+        self.upstream.in_flight -= 1
+
+
 _LARGE = 256 << 10
 """Bytes of a body that are converted in a few milliseconds; a larger one would hold up all other requests."""
 
@@ -119,10 +133,14 @@ class Relay:
     # ── asking ──
 
     async def ask(self, client_request: ClientRequest, plan: Plan, record: Record) -> WholeAnswer | StreamedAnswer:
-        """The first answer that begins. Raises `Failed`, and `DecodeError` for what the client sent.
+        """The first answer that begins. Raises `Failed`, and `DecodeError` for what the client sent."""
+        return await self.first_answer(plan, record, partial(self._attempt, client_request, plan, record))
 
-        Each candidate is tried in turn. One is tried again only after a failure that proves that the request was not
-        processed: anything else could run, and cost, twice.
+    async def first_answer(self, plan: Plan, record: Record, attempt: Callable[[Candidate], Awaitable[T]]) -> T:
+        """Tries each candidate in turn. Raises `Failed`.
+
+        One is tried again only after a failure that proves that the request was not processed: anything else could
+        run, and cost, twice.
         """
         waiting = _admitted_by_breaker(plan.candidates)
         again: list[Candidate] = []
@@ -131,11 +149,11 @@ class Relay:
             record.attempts += 1
             delay: float | None = None
             try:
-                return await self._attempt(client_request, candidate, plan, record)
+                return await attempt(candidate)
             except EncodeError as error:
                 problem = Failed(unencodable_request(error))
             except ProviderError as error:
-                problem = _failed(error, candidate.upstream)
+                problem = failed_as(error, candidate.upstream)
                 if error.kind in FINAL:
                     break
                 if was_processed(error):
@@ -152,7 +170,7 @@ class Relay:
         raise problem
 
     async def _attempt(
-        self, client_request: ClientRequest, candidate: Candidate, plan: Plan, record: Record
+        self, client_request: ClientRequest, plan: Plan, record: Record, candidate: Candidate
     ) -> WholeAnswer | StreamedAnswer:
         upstream = candidate.upstream
         upstream_call = await off_loop_if_large(
@@ -182,7 +200,7 @@ class Relay:
                 held.refused(upstream_call, error)
             if trace is not None:
                 trace.refused(error.kind, error.status)
-            raise _with_body(error, upstream_call) from error
+            raise _with_body(error, upstream_call.call, upstream_call.channel, same=upstream_call.same) from error
         except BaseException:
             breaker.released()
             upstream.in_flight -= 1
@@ -262,14 +280,33 @@ class Relay:
             await ending()
         exchange.finish(last)
 
+    async def open(self, call: Call, candidate: Candidate, *, same: bool) -> OpenAnswer:
+        """An answer that has begun, whatever it is: its bytes are the caller's to read. Raises `ProviderError`."""
+        upstream, breaker = candidate.upstream, candidate.breaker
+        breaker.begin()
+        upstream.in_flight += 1
+        try:
+            response = await send(upstream.channel, call)
+        except ProviderError as error:
+            breaker.failed(error)
+            upstream.in_flight -= 1
+            raise _with_body(error, call, upstream.channel, same=same) from error
+        except BaseException:
+            breaker.released()
+            upstream.in_flight -= 1
+            raise
+        breaker.succeeded()
+        return OpenAnswer(upstream, response)
+
     async def forward(self, upstream_call: UpstreamCall, upstream: Upstream) -> Refusal:
         """The same bytes there and back."""
         try:
             response = await send(upstream_call.channel, upstream_call.call)
             body = await read_whole(response, self._answer_limit)
         except ProviderError as error:
-            raise _failed(_with_body(error, upstream_call), upstream) from error
-        return Refusal(response.status, _kept(response.headers), body)
+            call, channel = upstream_call.call, upstream_call.channel
+            raise failed_as(_with_body(error, call, channel, same=upstream_call.same), upstream) from error
+        return Refusal(response.status, kept_headers(response.headers), body)
 
 
 async def _first(response: HttpResponse, translator: StreamTranslator) -> bytes:
@@ -327,7 +364,7 @@ def _delay(attempt: int, error: ProviderError, plan: Plan) -> float | None:
     return structs.replace(_RETRY, attempts=plan.settings.attempts).delay_after(attempt, error)
 
 
-def _failed(error: ProviderError, upstream: Upstream) -> Failed:
+def failed_as(error: ProviderError, upstream: Upstream) -> Failed:
     failure = error.failure
     if failure.kind == "authentication":
         return Failed(own_key_refused(failure, upstream))
@@ -343,17 +380,16 @@ def own_key_refused(failure: Failure, upstream: Upstream) -> Failure:
     return Failure("authentication", f"{whose}: {failure.message}", 401, request_id=failure.request_id)
 
 
-def _with_body(error: ProviderError, upstream_call: UpstreamCall) -> ProviderError:
+def _with_body(error: ProviderError, call: Call, channel: Channel, *, same: bool) -> ProviderError:
     """The bytes of a refusal in the client's own format go with it, unless a key of ours is quoted in them."""
-    call = upstream_call.call
-    if not upstream_call.same or call.status is None or not call.received or error.status is None:
+    if not same or call.status is None or not call.received or error.status is None:
         return error
     body = call.received[0]
     if body.lstrip()[:1] not in {b"{", b"["}:  # a page of some proxy in between is in no client's format
         return error
-    secrets = [secret.reveal().encode() for secret in upstream_call.channel.credential.secrets]
+    secrets = [secret.reveal().encode() for secret in channel.credential.secrets]
     if not any(secret and secret in body for secret in secrets):
-        error.raw_refusal = Refusal(call.status, _kept(call.headers), body)  # type: ignore[attr-defined]
+        error.raw_refusal = Refusal(call.status, kept_headers(call.headers), body)  # type: ignore[attr-defined]
     return error
 
 
@@ -378,10 +414,10 @@ def _is_whole(response: HttpResponse, upstream_call: UpstreamCall) -> bool:
 
 
 def _passed_back(response: HttpResponse, upstream_call: UpstreamCall) -> dict[str, str]:
-    return _kept(response.headers) if upstream_call.same else {}
+    return kept_headers(response.headers) if upstream_call.same else {}
 
 
-def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     kept = {name: headers[name] for name in _PASSED_BACK if name in headers}
     for name in headers:
         lowered = name.lower()
@@ -423,6 +459,6 @@ def refuse(exchange: Exchange, failure: Failure, format: str, headers: Mapping[s
     if failure.status in _OF_HTTP:
         encoded = structs.replace(encoded, status=failure.status)
     with suppress(KeyError):
-        headers = {**headers, "www-authenticate": {401: "Bearer"}[encoded.status]}
+        headers = {**headers, **_OF_STATUS[encoded.status]}
     exchange.send(encoded.status, {"content-type": "application/json", **encoded.headers, **headers}, encoded.content)
     return encoded.status

@@ -322,6 +322,16 @@ class Router:
             return None
         return next((one for one in upstreams if one.name == name), None)
 
+    def named_upstreams(self, name: str, format: str) -> Sequence[Upstream]:
+        """Those of a provider, or the one with a certain key (`name#2`); none if it is not configured."""
+        if "#" in name:
+            found = self.upstream(name, format)
+            return () if found is None else (found,)
+        try:
+            return self._upstreams(name, format)
+        except (KeyError, NotConfigured):
+            return ()
+
     def opened(self) -> Iterator[Upstream]:
         for upstreams in self._opened.values():
             yield from upstreams

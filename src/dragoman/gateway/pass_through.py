@@ -1,0 +1,438 @@
+"""Requests that pass byte-exact: images, audio, moderations, reranking, files, fine-tuning, cached contents.
+
+The client's key, its limits, the routes of models and the records are as for all requests. The body is read within the
+limits of the server before anything is sent, because a form may name its model behind its file; the answer leaves as it
+comes. Only the name of a routed model is replaced. What a provider keeps (files, jobs, cached contents) is visible to
+the key that made it: the account behind the gateway is shared.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+import dragoman
+from dragoman.drivers.providers import Target
+from dragoman.drivers.remote import Call
+from dragoman.drivers.transport import HttpRequest, read_whole
+from dragoman.errors import DecodeError, ProviderError
+from dragoman.gateway.access import Caller, Denied, presented_key
+from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
+from dragoman.gateway.client_request import with_model
+from dragoman.gateway.content_type import BadBody, check_content_type
+from dragoman.gateway.endpoints import Endpoint
+from dragoman.gateway.exchange import Exchange
+from dragoman.gateway.http_request import Head
+from dragoman.gateway.other_endpoints import query_for_upstream
+from dragoman.gateway.passed_endpoints import Passed
+from dragoman.gateway.relay import OpenAnswer, failed_as, kept_headers
+from dragoman.gateway.request_records import Record
+from dragoman.gateway.routing import PLAIN, Candidate, Plan
+from dragoman.gateway.state_errors import UnknownResponse
+from dragoman.gateway.stored_responses import Noted
+from dragoman.gateway.upstream_http import stream_to
+from dragoman.ir import Failure, Usage
+
+if TYPE_CHECKING:
+    from dragoman.gateway.app import Gateway
+
+PROVIDER_HEADER = "x-dragoman-provider"
+"""Names the provider of a request that names no model."""
+_AGENT = f"dragoman/{dragoman.__version__}"
+_NOT_IMPLEMENTED = 501
+_BODILESS = frozenset({204, 304})
+_MOST_LISTED = 64 << 20
+_SENT = (
+    "content-type",
+    "accept",
+    "range",
+    "if-match",
+    "if-none-match",
+    "if-modified-since",
+    "if-unmodified-since",
+    "idempotency-key",
+    "openai-beta",
+    "anthropic-version",
+    "anthropic-beta",
+)
+_UPLOADING = "x-goog-upload-"
+_BACK = (
+    "content-disposition",
+    "content-range",
+    "accept-ranges",
+    "etag",
+    "last-modified",
+    "expires",
+    "openai-model",
+    "openai-version",
+    "x-num-tokens",
+)
+_TAIL = 16 << 10
+_USAGE = re.compile(r'"(?:usage|usageMetadata|meta)"\s*:\s*(?=\{)')
+_encode = msgspec.json.encode
+_decoder = json.JSONDecoder()
+
+
+async def pass_through(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
+    row = endpoint.passed
+    assert row is not None  # noqa: S101 - `match_endpoint` gives it with this operation
+    caller = await gateway.admitted(endpoint, exchange, record)
+    _check_body(exchange.head)
+    named = model_in(exchange.body, exchange.head) if row.has_model else ""
+    model = endpoint.model or _bare(named)
+    plan = await _plan(gateway, row, endpoint, exchange.head, caller, model)
+    record.model, record.route = model, plan.route
+    await gateway.enter_at(caller, record)
+    try:
+        opened = await gateway.relay.first_answer(plan, record, _attempt(gateway, endpoint, exchange, record, named))
+        try:
+            record.status, record.first_byte = opened.response.status, time.perf_counter() - record.started
+            if row.holding in {"create", "list"} or opened.response.status in _BODILESS:
+                await _send_whole(gateway, row, opened, exchange, record, caller)
+            else:
+                await _send_as_it_comes(gateway, opened, exchange, record, caller)
+            record.complete = True
+        finally:
+            opened.release()
+    finally:
+        caller.leave()
+
+
+# ── who is asked ──
+
+
+async def _plan(gateway: Gateway, row: Passed, endpoint: Endpoint, head: Head, caller: Caller, model: str) -> Plan:
+    """The upstreams that have this endpoint. Raises `Denied`, `NoSuchModel`, `BadBody` (501)."""
+    router = gateway.router
+    if row.holding == "one":
+        noted = await _noted(gateway, row, endpoint.id, caller)
+        if noted is not None:
+            return Plan(noted, _able(row, router.named_upstreams(noted, row.format), ""), PLAIN)
+    named = head.headers.get(PROVIDER_HEADER, "")
+    if model and not named:
+        caller.may_use(model)
+        plan = router.plan(model, row.format)
+        able = tuple(one for one in plan.candidates if _has(row, one, gateway))
+        if not able:
+            raise BadBody(_no_provider(row, sorted({one.upstream.place for one in plan.candidates})))
+        return structs.replace(plan, candidates=able)
+    places = [named] if named else [place.name for place in router.available() if place.provider.name in row.providers]
+    home = CLIENT_PROTOCOLS[row.format].home
+    for place in sorted(places, key=lambda name: name != home):
+        able = _able(row, router.named_upstreams(place, row.format), model)
+        able = tuple(one for one in able if _has(row, one, gateway))
+        if able and caller.allows(f"{place}/{model or row.name}"):
+            return Plan(place, able, PLAIN)
+    raise BadBody(_no_provider(row, [named] if named else []))
+
+
+def _able(row: Passed, upstreams: Sequence[Any], model: str) -> tuple[Candidate, ...]:
+    return tuple(Candidate(one, model) for one in upstreams if one.channel.provider.name in row.providers)
+
+
+def _has(row: Passed, candidate: Candidate, gateway: Gateway) -> bool:
+    """Whether the upstream serves the endpoint. The simulators serve none of them."""
+    upstream = candidate.upstream
+    return upstream.channel.provider.name in row.providers and not gateway.router.is_simulated(upstream.place)
+
+
+def _no_provider(row: Passed, asked: Sequence[str]) -> Failure:
+    """Clients repeat a 501 unless a header says that it is no use; `refused` sends it."""
+    could = ", ".join(dict.fromkeys(row.providers))
+    whose = f"{', '.join(asked)} has no endpoint for it" if asked else "no provider that is configured here has it"
+    words = (
+        f"{row.name.capitalize()} passes through this gateway unchanged, and {whose}. These providers have it: {could}."
+    )
+    return Failure("invalid_request", words, _NOT_IMPLEMENTED)
+
+
+async def _noted(gateway: Gateway, row: Passed, id: str, caller: Caller) -> str | None:
+    """The upstream that keeps a thing. Raises `UnknownResponse` for one that another key has made.
+
+    A gateway without keys has one owner, who may have made it elsewhere: None leaves the choice of the upstream open.
+    """
+    try:
+        found = await gateway.responses.find(held_id(row, id), caller.id)
+    except UnknownResponse:
+        if caller.grant is None:
+            return None
+        words = f"No such {row.name} object: {id}"
+        raise UnknownResponse(Failure("not_found", words, 404, parameter="id")) from None
+    return found.upstream if isinstance(found, Noted) else None
+
+
+def held_id(row: Passed, id: str) -> str:
+    """How the store knows it: ids of providers are unique among what they name."""
+    return f"{row.name}/{id.rpartition('/')[2]}"
+
+
+# ── the model ──
+
+
+class _Named(Struct):
+    model: str | None = None
+
+
+_named = msgspec.json.Decoder(_Named).decode
+_FIELD = re.compile(rb'\r\ncontent-disposition:[^\r\n]*;\s*name="?model"?(?=[;\r])[^\r\n]*\r\n', re.IGNORECASE)
+_BOUNDARY = re.compile(r'boundary=(?:"([^"]+)"|([^;\s]+))', re.IGNORECASE)
+
+
+def _check_body(head: Head) -> None:
+    """Forms are taken here; a page in a browser names its origin, which was checked before."""
+    kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/x-www-form-urlencoded":
+        check_content_type(head)
+
+
+def model_in(body: bytes, head: Head) -> str:
+    """The model that a JSON body or a form names; empty if it names none."""
+    if place := _form_field(body, head):
+        return body[slice(*place)].decode("utf-8", "replace").strip()
+    if head.headers.get("content-type", "").lower().startswith("multipart/"):
+        return ""
+    try:
+        return (_named(body).model or "") if body else ""
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(path="$", expected="JSON", got=str(error), source="request") from None
+
+
+def _form_field(body: bytes, head: Head) -> tuple[int, int] | None:
+    """Where the value of the field `model` stands in a form."""
+    given = head.headers.get("content-type", "")
+    found = _BOUNDARY.search(given) if given.lower().startswith("multipart/") else None
+    if found is None:
+        return None
+    delimiter = b"--" + (found[1] or found[2]).encode("latin-1")
+    place = 0
+    while (place := body.find(delimiter, place)) >= 0:
+        place += len(delimiter)
+        head_end = body.find(b"\r\n\r\n", place)
+        if head_end < 0:
+            return None
+        if _FIELD.search(body, place, head_end + 2):
+            end = body.find(b"\r\n" + delimiter, head_end + 4)
+            return None if end < 0 else (head_end + 4, end)
+    return None
+
+
+def _bare(name: str) -> str:
+    """Google's bodies name a model by its path: `models/NAME`, `projects/…/publishers/google/models/NAME`."""
+    return name.rpartition("models/")[2]
+
+
+def with_routed_model(body: bytes, head: Head, old: str, model: str) -> bytes:
+    """The same bytes, with the name that the model has at the upstream. `old` is the name as the body has it."""
+    new = old.removesuffix(_bare(old)) + model
+    if not old or not model or old == new:
+        return body
+    if place := _form_field(body, head):
+        return body[: place[0]] + new.encode() + body[place[1] :]
+    if head.headers.get("content-type", "").lower().startswith("multipart/"):
+        return body
+    return with_model(body, old, new)
+
+
+# ── there ──
+
+
+def _attempt(
+    gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record, named: str
+) -> Callable[[Candidate], Any]:
+    row, head = endpoint.passed, exchange.head
+    assert row is not None  # noqa: S101 - see pass_through
+
+    async def attempt(candidate: Candidate) -> OpenAnswer:
+        channel = candidate.upstream.channel
+        record.upstream, record.target = candidate.upstream.name, candidate.model
+        record.format = channel.provider.format
+        body = with_routed_model(exchange.body, head, named, candidate.model)
+        path = row.providers[channel.provider.name] + endpoint.path
+        call = Call.about(
+            HttpRequest(
+                method=head.method,
+                url=channel.base_url
+                + _joined(channel.provider.path(_target(path, candidate)), query_for_upstream(head)),
+                headers={**_sent_headers(head), **_provider_headers(candidate, head)},
+                body=body,
+            ),
+            channel.timeouts,
+        )
+        return await gateway.relay.open(call, candidate, same=True)
+
+    return attempt
+
+
+def _target(path: str, candidate: Candidate) -> Target:
+    return Target(path, candidate.model, stream=False, place=candidate.upstream.channel.place)
+
+
+def _joined(path: str, query: str) -> str:
+    return path + ("&" + query[1:] if query and "?" in path else query)
+
+
+def _sent_headers(head: Head) -> dict[str, str]:
+    given = head.headers
+    kept = {name: given[name] for name in _SENT if name in given}
+    return kept | {name: value for name, value in given.items() if name.startswith(_UPLOADING)}
+
+
+def _provider_headers(candidate: Candidate, head: Head) -> dict[str, str]:
+    channel = candidate.upstream.channel
+    own = {name: value for name, value in channel.provider.headers.items() if name not in head.headers}
+    return {**own, "user-agent": _AGENT, "accept-encoding": "identity", **channel.headers}
+
+
+# ── and back ──
+
+
+_UPLOAD_URL = "x-goog-upload-url"
+
+
+def _upload_url(url: str, head: Head, base_url: str) -> str:
+    """The address for the bytes of an upload, at this gateway.
+
+    Google's SDK sends them without a key to the address that it was given, so the client's own key goes with it.
+    """
+    given, base = urlsplit(url), urlsplit(base_url)
+    if given.netloc != base.netloc or "host" not in head.headers:
+        return url
+    scheme = head.headers.get("x-forwarded-proto") or ("https" if head.secure else "http")
+    key = presented_key(head)
+    query = f"{given.query}&{urlencode({'key': key})}" if key else given.query
+    return urlunsplit((scheme, head.headers["host"], given.path.removeprefix(base.path), query, ""))
+
+
+def back_headers(headers: Mapping[str, str], record: Record) -> dict[str, str]:
+    kept = kept_headers(headers) | {name: headers[name] for name in _BACK if name in headers}
+    kept |= {name: value for name, value in headers.items() if name.startswith(_UPLOADING)}
+    upstream = f"{record.upstream}/{record.target}" if record.target else record.upstream
+    return {**kept, "x-request-id": record.id, "x-dragoman-upstream": upstream}
+
+
+async def _send_as_it_comes(
+    gateway: Gateway, opened: OpenAnswer, exchange: Exchange, record: Record, caller: Caller
+) -> None:
+    tail = UsageReader()
+    response = opened.response
+    exchange.start(response.status, back_headers(response.headers, record))
+
+    def onward(data: bytes) -> bool:
+        tail.feed(data)
+        return exchange.write(data)
+
+    try:
+        await stream_to(response, onward, exchange.drain)
+    except ProviderError as error:  # half an answer is with the client: cutting the connection says so
+        raise failed_as(error, opened.upstream) from error
+    record.usage = tail.usage()
+    if caller.grant is not None:
+        await gateway.settle(caller, record)
+    exchange.finish()
+
+
+async def _send_whole(
+    gateway: Gateway, row: Passed, opened: OpenAnswer, exchange: Exchange, record: Record, caller: Caller
+) -> None:
+    """Answers that say what the provider keeps: whose it is has to be noted, or looked up."""
+    response = opened.response
+    try:
+        body = await read_whole(response, _MOST_LISTED)
+    except ProviderError as error:
+        raise failed_as(error, opened.upstream) from error
+    if row.holding == "create":
+        for id in _ids_in(body, row):
+            await gateway.responses.note(held_id(row, id), record.upstream, caller.id)
+    elif row.holding == "list" and caller.grant is not None:
+        body = await _own_entries(gateway, row, body, caller)
+    tail = UsageReader()
+    tail.feed(body)
+    record.usage = tail.usage()
+    if caller.grant is not None:
+        await gateway.settle(caller, record)
+    headers = back_headers(response.headers, record)
+    if _UPLOAD_URL in headers:
+        headers[_UPLOAD_URL] = _upload_url(headers[_UPLOAD_URL], exchange.head, opened.upstream.channel.base_url)
+    exchange.send(response.status, headers, body)
+
+
+def _ids_in(body: bytes, row: Passed) -> list[str]:
+    try:
+        value: Any = msgspec.json.decode(body) if body else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+    for step in row.id.split("."):
+        value = value.get(step) if isinstance(value, dict) else None
+    return [value] if isinstance(value, str) else []
+
+
+async def _own_entries(gateway: Gateway, row: Passed, body: bytes, caller: Caller) -> bytes:
+    """A list without what other keys have made."""
+    try:
+        fields = msgspec.json.decode(body, type=dict[str, Raw])
+        entries = msgspec.json.decode(fields.get(row.items, Raw(b"[]")), type=list[Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Denied(Failure("server", "the upstream's list is not what its format says", 502)) from None
+    own = []
+    for entry in entries:
+        for id in _ids_in(bytes(entry), structs.replace(row, id=row.id.rpartition(".")[2])):
+            try:
+                await gateway.responses.find(held_id(row, id), caller.id)
+            except UnknownResponse:
+                continue
+            own.append(entry)
+    return body if len(own) == len(entries) else _encode({**fields, row.items: own})
+
+
+class UsageReader:
+    """The token counts of an answer that passes: they stand near its end, whatever it is."""
+
+    __slots__ = ("_tail",)
+
+    def __init__(self) -> None:
+        self._tail = b""
+
+    def feed(self, data: bytes) -> None:
+        self._tail = data[-_TAIL:] if len(data) >= _TAIL else (self._tail + data)[-_TAIL:]
+
+    def usage(self) -> Usage | None:
+        text = self._tail.decode("utf-8", "replace")
+        for found in reversed(list(_USAGE.finditer(text))):
+            counts = _object_at(text, found.end())
+            usage = _usage(counts) if counts else None
+            if usage is not None:
+                return usage
+        return None
+
+
+def _object_at(text: str, place: int) -> dict[str, Any] | None:
+    """The JSON object that begins there; None if it does not end."""
+    try:
+        value, _ = _decoder.raw_decode(text, place)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _usage(counts: dict[str, Any]) -> Usage | None:
+    """Counts under the names of OpenAI, of Google and of Cohere."""
+    billed = counts.get("billed_units")
+    if isinstance(billed, dict):
+        counts = billed
+
+    def count(*names: str) -> int | None:
+        return next((value for name in names if isinstance(value := counts.get(name), int)), None)
+
+    input = count("input_tokens", "prompt_tokens", "promptTokenCount")
+    output = count("output_tokens", "completion_tokens", "candidatesTokenCount")
+    if input is None and output is None:
+        total = count("total_tokens", "totalTokenCount")
+        return None if total is None else Usage(input=total, output=0)
+    return Usage(input=input or 0, output=output or 0)

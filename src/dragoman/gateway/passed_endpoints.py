@@ -1,0 +1,197 @@
+"""The endpoints whose bytes pass unchanged to an upstream that has them: one row each.
+
+A row names the providers that serve the endpoint, each with what stands between its base URL and the path of the row.
+Nothing here is translated: `pass_through` finds an upstream, and answers 501 where there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+Holding: TypeAlias = Literal["", "create", "one", "list"]
+"""What a request does to things that the provider keeps in the account: makes one, refers to one, lists them."""
+
+
+class Passed(Struct, frozen=True, kw_only=True):
+    name: str
+    """As errors call it."""
+    method: str
+    path: re.Pattern[str]
+    """With the group `path`: what follows the base URL; `model` and `id`, where the path names them."""
+    format: str
+    """Of the client: its errors and its keys look like this."""
+    providers: Mapping[str, str]
+    """Providers that have it, and what stands before `path` there."""
+    has_model: bool = False
+    """Whether a request may name a model: in the path, as a key of a JSON body or as a field of a form."""
+    holding: Holding = ""
+    items: str = "data"
+    """Of a list: the key of its entries."""
+    id: str = "id"
+    """The key of the id in what is made and listed."""
+
+
+# ── who has what ──
+
+_COMPATIBLE = {"openai-compatible": "", "vllm": "", "llama-cpp": "", "lm-studio": ""}
+"""Servers of one's own: which endpoints they have is theirs to say."""
+_OPENAI = {"openai": "", "openai-chat": ""}
+_AZURE = {"azure": "", "azure-responses": ""}
+_IMAGES = {**_OPENAI, **_AZURE, "xai": "", "together": "", "gemini-openai": "", **_COMPATIBLE}
+_EDITS = {**_OPENAI, **_AZURE, **_COMPATIBLE}
+_SPEECH = {**_OPENAI, **_AZURE, "groq": "", "mistral": "", "together": "", **_COMPATIBLE}
+_TRANSCRIPTIONS = {**_SPEECH, "fireworks": "", "ollama": "/v1"}
+_TRANSLATIONS = {**_OPENAI, **_AZURE, "groq": "", "together": "", **_COMPATIBLE}
+_MODERATIONS = {**_OPENAI, "mistral": "", **_COMPATIBLE}
+_RERANK = {"together": "", "fireworks": "", "cohere": "/v1", **_COMPATIBLE}
+_FILES = {**_OPENAI, **_AZURE, "mistral": "", "groq": "", "together": "", **_COMPATIBLE}
+_UPLOADS = {**_OPENAI, **_AZURE}
+_FINE_TUNING = {**_OPENAI, **_AZURE, "mistral": ""}
+_GEMINI = {"gemini": "", "gemini-interactions": ""}
+_VERTEX = {"vertex": "", "vertex-interactions": ""}
+
+# ── the rows ──
+
+_V1 = r"(?:/openai)?(?:/v1)?"
+"""OpenAI's own addresses, those of Azure, and a base URL without a version."""
+_DEPLOYMENT = r"/openai/deployments/(?P<model>[^/]+)"
+_ID = r"(?P<id>[\w.-]+)"
+_GOOGLE = r"/v1(?:beta|alpha)?"
+
+
+def _row(name: str, method: str, path: str, providers: Mapping[str, str], holding: Holding = "", **more: Any) -> Passed:
+    """`before` is what stands before the part of the path that follows a base URL; the rest are fields."""
+    before = more.pop("before", _V1)
+    return Passed(
+        name=name,
+        method=method,
+        path=re.compile(f"{before}(?P<path>{path})"),
+        format=more.pop("format", "openai-chat"),
+        providers=providers,
+        holding=holding,
+        **more,
+    )
+
+
+def _model_row(name: str, path: str, providers: Mapping[str, str]) -> Passed:
+    """Azure's older addresses name the model in the path as well."""
+    return _row(name, "POST", path, providers, has_model=True, before=f"(?:{_V1}|{_DEPLOYMENT})")
+
+
+_OF_FILES: tuple[tuple[str, str, Holding], ...] = (
+    ("POST", "/files", "create"),
+    ("GET", "/files", "list"),
+    ("GET", f"/files/{_ID}", "one"),
+    ("DELETE", f"/files/{_ID}", "one"),
+    ("GET", f"/files/{_ID}/content", "one"),
+)
+"""Anthropic has them at the same paths as OpenAI: the client's headers tell them apart."""
+_OF_COLLECTIONS: tuple[tuple[str, str, Holding], ...] = (
+    ("POST", "", "create"),
+    ("GET", "", "list"),
+    ("GET", f"/{_ID}", "one"),
+    ("PATCH", f"/{_ID}", "one"),
+    ("DELETE", f"/{_ID}", "one"),
+)
+
+
+def _google_rows(name: str, folder: str, items: str) -> tuple[Passed, ...]:
+    """A collection of the Gemini API. In bodies an id stands behind its folder: `files/abc`."""
+    one = f"{_GOOGLE}/{folder}/(?P<id>[\\w-]+)"
+    rows: tuple[tuple[str, str, Holding], ...] = (
+        ("GET", f"{_GOOGLE}/{folder}", "list"),
+        ("GET", one, "one"),
+        ("PATCH", one, "one"),
+        ("DELETE", one, "one"),
+    )
+    return tuple(
+        _row(name, method, path, _GEMINI, holding, before="", format="gemini", items=items, id="name")
+        for method, path, holding in rows
+    )
+
+
+_PROJECT = r"(?P<version>/v1(?:beta1)?)/(?:projects/[^/]+/locations/[^/]+)"
+PASSED: tuple[Passed, ...] = (
+    _model_row("image generation", "/images/generations", _IMAGES),
+    _model_row("image editing", "/images/edits", _EDITS),
+    _model_row("image variations", "/images/variations", _EDITS),
+    _model_row("speech", "/audio/speech", _SPEECH),
+    _model_row("transcription", "/audio/transcriptions", _TRANSCRIPTIONS),
+    _model_row("audio translation", "/audio/translations", _TRANSLATIONS),
+    _row("moderation", "POST", "/moderations", _MODERATIONS, has_model=True),
+    _row("moderation of conversations", "POST", "/chat/moderations", {"mistral": ""}, has_model=True),
+    _row("reranking", "POST", "/rerank", _RERANK, has_model=True),
+    _row("reranking", "POST", "/v2/rerank", {"cohere": ""}, has_model=True, before="", format="cohere-chat"),
+    _row(
+        "transcription",
+        "POST",
+        "/v2/audio/transcriptions",
+        {"cohere": ""},
+        has_model=True,
+        before="",
+        format="cohere-chat",
+    ),
+    *(
+        _row("files", method, f"/v1{path}", {"anthropic": ""}, holding, before="", format="anthropic-messages")
+        for method, path, holding in _OF_FILES
+    ),
+    *(_row("files", method, path, _FILES, holding) for method, path, holding in _OF_FILES),
+    _row("uploads", "POST", "/uploads", _UPLOADS, "create"),
+    _row("uploads", "POST", f"/uploads/{_ID}/(?:parts|complete|cancel)", _UPLOADS, "one"),
+    _row("fine-tuning", "POST", "/fine_tuning/jobs", _FINE_TUNING, "create", has_model=True),
+    _row("fine-tuning", "GET", "/fine_tuning/jobs", _FINE_TUNING, "list"),
+    _row("fine-tuning", "GET", f"/fine_tuning/jobs/{_ID}", _FINE_TUNING, "one"),
+    _row("fine-tuning", "POST", f"/fine_tuning/jobs/{_ID}/(?:cancel|pause|resume|start)", _FINE_TUNING, "one"),
+    _row("fine-tuning", "GET", f"/fine_tuning/jobs/{_ID}/(?:events|checkpoints)", _FINE_TUNING, "one"),
+    _row("files", "POST", f"/upload{_GOOGLE}/files", _GEMINI, "create", before="", format="gemini", id="file.name"),
+    _row("files", "GET", f"{_GOOGLE}/files/(?P<id>[\\w-]+):download", _GEMINI, "one", before="", format="gemini"),
+    *_google_rows("files", "files", "files"),
+    _row(
+        "cached contents",
+        "POST",
+        f"{_GOOGLE}/cachedContents",
+        _GEMINI,
+        "create",
+        has_model=True,
+        before="",
+        format="gemini",
+        id="name",
+    ),
+    *_google_rows("cached contents", "cachedContents", "cachedContents"),
+    *(
+        _row(
+            "cached contents",
+            method,
+            rf"/cachedContents{rest}",
+            _VERTEX,
+            holding,
+            has_model=holding == "create",
+            before=_PROJECT,
+            format="vertex",
+            items="cachedContents",
+            id="name",
+        )
+        for method, rest, holding in _OF_COLLECTIONS
+    ),
+)
+
+
+def match_passed(method: str, path: str, speaker: str) -> tuple[Passed, Mapping[str, str]] | None:
+    """The row of a request, and the groups of its path. `speaker` is the client's format, as its headers tell it.
+
+    Anthropic has its files at OpenAI's paths, and so has Google in its newest version: a client of theirs says so.
+    """
+    found = [(row, match) for row in PASSED if row.method == method and (match := row.path.fullmatch(path))]
+    chosen = next((one for one in found if one[0].format == speaker), None) or next(
+        (one for one in found if one[0].format != "anthropic-messages"), None
+    )
+    return None if chosen is None else (chosen[0], chosen[1].groupdict(""))
+
+
+def is_passed(path: str) -> bool:
+    """Whether the path is one of these, perhaps under another method."""
+    return any(row.path.fullmatch(path) for row in PASSED)
