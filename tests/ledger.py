@@ -409,7 +409,7 @@ GATEWAY: tuple[tuple[str, str], ...] = (
     ("documented", "The examples of docs/gateway.md are right."),
     (
         "pass-through",
-        "Images, audio, moderations, files and the like pass byte-exact to an upstream that has them; else a 501 says who.",
+        "Images, audio, moderations, files and the like pass byte-exact to an upstream that has them, else: 501.",
     ),
     # The page
     ("page-views", "A request is shown as the client sent it, as it was meant and as the upstream got it; and back."),
