@@ -33,6 +33,8 @@ class Passed(Struct, frozen=True, kw_only=True):
     """Of a list: the key of its entries."""
     id: str = "id"
     """The key of the id in what is made and listed."""
+    by_headers: bool = False
+    """Another format has the same path: only a client whose headers tell its format asks for this one."""
 
 
 # ── who has what ──
@@ -136,7 +138,16 @@ PASSED: tuple[Passed, ...] = (
         format="cohere-chat",
     ),
     *(
-        _row("files", method, f"/v1{path}", {"anthropic": ""}, holding, before="", format="anthropic-messages")
+        _row(
+            "files",
+            method,
+            f"/v1{path}",
+            {"anthropic": ""},
+            holding,
+            before="",
+            format="anthropic-messages",
+            by_headers=True,
+        )
         for method, path, holding in _OF_FILES
     ),
     *(_row("files", method, path, _FILES, holding) for method, path, holding in _OF_FILES),
@@ -187,7 +198,7 @@ def match_passed(method: str, path: str, speaker: str) -> tuple[Passed, Mapping[
     """
     found = [(row, match) for row in PASSED if row.method == method and (match := row.path.fullmatch(path))]
     chosen = next((one for one in found if one[0].format == speaker), None) or next(
-        (one for one in found if one[0].format != "anthropic-messages"), None
+        (one for one in found if not one[0].by_headers), None
     )
     return None if chosen is None else (chosen[0], chosen[1].groupdict(""))
 
