@@ -293,6 +293,77 @@ def _holds(text: str) -> bool:
     return SECRET in inner or THINKING in inner
 
 
+# What clients do with blocks and items of an assistant's turn that they take for thoughts.
+_THOUGHTS = ("thinking", "reasoning")
+
+
+def _is_thought(block: dict[str, Any]) -> bool:
+    return block.get("type") in _THOUGHTS or "reasoningContent" in block
+
+
+def _to_the_front(blocks: list[Any]) -> list[Any]:
+    return sorted(blocks, key=lambda block: not _is_thought(block))
+
+
+def _to_the_end(blocks: list[Any]) -> list[Any]:
+    return sorted(blocks, key=_is_thought)
+
+
+def _in_reverse(blocks: list[Any]) -> list[Any]:
+    return [*reversed([block for block in blocks if _is_thought(block)]), *_to_the_end(blocks)[: _rest(blocks)]]
+
+
+def _rest(blocks: list[Any]) -> int:
+    return sum(not _is_thought(block) for block in blocks)
+
+
+CALLING: dict[str, list[dict[str, Any]]] = {
+    "two signed calls": [
+        {"text": "Let me see."},
+        {"functionCall": {"id": "aaaa1111", "name": "f", "args": {"n": 1}}, "thoughtSignature": SECRET},
+        {"functionCall": {"id": "bbbb2222", "name": "g", "args": {}}, "thoughtSignature": THINKING},
+    ],
+    "the first of two calls": [
+        {"text": "Let me see."},
+        {"functionCall": {"id": "aaaa1111", "name": "f", "args": {}}, "thoughtSignature": SECRET},
+        {"functionCall": {"id": "bbbb2222", "name": "f", "args": {}}},
+    ],
+}
+
+
+@pytest.mark.parametrize("moved", [_to_the_front, _to_the_end, _in_reverse])
+@pytest.mark.parametrize("client", ["anthropic-messages", "bedrock-converse", "openai-responses"])
+@pytest.mark.parametrize("name", CALLING)
+def test_the_signature_of_a_call_finds_its_call_wherever_a_client_puts_it(name: str, client: str, moved: Any) -> None:
+    said = {"parts": CALLING[name]}
+    seen = dragoman.translate_response(answer_body("gemini", said), source="gemini", target=client).body
+    content = _turn_of(client, seen)
+    assert any(_is_thought(block) for block in content)
+    content[:] = moved(content)
+    request = CONTINUE[client](OPENING[client], seen)
+    back = dragoman.translate_request(request, source=client, target="gemini", model="some-model").body
+    assert owed(spelled("gemini", back)) == owed(said["parts"])
+
+
+def _turn_of(client: str, answer: dict[str, Any]) -> list[Any]:
+    if client == "openai-responses":
+        found: list[Any] = answer["output"]
+        return found
+    held: list[Any] = (answer if client == "anthropic-messages" else answer["output"]["message"])["content"]
+    return held
+
+
+@pytest.mark.parametrize("client", ["anthropic-messages", "bedrock-converse", "openai-responses"])
+def test_a_signature_whose_call_is_gone_is_nobody_elses(client: str) -> None:
+    said = {"parts": CALLING["two signed calls"]}
+    seen = dragoman.translate_response(answer_body("gemini", said), source="gemini", target=client).body
+    content = _turn_of(client, seen)
+    content[:] = [block for block in content if "aaaa1111" not in str(block) or _is_thought(block)]
+    request = CONTINUE[client](OPENING[client], seen)
+    back = dragoman.translate_request(request, source=client, target="gemini", model="some-model").body
+    assert owed(spelled("gemini", back)) == [("g", THINKING)]
+
+
 RELAYED = [
     ("anthropic-messages", "anthropic/claude-sonnet-4.5", "thinking before a call"),
     ("gemini", "google/gemini-3-pro-preview", "on the first of two calls"),

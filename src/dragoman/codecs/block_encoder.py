@@ -49,7 +49,7 @@ class Carriers(Protocol):
     """The family's blocks for a signature that has no field."""
 
     def tagged_signature(self, part: AnyPart, signature: Signature, /) -> WireValue: ...
-    def trailing_signature(self, signature: Signature, /) -> WireValue: ...
+    def trailing_signature(self, part: AnyPart, signature: Signature, /) -> WireValue: ...
     def stands_behind(self, part: Text | ToolCall, /) -> bool: ...
 
 
@@ -84,7 +84,7 @@ class BlockEncoder(Struct, eq=False, gc=False):
         if type(part) is Text and not part.text:
             return [self.signatures.tagged_signature(part, signature)]
         if self.signatures.stands_behind(part):
-            return [block, self.signatures.trailing_signature(signature)]
+            return [block, self.signatures.trailing_signature(part, signature)]
         return [self.signatures.tagged_signature(part, signature), block]
 
     def encode_opaque(self, part: Opaque, role: str) -> list[WireValue]:

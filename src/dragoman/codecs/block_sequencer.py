@@ -331,7 +331,7 @@ class SequentialEncoder(ABC):
         out = [self._stop(part.block)]
         if end.signature is None or end.incomplete or end.signature == part.part.signature:
             return out
-        return out + self._spell(self.signatures.trailing_signature(end.signature))
+        return out + self._spell(self.signatures.trailing_signature(part.part, end.signature))
 
     def _shut_reasoning(self, part: Outgoing, end: PartEnd) -> list[bytes]:
         content: Reasoning = part.part

@@ -1,18 +1,30 @@
 """Signatures in formats whose clients echo reasoning blocks untouched: tagged blocks carry what has no field.
 
 The kinds: the block is reasoning of another family, readable or redacted; it is the signature of the block that follows
-it, or, where a stream told it last, of the block before it; it is a text without any characters, signed.
+it, or, where a stream told it last, of the block before it; it is a text without any characters, signed. The signature
+of a call names the call: clients that move thinking to the front, or behind, do not part the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
+from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.codecs.signature_tags import SIGNED, SIGNED_AFTER, read_tag, tagged
+from dragoman.codecs.signature_tags import (
+    BOUND,
+    BOUND_AFTER,
+    SIGNED,
+    SIGNED_AFTER,
+    bound,
+    bound_call,
+    read_tag,
+    tagged,
+)
 from dragoman.ir import AnyPart, Metadata, Reasoning, Signature, Text, ToolCall
+from dragoman.ir.notes import Extra
 
 _READABLE = "reasoning"
 _REDACTED = "redacted"
@@ -20,7 +32,20 @@ _NEXT = "next"
 _PREVIOUS = "previous"
 _EMPTY_TEXT = "text"
 
+_UNBOUND = (SIGNED["~tagged"], SIGNED_AFTER["~tagged"])
+_BEHIND = (SIGNED_AFTER["~tagged"], BOUND_AFTER["~tagged"])
+
 Block = TypeVar("Block")
+
+
+def _base(kind: str) -> str:
+    return kind.partition("=")[0]
+
+
+def _is_about(tag: str, part: AnyPart) -> bool:
+    """A tag that names a call is about that call alone."""
+    call_id = bound_call(tag)
+    return call_id is None or (isinstance(part, ToolCall) and part.id == call_id)
 
 
 class SignatureBlocks(Generic[Block]):
@@ -30,7 +55,6 @@ class SignatureBlocks(Generic[Block]):
         self._family = family
         self._block = block
         self._before: Metadata = {family: SIGNED}
-        self._after: Metadata = {family: SIGNED_AFTER}
 
     def tagged_reasoning(self, part: Reasoning, signature: Signature) -> Block:
         """Reasoning of another family."""
@@ -39,21 +63,63 @@ class SignatureBlocks(Generic[Block]):
     def tagged_signature(self, part: AnyPart, signature: Signature) -> Block:
         """The signature of a part that has no slot for one. An empty text is told by it alone: clients drop it."""
         empty = type(part) is Text and not part.text
-        return self._block("", tagged(_EMPTY_TEXT if empty else _NEXT, signature))
+        return self._block("", tagged(_EMPTY_TEXT if empty else self._kind(_NEXT, part), signature))
 
-    def trailing_signature(self, signature: Signature) -> Block:
+    def trailing_signature(self, part: AnyPart, signature: Signature) -> Block:
         """The signature of the part before it, for streams: there it may be known only when the part has been told."""
-        return self._block("", tagged(_PREVIOUS, signature))
+        return self._block("", tagged(self._kind(_PREVIOUS, part), signature))
+
+    def _kind(self, kind: str, part: AnyPart) -> str:
+        """A call is named, unless its tag came without a name: then it goes back as it came."""
+        is_named = isinstance(part, ToolCall) and self._note(part) not in _UNBOUND
+        return bound(kind, part.id) if is_named and isinstance(part, ToolCall) else kind
+
+    def _note(self, part: Text | ToolCall) -> Raw | None:
+        return None if part.metadata is None else part.metadata.get(self._family, {}).get("~tagged")
+
+    def beside_calls(
+        self, blocks: Sequence[Any], tag_of: Callable[[Any], str | None], call_id_of: Callable[[Any], str | None]
+    ) -> Sequence[Any]:
+        """The blocks, with the signature of each call beside its call again.
+
+        `tag_of` and `call_id_of` give None for blocks that have no tag or are no call. A signature that names no call
+        of this message stays where it is.
+        """
+        tags = [tag_of(block) for block in blocks]
+        owners = [None if tag is None else bound_call(tag) for tag in tags]
+        if not any(owners):
+            return blocks
+        ids = [call_id_of(block) for block in blocks]
+        places = {call_id: index for index, call_id in enumerate(ids) if call_id is not None}
+        strays = {
+            owner: index
+            for index, owner in enumerate(owners)
+            if owner is not None and owner in places and abs(places[owner] - index) != 1
+        }
+        if not strays:
+            return blocks
+        moved: list[Any] = []
+        for index, block in enumerate(blocks):
+            owner, call_id = owners[index], ids[index]
+            if owner in strays:
+                continue
+            if call_id is not None and call_id in strays:
+                moved.append(self._before_call(call_id, str(tags[strays[call_id]])))
+            moved.append(block)
+        return moved
+
+    def _before_call(self, call_id: str, tag: str) -> Block:
+        found = read_tag(tag)
+        return self._block("", tag if found is None else tagged(bound(_NEXT, call_id), found[1]))
 
     def stands_behind(self, part: Text | ToolCall) -> bool:
         """Whether the tagged block of this part came behind it."""
-        notes = {} if part.metadata is None else part.metadata.get(self._family, {})
-        return notes.get("~tagged") == SIGNED_AFTER["~tagged"]
+        return self._note(part) in _BEHIND
 
     def read_trailing(self, text: str, tag: str) -> Signature | None:
         """The signature that a tagged block behind its part carries; None for any other block."""
         found = None if text else read_tag(tag)
-        return found[1] if found is not None and found[0] == _PREVIOUS else None
+        return found[1] if found is not None and _base(found[0]) == _PREVIOUS else None
 
     def read_tagged(self, text: str, tag: str) -> Reasoning | Text | Signature | None:
         """What a tagged block stands for; a bare `Signature` is the next part's. None: not one of ours after all."""
@@ -67,25 +133,28 @@ class SignatureBlocks(Generic[Block]):
             return None
         if kind == _EMPTY_TEXT:
             return Text("", signature=signature, metadata=self._before)
-        return signature if kind == _NEXT else None
+        return signature if _base(kind) == _NEXT else None
 
-    def signed(self, part: AnyPart, signature: Signature) -> AnyPart | None:
-        """The part with its signature back; None when it cannot have had one."""
-        return self._signed(part, signature, self._before)
+    def signed(self, part: AnyPart, signature: Signature, tag: str = "") -> AnyPart | None:
+        """The part with its signature back; None when it cannot have had one, or the tag names another call."""
+        how = BOUND if bound_call(tag) is not None else SIGNED
+        return self._signed(part, signature, how) if _is_about(tag, part) else None
 
-    def sign_last(self, parts: list[AnyPart], signature: Signature | None) -> bool:
+    def sign_last(self, parts: list[AnyPart], signature: Signature | None, tag: str = "") -> bool:
         """Whether it is the signature of the last of these parts, which then has it back."""
-        signed = None if signature is None or not parts else self._signed(parts[-1], signature, self._after)
+        if signature is None or not parts or not _is_about(tag, parts[-1]):
+            return False
+        signed = self._signed(parts[-1], signature, BOUND_AFTER if bound_call(tag) is not None else SIGNED_AFTER)
         if signed is None:
             return False
         parts[-1] = signed
         return True
 
-    def _signed(self, part: AnyPart, signature: Signature, how: Metadata) -> AnyPart | None:
+    def _signed(self, part: AnyPart, signature: Signature, how: Extra) -> AnyPart | None:
         if not isinstance(part, Text | ToolCall) or part.signature is not None:
             return None
         if type(part) is Text and not part.text:
             return None
         known = part.metadata or {}
-        notes = {**known.get(self._family, {}), **how[self._family]}
+        notes = {**known.get(self._family, {}), **how}
         return replace(part, signature=signature, metadata={**known, self._family: notes})

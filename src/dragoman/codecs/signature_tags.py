@@ -1,6 +1,7 @@
 """Tags: how data of one family travels in a slot that a client of another format echoes untouched.
 
-dragoman:1:<kind>:<family>:<id>:<data>. Who carries what under which kind is the codec's own business.
+dragoman:1:<kind>:<family>:<id>:<data>. Who carries what under which kind is the codec's own business; `kind=<call id>`
+is about that call, wherever the client has put it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ SIGNED: Extra = {"~tagged": Raw(b"true")}
 """On a part whose signature came in a tagged block: it goes back the same way."""
 SIGNED_AFTER: Extra = {"~tagged": Raw(b'"after"')}
 """The same, where the block stood behind its part."""
+BOUND: Extra = {"~tagged": Raw(b'"bound"')}
+BOUND_AFTER: Extra = {"~tagged": Raw(b'"bound after"')}
+"""The same two, where the tag names its call."""
 
 
 def is_tagged(text: object) -> bool:
@@ -36,6 +40,19 @@ def read_tag(text: str) -> tuple[str, Signature] | None:
     item_id, _, data = rest.partition(":")
     signature = Signature(_unescape(family), data, _unescape(item_id[1:]) if item_id else None)
     return (kind, signature) if tagged(kind, signature) == text else None
+
+
+def bound(kind: str, call_id: str) -> str:
+    """A kind that names the call it is about: clients move what they carry, and ids stay."""
+    return f"{kind}={_escape(call_id)}"
+
+
+def bound_call(tag: object) -> str | None:
+    """The id of the call that a tag is about; None for other tags and other texts."""
+    if not isinstance(tag, str) or not tag.startswith(TAG):
+        return None
+    _, is_bound, call_id = tag[len(TAG) :].partition(":")[0].partition("=")
+    return _unescape(call_id) if is_bound else None
 
 
 def _escape(text: str) -> str:

@@ -205,7 +205,7 @@ def decode_blocks(
     """The parts of one message. `server_names` is read and added to: results of server calls take theirs from it."""
     parts: list[AnyPart] = []
     held: ThinkingBlock | None = None  # carries the signature of the next part
-    for block in blocks:
+    for block in foreign_signatures.beside_calls(blocks):
         part: AnyPart
         kind = type(block)
         if kind is TextBlock and block.citations is block.cache_control is block.extra is UNSET:
@@ -244,7 +244,8 @@ def _decode_tagged(block: ThinkingBlock, parts: list[AnyPart], *, is_first: bool
     tagged = foreign_signatures.read_tagged(block)
     if tagged is not None:
         return tagged
-    if is_first and foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(block)):
+    tag = str(block.signature)
+    if is_first and foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(block), tag):
         return None
     return decode_part(block)
 
@@ -257,7 +258,8 @@ def _decode_misplaced(block: ToolUseBlock) -> Opaque:
 def _signed(held: ThinkingBlock, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     """The part with the signature that came before it. A part that cannot have had one: then it is a block as any."""
     signature = foreign_signatures.read_tagged(held)
-    signed = foreign_signatures.signed(part, signature) if isinstance(signature, Signature) else None
+    tag = str(held.signature)
+    signed = foreign_signatures.signed(part, signature, tag) if isinstance(signature, Signature) else None
     if signed is None:
         parts.append(decode_part(held))
         return part

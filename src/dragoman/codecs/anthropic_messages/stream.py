@@ -411,7 +411,11 @@ class PayloadDecoder(BlockDecoder[_Incoming, ThinkingBlock]):
             block.part_index = self._start(decode_text(replace(block.wire, text="", citations=UNSET)))
         else:
             call: Any = replace(decode_call(replace(block.wire, input=EMPTY_OBJECT)), arguments=UNSET)
-            call = foreign_signatures.signed(call, signature) if isinstance(signature, Signature) else call
+            if carrier is not None and isinstance(signature, Signature):
+                signed = foreign_signatures.signed(call, signature, str(carrier.signature))
+                if signed is None:  # it names another call
+                    self._whole(self._part_of(carrier))
+                call = signed or call
             block.signature = call.signature
             self._calls.append(call)
             self._names[call.id] = call.name

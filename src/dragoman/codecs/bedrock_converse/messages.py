@@ -198,7 +198,7 @@ def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict
     """The parts of one message. Results take the names of calls, which are noted, as those of server calls are."""
     parts: list[AnyPart] = []
     held: Block | None = None  # carries the signature of the next part
-    for block in blocks:
+    for block in foreign_signatures.beside_calls(blocks):
         part: AnyPart
         if is_plain_text(block):
             part = Text(block.text)  # type: ignore[arg-type]
@@ -247,7 +247,8 @@ def _carrier(block: Block) -> AnyPart | Signature | str | None:
 def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     """The part with the signature that came before it. A part that cannot have had one: then it is a block as any."""
     signature = _carrier(held)
-    signed = foreign_signatures.signed(part, signature) if isinstance(signature, Signature) else None
+    tag = foreign_signatures.tag_of(held) or ""
+    signed = foreign_signatures.signed(part, signature, tag) if isinstance(signature, Signature) else None
     if signed is None:
         parts.append(decode_part(held))
         return part
@@ -256,7 +257,8 @@ def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
 
 def _signed_behind(held: Block, parts: list[AnyPart]) -> bool:
     wire = held.reasoning_content.reasoning_text  # type: ignore[union-attr]
-    return foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(wire))  # type: ignore[arg-type]
+    tag = foreign_signatures.tag_of(held) or ""
+    return foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(wire), tag)  # type: ignore[arg-type]
 
 
 def _decode_call_or_result(block: Block, notes: TraitNotes, server_names: dict[str, str], role: str) -> AnyPart:

@@ -3,11 +3,14 @@
 A client of this format replays reasoning items untouched, so `encrypted_content` of one is where data of other families
 travels: dragoman:1:<kind>:<family>:<id>:<data>. The kinds: the item is reasoning of that family, readable or redacted;
 it is the signature of the item that follows it, or, where a stream told it last, of the item before it; it is a text
-without any characters, signed. Such an item is never sent to a provider unless it came in a request of this very
-format. Errors of tools are, as in Chat, the JSON text {"error": …}.
+without any characters, signed. `kind=<call id>` is about that call, wherever the client has put it. Such an item is
+never sent to a provider unless it came in a request of this very format. Errors of tools are, as in Chat, the JSON text
+{"error": …}.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from msgspec import Raw, UnsetType
 from msgspec.structs import replace
@@ -15,7 +18,7 @@ from msgspec.structs import replace
 from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, SummaryText
-from dragoman.codecs.signature_tags import is_tagged, read_tag, tagged
+from dragoman.codecs.signature_tags import bound, bound_call, is_tagged, read_tag, tagged
 from dragoman.ir import AnyPart, Reasoning, Signature, Text, ToolCall
 from dragoman.ir.notes import Extra
 
@@ -41,12 +44,54 @@ def tag_of_reasoning(part: Reasoning, signature: Signature) -> str:
 def carrier_of(part: AnyPart, signature: Signature, item_id: str | UnsetType) -> Item:
     """The item that carries the signature of the one that follows it. An empty text is told by it alone."""
     empty = type(part) is Text and not part.text
-    return _carrier(_EMPTY_TEXT if empty else _NEXT, signature, item_id)
+    return _carrier(_EMPTY_TEXT if empty else _kind(_NEXT, part), signature, item_id)
 
 
-def trailing_carrier(signature: Signature, item_id: str | UnsetType) -> Item:
+def trailing_carrier(part: AnyPart, signature: Signature, item_id: str | UnsetType) -> Item:
     """The signature of the item before it, for streams: there it may be known only when that item has been told."""
-    return _carrier(_PREVIOUS, signature, item_id)
+    return _carrier(_kind(_PREVIOUS, part), signature, item_id)
+
+
+def _kind(kind: str, part: AnyPart) -> str:
+    """The signature of a call names the call: clients may move the one away from the other."""
+    return bound(kind, part.id) if isinstance(part, ToolCall) else kind
+
+
+def beside_calls(items: Sequence[Item]) -> Sequence[Item]:
+    """The items, with the signature of each call before its call, wherever the client had put it."""
+    owners = [_owner(item) for item in items]
+    if not any(owners):
+        return items
+    places = {item.call_id: index for index, item in enumerate(items) if item.type in _CALLS}
+    strays = {
+        owner: index
+        for index, owner in enumerate(owners)
+        if owner is not None and owner in places and abs(places[owner] - index) != 1
+    }
+    moved: list[Item] = []
+    for index, item in enumerate(items):
+        if owners[index] in strays:
+            continue
+        if item.type in _CALLS and item.call_id in strays:
+            stray = items[strays[item.call_id]]
+            found = read_tag(str(stray.encrypted_content))
+            kept = stray.encrypted_content if found is None else tagged(bound(_NEXT, str(item.call_id)), found[1])
+            moved.append(replace(stray, encrypted_content=kept))
+        moved.append(item)
+    return moved
+
+
+_CALLS = frozenset({"function_call", "custom_tool_call"})
+
+
+def _owner(item: Item) -> str | None:
+    return bound_call(item.encrypted_content) if item.type == "reasoning" and not item.summary else None
+
+
+def is_about(kind: str, part: AnyPart) -> bool:
+    """A kind that names a call is about that call alone."""
+    call_id = bound_call(tagged(kind, None))
+    return call_id is None or (isinstance(part, ToolCall) and part.id == call_id)
 
 
 def _carrier(kind: str, signature: Signature, item_id: str | UnsetType) -> Item:
@@ -64,11 +109,15 @@ def read_carrier(item: Item) -> tuple[str, Signature] | None:
     if item.summary or not is_tagged(item.encrypted_content):
         return None
     found = read_tag(str(item.encrypted_content))
-    return found if found is not None and found[0] in {_NEXT, _PREVIOUS, _EMPTY_TEXT} else None
+    return found if found is not None and _base(found[0]) in {_NEXT, _PREVIOUS, _EMPTY_TEXT} else None
+
+
+def _base(kind: str) -> str:
+    return kind.partition("=")[0]
 
 
 def is_behind(kind: str) -> bool:
-    return kind == _PREVIOUS
+    return _base(kind) == _PREVIOUS
 
 
 def is_empty_text(kind: str) -> bool:

@@ -7,7 +7,7 @@ first part; a text without such a note goes on with the item before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec import UNSET, Raw, field
@@ -107,7 +107,7 @@ def read_item(raw: Raw) -> Item | None:
         return None
 
 
-def decode_answer(items: Iterable[Item | Raw], seed: str) -> tuple[AnyPart, ...]:
+def decode_answer(items: Sequence[Item | Raw], seed: str) -> tuple[AnyPart, ...]:
     """The output of a response: all of it is the model's."""
     decoder = MessageDecoder(seed=seed, answering=True)
     decoder.add_items(items)
@@ -125,7 +125,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
     _messages: list[Message] = field(default_factory=list)
     _said: list[AnyPart] = field(default_factory=list)
     """The model's turn, so far."""
-    _owed: tuple[Signature, Raw] | None = None
+    _owed: tuple[Signature, Raw, str] | None = None
     _custom: set[str] | frozenset[str] = frozenset()
     """Ids of the calls of custom tools."""
     _unanswered: list[str] | tuple[()] = ()
@@ -160,8 +160,14 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
         self.user_text(text)
         self._messages.append(Message("user", text))
 
-    def add_items(self, items: Iterable[Item | Raw]) -> None:
+    def add_items(self, items: Sequence[Item | Raw]) -> None:
         handlers = _HANDLERS
+        for item in items:
+            if type(item) is not Item:
+                break
+            if item.type == "reasoning":
+                items = foreign_signatures.beside_calls([item for item in items if type(item) is Item])
+                break
         for index, item in enumerate(items):
             handler = handlers.get(item.type) if type(item) is Item else None  # type: ignore[arg-type]
             if handler is None:
@@ -313,8 +319,9 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
     def _say(self, part: AnyPart) -> None:
         """Add a part to the model's turn, with the signature that travelled before it."""
         if self._owed is not None:
-            signature, carrier = self._owed
-            signed_part = foreign_signatures.signed(part, signature, carrier)
+            signature, carrier, kind = self._owed
+            is_its = foreign_signatures.is_about(kind, part)
+            signed_part = foreign_signatures.signed(part, signature, carrier) if is_its else None
             if signed_part is None:
                 self._give_up_carrier()
             else:
@@ -359,9 +366,11 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
             self._say(Text("", signature=signature, metadata={FAMILY: {foreign_signatures.CARRIER: raw}}))
         elif not foreign_signatures.is_behind(kind):
             self._give_up_carrier()
-            self._owed = (signature, raw)
+            self._owed = (signature, raw, kind)
         else:
             last = self._said[-1] if self._said else Opaque(FAMILY, "", {})
+            if not foreign_signatures.is_about(kind, last):
+                last = Opaque(FAMILY, "", {})
             again = foreign_signatures.signed(last, signature, raw, foreign_signatures.CARRIER_BEHIND)
             if again is None:
                 self._say(Opaque(FAMILY, "reasoning", raw))

@@ -468,7 +468,9 @@ class EventEncoder:
             out.append(self._done(item))
         if signature is not None and signature != getattr(part, "signature", None):
             out += self._end_message()
-            out += self._tell_whole(foreign_signatures.trailing_carrier(signature, self._item_id("rs", Refusal(""))))
+            out += self._tell_whole(
+                foreign_signatures.trailing_carrier(part, signature, self._item_id("rs", Refusal("")))
+            )
         return out
 
     def _shut_call(self, outgoing: _Outgoing, signature: Signature | None, *, cut: bool) -> list[bytes]:
@@ -486,7 +488,9 @@ class EventEncoder:
         item.body = {**item.body, "status": "incomplete" if cut else "completed", key: text}
         out.append(self._done(item))
         if signature is not None and signature != call.signature:
-            out += self._tell_whole(foreign_signatures.trailing_carrier(signature, self._item_id("rs", Refusal(""))))
+            out += self._tell_whole(
+                foreign_signatures.trailing_carrier(call, signature, self._item_id("rs", Refusal("")))
+            )
         return out
 
     def _shut_reasoning(self, outgoing: _Outgoing, signature: Signature | None) -> list[bytes]:
