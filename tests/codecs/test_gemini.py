@@ -387,6 +387,19 @@ def test_reasoning_of_others_rides_on_the_next_part(change: Any) -> None:
 
 
 @promise("law:6-owed-back")
+def test_reasoning_rides_on_the_call_as_googles_own_signatures_do() -> None:
+    spoken = complete(THINKING, ir.Text("b"), CALL)
+    shown, text, called = parts_of(answer(spoken)[0])
+    assert (shown["thought"], text) == (True, {"text": "b"})
+    assert "thoughtSignature" in called
+    for change in (list, without_thoughts):
+        reasoning, *others = echoed(spoken, change).messages[1].parts
+        assert isinstance(reasoning, ir.Reasoning)
+        assert reasoning.signature == THINKING.signature
+        assert [type(part) for part in others] == [ir.Text, ir.ToolCall]
+
+
+@promise("law:6-owed-back")
 def test_reasoning_survives_a_client_that_drops_thoughts() -> None:
     (reasoning, text) = echoed(complete(THINKING, ir.Text("b")), without_thoughts).messages[1].parts
     assert isinstance(reasoning, ir.Reasoning)

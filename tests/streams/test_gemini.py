@@ -1097,10 +1097,11 @@ def test_signatures_of_google_stand_where_they_were() -> None:
 def test_signatures_of_others_ride_on_the_next_part() -> None:
     thinking = flowing(ir.Reasoning(""), 0, ANTHROPIC, "Hmm, ", "let me think")
     body = written([START, *thinking, *flowing(ir.Text(""), 1, None, "Hel", "lo"), END])
-    shown, again, first, rest, end = parts_of(body)
+    shown, again, carrier, first, rest, end = parts_of(body)
     assert (shown, again) == ({"text": "Hmm, ", "thought": True}, {"text": "let me think", "thought": True})
-    assert (first["text"], rest, end) == ("Hel", {"text": "lo"}, {"text": ""})
-    assert foreign_signatures.unpack(first["thoughtSignature"]) == Bundle((FOREIGN,))
+    # No fragment of the text is signed: LangChain and Strands keep signed fragments apart from the others.
+    assert (carrier["text"], first, rest, end) == ("", {"text": "Hel"}, {"text": "lo"}, {"text": ""})
+    assert foreign_signatures.unpack(carrier["thoughtSignature"]) == Bundle((FOREIGN,), hollow=True)
     called = written([START, *thinking, *flowing(ir.ToolCall("a", "f"), 1, None, "{}"), END])
     assert foreign_signatures.unpack(parts_of(called)[2]["thoughtSignature"]) == Bundle((FOREIGN,))
     alone = written([START, *thinking, END])

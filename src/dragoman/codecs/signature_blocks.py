@@ -8,7 +8,7 @@ of a call names the call: clients that move thinking to the front, or behind, do
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from dragoman.codecs.signature_tags import (
     SIGNED_AFTER,
     bound,
     bound_call,
+    is_about,
     read_tag,
     tagged,
 )
@@ -42,10 +43,39 @@ def _base(kind: str) -> str:
     return kind.partition("=")[0]
 
 
-def _is_about(tag: str, part: AnyPart) -> bool:
-    """A tag that names a call is about that call alone."""
-    call_id = bound_call(tag)
-    return call_id is None or (isinstance(part, ToolCall) and part.id == call_id)
+def beside_calls(
+    blocks: Sequence[Block],
+    tag_of: Callable[[Block], str | None],
+    call_id_of: Callable[[Block], str | None],
+    retagged: Callable[[Block, str], Block],
+) -> Sequence[Block]:
+    """The blocks or items of a message, with the signature of each call beside its call again.
+
+    `tag_of` and `call_id_of` give None for blocks that have no tag or are no call; `retagged` is a carrier with another
+    tag. A signature that names no call of these stays where it is.
+    """
+    owners = [None if (tag := tag_of(block)) is None else bound_call(tag) for block in blocks]
+    if not any(owners):
+        return blocks
+    ids = [call_id_of(block) for block in blocks]
+    places = {call_id: index for index, call_id in enumerate(ids) if call_id is not None}
+    strays = {
+        owner: blocks[index]
+        for index, owner in enumerate(owners)
+        if owner is not None and owner in places and abs(places[owner] - index) != 1
+    }
+    if not strays:
+        return blocks
+    moved: list[Block] = []
+    for block, owner, call_id in zip(blocks, owners, ids, strict=True):
+        if owner in strays:
+            continue
+        if call_id is not None and call_id in strays:
+            carrier = strays[call_id]
+            found = read_tag(str(tag_of(carrier)))
+            moved.append(carrier if found is None else retagged(carrier, tagged(bound(_NEXT, call_id), found[1])))
+        moved.append(block)
+    return moved
 
 
 class SignatureBlocks(Generic[Block]):
@@ -77,41 +107,6 @@ class SignatureBlocks(Generic[Block]):
     def _note(self, part: Text | ToolCall) -> Raw | None:
         return None if part.metadata is None else part.metadata.get(self._family, {}).get("~tagged")
 
-    def beside_calls(
-        self, blocks: Sequence[Any], tag_of: Callable[[Any], str | None], call_id_of: Callable[[Any], str | None]
-    ) -> Sequence[Any]:
-        """The blocks, with the signature of each call beside its call again.
-
-        `tag_of` and `call_id_of` give None for blocks that have no tag or are no call. A signature that names no call
-        of this message stays where it is.
-        """
-        tags = [tag_of(block) for block in blocks]
-        owners = [None if tag is None else bound_call(tag) for tag in tags]
-        if not any(owners):
-            return blocks
-        ids = [call_id_of(block) for block in blocks]
-        places = {call_id: index for index, call_id in enumerate(ids) if call_id is not None}
-        strays = {
-            owner: index
-            for index, owner in enumerate(owners)
-            if owner is not None and owner in places and abs(places[owner] - index) != 1
-        }
-        if not strays:
-            return blocks
-        moved: list[Any] = []
-        for index, block in enumerate(blocks):
-            owner, call_id = owners[index], ids[index]
-            if owner in strays:
-                continue
-            if call_id is not None and call_id in strays:
-                moved.append(self._before_call(call_id, str(tags[strays[call_id]])))
-            moved.append(block)
-        return moved
-
-    def _before_call(self, call_id: str, tag: str) -> Block:
-        found = read_tag(tag)
-        return self._block("", tag if found is None else tagged(bound(_NEXT, call_id), found[1]))
-
     def stands_behind(self, part: Text | ToolCall) -> bool:
         """Whether the tagged block of this part came behind it."""
         return self._note(part) in _BEHIND
@@ -138,11 +133,11 @@ class SignatureBlocks(Generic[Block]):
     def signed(self, part: AnyPart, signature: Signature, tag: str = "") -> AnyPart | None:
         """The part with its signature back; None when it cannot have had one, or the tag names another call."""
         how = BOUND if bound_call(tag) is not None else SIGNED
-        return self._signed(part, signature, how) if _is_about(tag, part) else None
+        return self._signed(part, signature, how) if is_about(tag, part) else None
 
     def sign_last(self, parts: list[AnyPart], signature: Signature | None, tag: str = "") -> bool:
         """Whether it is the signature of the last of these parts, which then has it back."""
-        if signature is None or not parts or not _is_about(tag, parts[-1]):
+        if signature is None or not parts or not is_about(tag, parts[-1]):
             return False
         signed = self._signed(parts[-1], signature, BOUND_AFTER if bound_call(tag) is not None else SIGNED_AFTER)
         if signed is None:

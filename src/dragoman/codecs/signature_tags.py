@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from dragoman.ir import Signature
+from dragoman.ir import AnyPart, Signature, ToolCall
 from dragoman.ir.notes import Extra
 
 TAG = "dragoman:1:"
@@ -53,6 +53,12 @@ def bound_call(tag: object) -> str | None:
         return None
     _, is_bound, call_id = tag[len(TAG) :].partition(":")[0].partition("=")
     return _unescape(call_id) if is_bound else None
+
+
+def is_about(tag: str, part: AnyPart) -> bool:
+    """Whether a tag may be about a part: one that names a call is about that call alone."""
+    call_id = bound_call(tag)
+    return call_id is None or (isinstance(part, ToolCall) and part.id == call_id)
 
 
 def _escape(text: str) -> str:

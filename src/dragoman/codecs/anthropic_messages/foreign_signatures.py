@@ -7,19 +7,15 @@ this very format.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from msgspec import UNSET
 
-from dragoman.codecs.anthropic_messages.wire import ThinkingBlock, ToolUseBlock
+from dragoman.codecs.anthropic_messages.wire import ThinkingBlock
 from dragoman.codecs.signature_blocks import SignatureBlocks
 from dragoman.codecs.signature_tags import SIGNED, is_tagged, tagged
 from dragoman.ir import Metadata, Reasoning, Signature, Text
 
 __all__ = [
     "FAMILY",
-    "beside_calls",
     "is_tagged",
     "read_tagged",
     "read_trailing",
@@ -42,22 +38,6 @@ trailing_signature = _blocks.trailing_signature
 stands_behind = _blocks.stands_behind
 signed = _blocks.signed
 sign_last = _blocks.sign_last
-
-
-def beside_calls(blocks: Sequence[Any]) -> Sequence[Any]:
-    """The blocks of a message, with the signature of each call beside its call, wherever the client had put it."""
-    for block in blocks:
-        if _tag_of(block) is not None:
-            return _blocks.beside_calls(blocks, _tag_of, _call_id_of)
-    return blocks
-
-
-def _tag_of(block: Any) -> str | None:
-    return str(block.signature) if type(block) is ThinkingBlock and is_tagged(block.signature) else None
-
-
-def _call_id_of(block: Any) -> str | None:
-    return block.id if type(block) is ToolUseBlock else None
 
 
 def tagged_reasoning(part: Reasoning) -> ThinkingBlock:

@@ -32,6 +32,7 @@ from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import Unmodelled, WireValue, spliced
 from dragoman.codecs.result_errors import states_success
 from dragoman.codecs.settings import collect_keys
+from dragoman.codecs.signature_blocks import beside_calls
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -205,7 +206,7 @@ def decode_blocks(
     """The parts of one message. `server_names` is read and added to: results of server calls take theirs from it."""
     parts: list[AnyPart] = []
     held: ThinkingBlock | None = None  # carries the signature of the next part
-    for block in foreign_signatures.beside_calls(blocks):
+    for block in _beside_calls(blocks):
         part: AnyPart
         kind = type(block)
         if kind is TextBlock and block.citations is block.cache_control is block.extra is UNSET:
@@ -237,6 +238,23 @@ def decode_blocks(
     if held is not None:
         parts.append(decode_part(held))
     return parts
+
+
+def _beside_calls(blocks: Sequence[Any]) -> Sequence[Any]:
+    """The blocks, with the signature of each call beside its call, wherever the client has put it."""
+    for block in blocks:
+        if _tag_of(block) is not None:
+            return beside_calls(blocks, _tag_of, _call_id_of, lambda carrier, tag: replace(carrier, signature=tag))
+    return blocks
+
+
+def _tag_of(block: Any) -> str | None:
+    tagged = type(block) is ThinkingBlock and foreign_signatures.is_tagged(block.signature)
+    return str(block.signature) if tagged else None
+
+
+def _call_id_of(block: Any) -> str | None:
+    return block.id if type(block) is ToolUseBlock else None
 
 
 def _decode_tagged(block: ThinkingBlock, parts: list[AnyPart], *, is_first: bool) -> AnyPart | Signature | None:

@@ -6,8 +6,6 @@ is never sent to a provider unless it came in a request of this very format.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import UNSET
 
 from dragoman.codecs.bedrock_converse.profile import FAMILY
@@ -28,24 +26,6 @@ trailing_signature = _blocks.trailing_signature
 stands_behind = _blocks.stands_behind
 signed = _blocks.signed
 sign_last = _blocks.sign_last
-
-
-def beside_calls(blocks: Sequence[Block]) -> Sequence[Block]:
-    """The blocks of a message, with the signature of each call beside its call, wherever the client had put it."""
-    for block in blocks:
-        if tag_of(block) is not None:
-            return _blocks.beside_calls(blocks, tag_of, _call_id_of)
-    return blocks
-
-
-def tag_of(block: Block) -> str | None:
-    content = block.reasoning_content
-    wire = UNSET if content is UNSET else content.reasoning_text
-    return str(wire.signature) if wire is not UNSET and carried(wire) else None
-
-
-def _call_id_of(block: Block) -> str | None:
-    return None if block.tool_use is UNSET else block.tool_use.tool_use_id
 
 
 def carried(wire: ReasoningText) -> bool:

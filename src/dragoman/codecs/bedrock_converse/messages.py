@@ -26,10 +26,19 @@ from dragoman.codecs.bedrock_converse.parts import (
     whole,
 )
 from dragoman.codecs.bedrock_converse.profile import FAMILY
-from dragoman.codecs.bedrock_converse.wire import Block, MessageWire, ToolResultWire, ToolUse, exact
+from dragoman.codecs.bedrock_converse.wire import (
+    Block,
+    MessageWire,
+    ReasoningContent,
+    ReasoningText,
+    ToolResultWire,
+    ToolUse,
+    exact,
+)
 from dragoman.codecs.block_encoder import with_keys
 from dragoman.codecs.ids import is_invented
 from dragoman.codecs.reading import WireValue, spliced
+from dragoman.codecs.signature_blocks import beside_calls
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -198,7 +207,7 @@ def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict
     """The parts of one message. Results take the names of calls, which are noted, as those of server calls are."""
     parts: list[AnyPart] = []
     held: Block | None = None  # carries the signature of the next part
-    for block in foreign_signatures.beside_calls(blocks):
+    for block in _beside_calls(blocks):
         part: AnyPart
         if is_plain_text(block):
             part = Text(block.text)  # type: ignore[arg-type]
@@ -230,6 +239,28 @@ def decode_blocks(blocks: Sequence[Block], notes: TraitNotes, server_names: dict
     return parts
 
 
+def _beside_calls(blocks: Sequence[Block]) -> Sequence[Block]:
+    """The blocks, with the signature of each call beside its call, wherever the client has put it."""
+    for block in blocks:
+        if _tag_of(block) is not None:
+            return beside_calls(blocks, _tag_of, _call_id_of, _retagged)
+    return blocks
+
+
+def _tag_of(block: Block) -> str | None:
+    content = block.reasoning_content
+    wire = UNSET if content is UNSET else content.reasoning_text
+    return str(wire.signature) if wire is not UNSET and foreign_signatures.carried(wire) else None
+
+
+def _call_id_of(block: Block) -> str | None:
+    return None if block.tool_use is UNSET else block.tool_use.tool_use_id
+
+
+def _retagged(carrier: Block, tag: str) -> Block:  # noqa: ARG001 - of its words there are none
+    return Block(reasoning_content=ReasoningContent(ReasoningText("", tag)))
+
+
 _BEHIND = "behind"
 
 
@@ -247,7 +278,7 @@ def _carrier(block: Block) -> AnyPart | Signature | str | None:
 def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
     """The part with the signature that came before it. A part that cannot have had one: then it is a block as any."""
     signature = _carrier(held)
-    tag = foreign_signatures.tag_of(held) or ""
+    tag = _tag_of(held) or ""
     signed = foreign_signatures.signed(part, signature, tag) if isinstance(signature, Signature) else None
     if signed is None:
         parts.append(decode_part(held))
@@ -257,7 +288,7 @@ def _signed(held: Block, part: AnyPart, parts: list[AnyPart]) -> AnyPart:
 
 def _signed_behind(held: Block, parts: list[AnyPart]) -> bool:
     wire = held.reasoning_content.reasoning_text  # type: ignore[union-attr]
-    tag = foreign_signatures.tag_of(held) or ""
+    tag = _tag_of(held) or ""
     return foreign_signatures.sign_last(parts, foreign_signatures.read_trailing(wire), tag)  # type: ignore[arg-type]
 
 

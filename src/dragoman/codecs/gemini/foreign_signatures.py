@@ -1,7 +1,9 @@
 """Things generateContent has no field for, and the slots that carry them.
 
 Reasoning of other families, and signatures of theirs on other parts: a client of this format echoes `thoughtSignature`
-untouched, so a tagged one, base64 of "dragoman:1:" and a JSON bundle, rides on the next part that is no thought.
+untouched, so a tagged one, base64 of "dragoman:1:" and a JSON bundle, rides where Google puts its own: on the call that
+follows, else on the next part that is no thought; in a stream on an empty part before the text, so that no fragment of
+it is signed.
 Citations: `groundingMetadata`, whose offsets count UTF-8 bytes.
 """
 
@@ -35,6 +37,10 @@ class Bundle(Struct, frozen=True, omit_defaults=True):
     signature: Signature | None = None
     last: bool = False
     """No part followed: the thought that shows the last piece carries it all."""
+    early: int = 0
+    """The reasoning stood before so many texts in front of this part."""
+    hollow: bool = False
+    """The part is empty: it was made for the signature alone."""
     overtaken: tuple[Reasoning, ...] = ()
     """Reasoning of a stream that ended only after later parts had been told: it stands wherever its text stands."""
 

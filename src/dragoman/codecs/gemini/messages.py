@@ -542,8 +542,10 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
 
     def _encode_parts(self, parts: Sequence[AnyPart], index: int) -> list[WireValue]:
         wires: list[WireValue] = []
-        for part in parts:
+        for place, part in enumerate(parts):
             kind = type(part)
+            if self.carried:
+                self.saves = kind is Text and _leads_to_call(parts, place)
             if kind is ToolCall:
                 wire = self._encode_call(part, index)  # type: ignore[arg-type]
             elif (
@@ -664,6 +666,14 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
         wire = encoder.encode(result, name, call_id if sends else UNSET)
         self._media += encoder.media
         return wire
+
+
+def _leads_to_call(parts: Sequence[AnyPart], place: int) -> bool:
+    """Whether only texts stand between here and the next call. A text that carried something itself does so again."""
+    if "~carried" in notes_of(parts[place]):
+        return False
+    following = (type(part) for part in parts[place:])
+    return next((kind for kind in following if kind is not Text), None) is ToolCall
 
 
 def _interleaved(results: list[WireValue], others: list[WireValue], notes: Extra) -> list[WireValue]:

@@ -174,7 +174,9 @@ class PartDecoder(Struct, eq=False, gc=False):
                 self.parts.extend(foreign_signatures.unshow(self.parts, bundle.reasoning))
             foreign_signatures.put_back(self.parts, bundle.overtaken)
             return
-        self.parts.extend(foreign_signatures.unshow(self.parts, bundle.reasoning))
+        self._put_reasoning(bundle)
+        if bundle.hollow and type(own) is Text and not own.text:
+            return
         if isinstance(own, Opaque):
             self.parts.append(structs.replace(own, signature=bundle.signature))
             return
@@ -183,6 +185,16 @@ class PartDecoder(Struct, eq=False, gc=False):
             notes = {**(metadata or {}).get(FAMILY, {}), "~carried": Raw(encode_json(spelling))}
             metadata = {**(metadata or {}), FAMILY: notes}
         self.parts.append(structs.replace(own, signature=bundle.signature, metadata=metadata))
+
+    def _put_reasoning(self, bundle: Bundle) -> None:
+        start = len(self.parts)
+        for _ in range(bundle.early):
+            if start and type(self.parts[start - 1]) is Text:
+                start -= 1
+        texts = self.parts[start:]
+        del self.parts[start:]
+        self.parts.extend(foreign_signatures.unshow(self.parts, bundle.reasoning))
+        self.parts.extend(texts)
 
     def _decode(self, wire: Part) -> AnyPart:
         given = (
@@ -433,6 +445,10 @@ class PartEncoder(Struct, eq=False, gc=False):
     _native: bool = False
     carried: list[Reasoning] = []
     """Reasoning that waits for a part to ride on."""
+    saves: bool = False
+    """It waits for a call: the next part is a text, and only texts stand before the call."""
+    passed: int = 0
+    """Texts that have gone by since."""
     dropped_foreign: bool = False
 
     def encode(self, part: AnyPart) -> WireValue:
@@ -450,9 +466,12 @@ class PartEncoder(Struct, eq=False, gc=False):
     def _signature(self, part: Any) -> str | UnsetType:
         signature: Signature | None = part.signature
         notes = (part.metadata or {}).get(FAMILY, {})
-        if self.carried or (signature is not None and signature.family != FAMILY and self._carries):
-            bundle = Bundle(tuple(self.carried), signature)
-            self.carried = []
+        takes = bool(self.carried) and not self.saves
+        self.passed += self.saves and bool(self.carried)
+        if takes or (signature is not None and signature.family != FAMILY and self._carries):
+            bundle = Bundle(tuple(self.carried) if takes else (), signature, early=self.passed if takes else 0)
+            if takes:
+                self.carried, self.passed = [], 0
             spelled = note(part.metadata, FAMILY, "~carried")
             return (
                 spelled

@@ -250,10 +250,15 @@ class EventEncoder:
             self._out.append(out if outgoing.head else self._carry(outgoing, part.text))
 
     def _carry(self, part: _Outgoing, text: str) -> bytes:
-        """Reasoning that came before rides on the first piece of the text, as it would on the whole."""
+        """Reasoning that came before rides on an empty part: clients keep a signed fragment apart from the rest."""
         answer = part.answer
         part.head, part.tail = answer.head + b'{"text":', b"}" + answer.tail
-        return self._written(answer, answer.encoder.encode(Text(text)))
+        said = part.head + _one_line(text) + part.tail
+        carried, answer.encoder.carried = answer.encoder.carried, []
+        if not carried:
+            return said
+        signature = foreign_signatures.pack(Bundle(tuple(carried), hollow=True))
+        return self._written(answer, Part("", UNSET, signature)) + said
 
     def _on_media(self, event: MediaDelta) -> None:
         self._parts[event.index].data.append(event)

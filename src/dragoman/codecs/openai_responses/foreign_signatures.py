@@ -10,15 +10,13 @@ never sent to a provider unless it came in a request of this very format. Errors
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.codecs.openai_responses.parts import own
 from dragoman.codecs.openai_responses.profile import FAMILY
 from dragoman.codecs.openai_responses.wire import Item, SummaryText
-from dragoman.codecs.signature_tags import bound, bound_call, is_tagged, read_tag, tagged
+from dragoman.codecs.signature_tags import bound, is_tagged, read_tag, tagged
 from dragoman.ir import AnyPart, Reasoning, Signature, Text, ToolCall
 from dragoman.ir.notes import Extra
 
@@ -55,43 +53,6 @@ def trailing_carrier(part: AnyPart, signature: Signature, item_id: str | UnsetTy
 def _kind(kind: str, part: AnyPart) -> str:
     """The signature of a call names the call: clients may move the one away from the other."""
     return bound(kind, part.id) if isinstance(part, ToolCall) else kind
-
-
-def beside_calls(items: Sequence[Item]) -> Sequence[Item]:
-    """The items, with the signature of each call before its call, wherever the client had put it."""
-    owners = [_owner(item) for item in items]
-    if not any(owners):
-        return items
-    places = {item.call_id: index for index, item in enumerate(items) if item.type in _CALLS}
-    strays = {
-        owner: index
-        for index, owner in enumerate(owners)
-        if owner is not None and owner in places and abs(places[owner] - index) != 1
-    }
-    moved: list[Item] = []
-    for index, item in enumerate(items):
-        if owners[index] in strays:
-            continue
-        if item.type in _CALLS and item.call_id in strays:
-            stray = items[strays[item.call_id]]
-            found = read_tag(str(stray.encrypted_content))
-            kept = stray.encrypted_content if found is None else tagged(bound(_NEXT, str(item.call_id)), found[1])
-            moved.append(replace(stray, encrypted_content=kept))
-        moved.append(item)
-    return moved
-
-
-_CALLS = frozenset({"function_call", "custom_tool_call"})
-
-
-def _owner(item: Item) -> str | None:
-    return bound_call(item.encrypted_content) if item.type == "reasoning" and not item.summary else None
-
-
-def is_about(kind: str, part: AnyPart) -> bool:
-    """A kind that names a call is about that call alone."""
-    call_id = bound_call(tagged(kind, None))
-    return call_id is None or (isinstance(part, ToolCall) and part.id == call_id)
 
 
 def _carrier(kind: str, signature: Signature, item_id: str | UnsetType) -> Item:

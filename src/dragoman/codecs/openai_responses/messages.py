@@ -59,6 +59,8 @@ from dragoman.codecs.openai_responses.wire import ContentPart, InputText, Item, 
 from dragoman.codecs.reading import WireReader, WireValue, keep, spliced
 from dragoman.codecs.search_results import NOT_SENT
 from dragoman.codecs.shared_tools import SharedTools, cross_hosted, goes_back
+from dragoman.codecs.signature_blocks import beside_calls
+from dragoman.codecs.signature_tags import is_about, is_tagged, tagged
 from dragoman.errors import DecodeError
 from dragoman.ir import (
     AnyPart,
@@ -166,7 +168,9 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
             if type(item) is not Item:
                 break
             if item.type == "reasoning":
-                items = foreign_signatures.beside_calls([item for item in items if type(item) is Item])
+                whole = [item for item in items if type(item) is Item]
+                moved: Sequence[Item] = beside_calls(whole, _tag_of, _call_id_of, _retagged)
+                items = moved
                 break
         for index, item in enumerate(items):
             handler = handlers.get(item.type) if type(item) is Item else None  # type: ignore[arg-type]
@@ -320,7 +324,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
         """Add a part to the model's turn, with the signature that travelled before it."""
         if self._owed is not None:
             signature, carrier, kind = self._owed
-            is_its = foreign_signatures.is_about(kind, part)
+            is_its = is_about(tagged(kind, None), part)
             signed_part = foreign_signatures.signed(part, signature, carrier) if is_its else None
             if signed_part is None:
                 self._give_up_carrier()
@@ -369,7 +373,7 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
             self._owed = (signature, raw, kind)
         else:
             last = self._said[-1] if self._said else Opaque(FAMILY, "", {})
-            if not foreign_signatures.is_about(kind, last):
+            if not is_about(tagged(kind, None), last):
                 last = Opaque(FAMILY, "", {})
             again = foreign_signatures.signed(last, signature, raw, foreign_signatures.CARRIER_BEHIND)
             if again is None:
@@ -491,6 +495,20 @@ class MessageDecoder(TraitNotes, eq=False, gc=False):
         path = f"$.{self._where}[{index}]" + (f".{key}" if key else "")
         found = "nothing" if got is UNSET else repr(got)
         return DecodeError(path=path, expected=expected, got=found, source="openai-responses")
+
+
+def _tag_of(item: Item) -> str | None:
+    encrypted = item.encrypted_content
+    return str(encrypted) if item.type == "reasoning" and not item.summary and is_tagged(encrypted) else None
+
+
+def _call_id_of(item: Item) -> str | None:
+    called = item.type in {"function_call", "custom_tool_call"} and item.call_id is not UNSET
+    return str(item.call_id) if called else None
+
+
+def _retagged(carrier: Item, tag: str) -> Item:
+    return replace(carrier, encrypted_content=tag)
 
 
 _HANDLERS: dict[str, Callable[[MessageDecoder, Item, int], None]] = {
