@@ -37,6 +37,7 @@ from dragoman.ir import (
     PartStart,
     Reasoning,
     Request,
+    Signature,
     StreamStart,
     Text,
     ToolCall,
@@ -582,6 +583,47 @@ def served_rows() -> Iterator[tuple[str, str, str, Prepare]]:
         yield "StreamDecoder", dimension, "gemini", streamed
 
 
+MINTED = Signature("elsewhere", "minted-by-another-vendor")
+
+CARRIED: dict[str, Callable[[int], list[Any]]] = {
+    "signed reasoning, texts and a call": lambda n: [
+        *(Reasoning(f"r{i}", signature=MINTED) for i in range(n)), *(Text("x") for _ in range(n)), call(0)],
+    "signed calls": lambda n: [ToolCall(f"c{i}", "f", {}, signature=MINTED) for i in range(n)],
+}  # fmt: skip
+
+
+def carrier_rows() -> Iterator[tuple[str, str, str, Prepare]]:
+    """What another vendor signed, echoed by a client in order, in reverse, and with the carriers moved to the end."""
+    orders: dict[str, Callable[[list[Any]], list[Any]]] = {
+        "in order": list,
+        "reversed": lambda parts: parts[::-1],
+        "thinking last": lambda parts: sorted(parts, key=lambda part: "hinking" in json.dumps(part)),
+    }
+    for name, field in {"anthropic-messages": "content", "gemini": "parts", "bedrock-converse": "content"}.items():
+        for dimension, build in CARRIED.items():
+
+            def encode(n: int, build: Any = build, name: str = name) -> Work:
+                completion = answer(*build(n))
+                return lambda: _read_losses(dragoman.encode_response(completion, name))
+
+            yield "encode_response", dimension, name, encode
+            for order, arrange in orders.items():
+
+                def decode(
+                    n: int, build: Any = build, name: str = name, field: str = field, arrange: Any = arrange
+                ) -> Work:
+                    request = Request("m", (HI, Message("assistant", tuple(build(n))), HI))
+                    body = dragoman.encode_response(answer(*build(n)), name).body
+                    spoken = body["candidates"][0] if "candidates" in body else body.get("output", {"message": body})
+                    asked = dragoman.encode_request(request, name).body
+                    turns = asked["contents" if name == "gemini" else "messages"]
+                    turns[1][field] = arrange(list(spoken.get("message", spoken.get("content"))[field]))
+                    sent = json.dumps(asked).encode()
+                    return lambda: dragoman.decode_request(sent, name)
+
+                yield "decode_request", f"{dimension}, {order}", name, decode
+
+
 def describe_rows() -> Iterator[tuple[str, str, str, Prepare]]:
     for dimension, build in REQUESTS.items():
         yield "inspect", dimension, "request", _prepared(describe_request, build, "openai-chat")
@@ -725,6 +767,7 @@ ROWS: list[tuple[str, str, str, Prepare]] = [
     *frame_rows(),
     *odd_rows(),
     *served_rows(),
+    *carrier_rows(),
     *describe_rows(),
     *value_rows(),
     *agent_rows(),

@@ -10,6 +10,7 @@ Citations: `groundingMetadata`, whose offsets count UTF-8 bytes.
 from __future__ import annotations
 
 import binascii
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -71,36 +72,49 @@ HIDDEN = "~hidden"
 _HIDDEN_NOTE = {HIDDEN: Raw(b"true")}
 
 
-def unshow(parts: list[AnyPart], carried: Sequence[Reasoning]) -> list[Reasoning]:
-    """Remove the plain thoughts at the end of `parts` that showed this reasoning; note which ones were not there."""
+def unshow(parts: list[AnyPart], carried: Sequence[Reasoning], lowest: int = 0) -> list[Reasoning]:
+    """Remove the plain thoughts at the end of `parts` that showed this reasoning; note which ones were not there.
+
+    `lowest`: parts before this place are not looked at.
+    """
+    if not carried:
+        return []
     start = len(parts)
-    while start and _is_plain_thought(parts[start - 1]):
+    while start > lowest and _is_plain_thought(parts[start - 1]):
         start -= 1
-    shown = [part.text for part in parts[start:] if isinstance(part, Reasoning)]
+    thoughts = _places_of_thoughts(parts, start)
+    shown: set[int] = set()
     kept: list[Reasoning] = []
     for reasoning in carried:
-        if reasoning.text in shown:
-            shown.remove(reasoning.text)
-            position = next(
-                index for index in range(start, len(parts)) if getattr(parts[index], "text", None) == reasoning.text
-            )
-            del parts[position]
+        if places := thoughts.get(reasoning.text):
+            shown.add(places.popleft())
         elif reasoning.text:
             metadata = {**(reasoning.metadata or {}), FAMILY: _HIDDEN_NOTE}
             reasoning = structs.replace(reasoning, metadata=metadata)  # noqa: PLW2901
         kept.append(reasoning)
+    if shown:
+        parts[start:] = [parts[place] for place in range(start, len(parts)) if place not in shown]
     return kept
 
 
-def put_back(parts: list[AnyPart], overtaken: Sequence[Reasoning]) -> None:
+def put_back(parts: list[AnyPart], overtaken: Sequence[Reasoning], lowest: int = 0) -> None:
     """Reasoning in the place of the plain thought that showed it; where there is none, at the end."""
+    thoughts = _places_of_thoughts(parts, lowest)
     for reasoning in overtaken:
-        for index, part in enumerate(parts):
-            if _is_plain_thought(part) and part.text == reasoning.text:  # type: ignore[union-attr]
-                parts[index] = reasoning
-                break
+        if places := thoughts.get(reasoning.text):
+            parts[places.popleft()] = reasoning
         else:
             parts.append(reasoning)
+
+
+def _places_of_thoughts(parts: Sequence[AnyPart], start: int) -> dict[str, deque[int]]:
+    """Where plain thoughts stand, by their text."""
+    places: dict[str, deque[int]] = {}
+    for place in range(start, len(parts)):
+        part = parts[place]
+        if isinstance(part, Reasoning) and _is_plain_thought(part):
+            places.setdefault(part.text, deque()).append(place)
+    return places
 
 
 def _is_plain_thought(part: AnyPart) -> bool:

@@ -542,10 +542,13 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
 
     def _encode_parts(self, parts: Sequence[AnyPart], index: int) -> list[WireValue]:
         wires: list[WireValue] = []
+        texts_end = 0
         for place, part in enumerate(parts):
             kind = type(part)
             if self.carried:
-                self.saves = kind is Text and _leads_to_call(parts, place)
+                if place >= texts_end:
+                    texts_end = _end_of_texts(parts, place)
+                self.saves = _leads_to_call(parts, place, texts_end)
             if kind is ToolCall:
                 wire = self._encode_call(part, index)  # type: ignore[arg-type]
             elif (
@@ -668,12 +671,19 @@ class MessageEncoder(PartEncoder, eq=False, gc=False):
         return wire
 
 
-def _leads_to_call(parts: Sequence[AnyPart], place: int) -> bool:
-    """Whether only texts stand between here and the next call. A text that carried something itself does so again."""
-    if "~carried" in notes_of(parts[place]):
+def _end_of_texts(parts: Sequence[AnyPart], start: int) -> int:
+    """The place of the first part from here on that is no text."""
+    return next((place for place in range(start, len(parts)) if type(parts[place]) is not Text), len(parts))
+
+
+def _leads_to_call(parts: Sequence[AnyPart], place: int, texts_end: int) -> bool:
+    """Whether a text stands here and only texts between it and a call.
+
+    A text that carried reasoning itself when it came does so again.
+    """
+    if place >= texts_end or texts_end == len(parts) or "~carried" in notes_of(parts[place]):
         return False
-    following = (type(part) for part in parts[place:])
-    return next((kind for kind in following if kind is not Text), None) is ToolCall
+    return type(parts[texts_end]) is ToolCall
 
 
 def _interleaved(results: list[WireValue], others: list[WireValue], notes: Extra) -> list[WireValue]:

@@ -111,6 +111,9 @@ class PartDecoder(Struct, eq=False, gc=False):
     parts: list[AnyPart] = []
     _calls: int = 0
     _server_calls: int = 0
+    _reasoning_end: int = 0
+    """The parts before this place were put in order by an earlier bundle: each text is moved once at most."""
+    _overtaken_end: int = 0
     _seen: int = 0
     _unserved: dict[tuple[str, str], deque[int]] = {}
     """Places of the calls among the first `_seen` parts that no response of the server has answered."""
@@ -171,8 +174,11 @@ class PartDecoder(Struct, eq=False, gc=False):
         if bundle.last:
             if bundle.reasoning:
                 self.parts.append(own)
-                self.parts.extend(foreign_signatures.unshow(self.parts, bundle.reasoning))
-            foreign_signatures.put_back(self.parts, bundle.overtaken)
+                self.parts.extend(foreign_signatures.unshow(self.parts, bundle.reasoning, self._reasoning_end))
+            if bundle.overtaken:
+                foreign_signatures.put_back(self.parts, bundle.overtaken, self._overtaken_end)
+                self._overtaken_end = len(self.parts)
+            self._reasoning_end = len(self.parts)
             return
         self._put_reasoning(bundle)
         if bundle.hollow and type(own) is Text and not own.text:
@@ -187,13 +193,16 @@ class PartDecoder(Struct, eq=False, gc=False):
         self.parts.append(structs.replace(own, signature=bundle.signature, metadata=metadata))
 
     def _put_reasoning(self, bundle: Bundle) -> None:
+        """The reasoning of a bundle before the texts that it overtook; never before the reasoning of another bundle."""
         start = len(self.parts)
-        for _ in range(bundle.early):
-            if start and type(self.parts[start - 1]) is Text:
-                start -= 1
+        lowest = max(self._reasoning_end, start - bundle.early)
+        while start > lowest and type(self.parts[start - 1]) is Text:
+            start -= 1
         texts = self.parts[start:]
         del self.parts[start:]
-        self.parts.extend(foreign_signatures.unshow(self.parts, bundle.reasoning))
+        self.parts.extend(foreign_signatures.unshow(self.parts, bundle.reasoning, self._reasoning_end))
+        if bundle.reasoning:
+            self._reasoning_end = len(self.parts)
         self.parts.extend(texts)
 
     def _decode(self, wire: Part) -> AnyPart:
