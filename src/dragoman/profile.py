@@ -23,6 +23,10 @@ class HostedRule(Struct, frozen=True, kw_only=True):
     """The largest `max_results` that it takes."""
 
 
+REASONING_OWED_MODELS = re.compile(r"deepseek", re.IGNORECASE)
+"""Models that refuse a tool turn whose unsigned reasoning did not come back ("must be passed back to the API")."""
+
+
 class Profile(Struct, frozen=True, kw_only=True, eq=False):
     """One target. The defaults are the most permissive."""
 
@@ -45,6 +49,8 @@ class Profile(Struct, frozen=True, kw_only=True, eq=False):
 
     usage_details: frozenset[str] = frozenset()
     """Which further counts its usage has fields for (`ir.completions.USAGE_DETAILS`)."""
+    shows_reasoning_unasked: bool = True
+    """Whether its clients expect reasoning in an answer although their request did not ask for it."""
     names_speakers: bool = False
     """Whether an answer can name the model that gave it (multi-llm-chat and other stores of several models)."""
     merge_model_turns: bool = False

@@ -26,7 +26,7 @@ from dragoman.ir import (
     Text,
 )
 from dragoman.losses import Loss, LossLog
-from dragoman.passes.answers import RestoredEvents
+from dragoman.passes.answers import HiddenReasoning, RestoredEvents, hides_reasoning
 from dragoman.passes.private import PrivateEvents
 
 if TYPE_CHECKING:
@@ -203,15 +203,20 @@ class StreamEncoder:
     """
 
     def __init__(self, target: str, *, account: Accumulator | None = None, **options: Any) -> None:
-        self._log = LossLog()
+        self.log = LossLog()
         codec = _stream_codec(target)
-        encoder = codec.encoder(self._log, **options)
+        encoder = codec.encoder(self.log, **options)
         if account is not None and codec.encoder_reads_texts:
             encoder.texts = account.texts
         self.write: Callable[[Iterable[AnyEvent]], bytes] = encoder.encode
         """Encodes events that need no report."""
-        self._report = PrivateEvents(codec.profile, self._log).report
+        self._report = PrivateEvents(codec.profile, self.log).report
         self.close: Callable[[], bytes] = encoder.close
+
+    def change_events(self, change: Callable[[Iterable[AnyEvent]], list[AnyEvent]]) -> None:
+        """Put a change of the events before those that are there."""
+        write = self.write
+        self.write = lambda events: write(change(events))
 
     def encode(self, events: Iterable[AnyEvent]) -> bytes:
         told = events if type(events) is list else list(events)
@@ -227,7 +232,7 @@ class StreamEncoder:
         """Paths lead into the whole answer: a part is spread over many bodies and has no path of its own."""
         return tuple(
             Loss(f"$.{field}" if field and type(node) in _OF_THE_ANSWER else "$", what, severity, why)
-            for node, field, what, severity, why in self._log.entries
+            for node, field, what, severity, why in self.log.entries
         )
 
 
@@ -254,9 +259,11 @@ class StreamTranslator:
         self._accumulator = account = Accumulator()
         self._decoder = StreamDecoder(source, request=request, limits=limits, account=account)
         self._encoder = None if source == target else StreamEncoder(target, account=account, **options)
-        if self._encoder is not None and outgoing is not None:
-            write, change = self._encoder.write, outgoing
-            self._encoder.write = lambda events: write(change(events))
+        if self._encoder is not None:
+            if hides_reasoning(request, codec(target).profile):
+                self._encoder.change_events(HiddenReasoning(self._encoder.log))
+            if outgoing is not None:
+                self._encoder.change_events(outgoing)
         self._decode = self._decoder.feed
         self._encode = None if self._encoder is None else self._encoder.encode
         self._opening = opening

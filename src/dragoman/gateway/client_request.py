@@ -24,7 +24,17 @@ from dragoman.errors import DecodeError
 from dragoman.gateway.client_protocols import ClientProtocol
 from dragoman.gateway.routing import Candidate, RouteSettings
 from dragoman.gateway.signature_memory import UnsignedEvents, restored, unsigned
-from dragoman.ir import AnyPart, Cache, Completion, CustomTool, Message, ReasoningSettings, Request, StreamStart
+from dragoman.ir import (
+    AnyPart,
+    Cache,
+    Completion,
+    CustomTool,
+    Message,
+    Reasoning,
+    ReasoningSettings,
+    Request,
+    StreamStart,
+)
 from dragoman.ir.values import encode_json
 from dragoman.losses import Loss
 from dragoman.streams import StreamTranslator
@@ -347,7 +357,9 @@ def _family(protocol: ClientProtocol) -> str:
 
 
 def _needs_request(completion: Completion, request: Request) -> bool:
-    """Only names and kinds of tools are looked up in it."""
+    """Names and kinds of tools are looked up in it, and whether the client asked for thinking."""
+    if any(isinstance(part, Reasoning) for message in completion.messages for part in message.parts):
+        return True
     calls = completion.messages[0].tool_calls if completion.messages else ()
     if not calls:
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import UNSET, structs
 
 from dragoman.ir import (
@@ -15,8 +17,10 @@ from dragoman.ir import (
     PartEnd,
     PartStart,
     ProviderTool,
+    Reasoning,
     Request,
     StreamFailed,
+    StreamStart,
     ToolCall,
     ToolDefinition,
     Usage,
@@ -28,7 +32,7 @@ from dragoman.ir.values import exact_object
 from dragoman.losses import LossLog
 from dragoman.passes.names import name_alias
 from dragoman.passes.private import report_private_answer
-from dragoman.profile import STRICTEST_NAMES, Profile
+from dragoman.profile import REASONING_OWED_MODELS, STRICTEST_NAMES, Profile
 
 
 def legalise_answer(completion: Completion, profile: Profile, request: Request | None, log: LossLog) -> Completion:
@@ -44,6 +48,8 @@ def legalise_answer(completion: Completion, profile: Profile, request: Request |
             if message.name is not None:
                 completion = _without_speakers(completion, log)
                 break
+    if hides_reasoning(request, profile) and not _is_owed(completion.model):
+        completion = _without_unsigned_reasoning(completion, log)
     if request is None or not request.tools or not any(message.tool_calls for message in completion.messages):
         return completion
     declared = _Declared(request)
@@ -77,6 +83,71 @@ def _without_speakers(completion: Completion, log: LossLog) -> Completion:
             log.replaced(nameless, message)
         messages.append(nameless)
     return structs.replace(completion, messages=tuple(messages))
+
+
+_UNASKED = "the client did not ask for thinking"
+
+
+def hides_reasoning(request: Request | None, profile: Profile) -> bool:
+    """Whether the client's request says that it expects no reasoning to read."""
+    if request is None or profile.shows_reasoning_unasked:
+        return False
+    settings = request.reasoning
+    return settings is None or settings.mode in {None, "off"} or settings.visible is False
+
+
+def _is_owed(model: str | None) -> bool:
+    return model is not None and REASONING_OWED_MODELS.search(model) is not None
+
+
+def _without_unsigned_reasoning(completion: Completion, log: LossLog) -> Completion:
+    """Signed reasoning stays: the client has to return it."""
+    messages = []
+    for message in completion.messages:
+        hidden = [part for part in message.parts if isinstance(part, Reasoning) and part.signature is None]
+        kept = message
+        if hidden:
+            for part in hidden:
+                log.note(part, "", "reasoning", _UNASKED)
+            shown = tuple(part for part in message.parts if not isinstance(part, Reasoning) or part.signature)
+            kept = structs.replace(message, parts=shown)
+            log.replaced(kept, message)
+        messages.append(kept)
+    return structs.replace(completion, messages=tuple(messages))
+
+
+class HiddenReasoning:
+    """The same for the events of a stream: reasoning waits until its end says whether it is signed."""
+
+    def __init__(self, log: LossLog) -> None:
+        self._log = log
+        self._is_owed = False
+        self._waiting: dict[int, list[AnyEvent]] = {}
+
+    def __call__(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
+        shown: list[AnyEvent] = []
+        for event in events:
+            if isinstance(event, StreamStart):
+                self._is_owed = _is_owed(event.model)
+            elif isinstance(event, PartStart):
+                if isinstance(event.part, Reasoning) and event.part.signature is None and not self._is_owed:
+                    self._waiting[event.index] = [event]
+                    continue
+            elif isinstance(event, PartDelta):
+                if event.index in self._waiting:
+                    self._waiting[event.index].append(event)
+                    continue
+            elif isinstance(event, PartEnd) and event.index in self._waiting:
+                held = self._waiting.pop(event.index)
+                if event.signature is None:
+                    self._log.note(_ANSWER, "", "reasoning", _UNASKED)
+                    continue
+                shown += held
+            shown.append(event)
+        return shown
+
+
+_ANSWER = Completion(())
 
 
 class _Declared:

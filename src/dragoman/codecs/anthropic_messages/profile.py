@@ -18,6 +18,8 @@ PROFILE = Profile(
     name="anthropic-messages",
     family="anthropic",
     usage_details=frozenset({"cache_written_1h", "web_fetches"}),
+    # Without `thinking`, its models answer without thinking blocks or, the newest, with blocks whose text is empty.
+    shows_reasoning_unasked=False,
     system="field",
     inline_system_models=re.compile(r"(?:fable|mythos|opus)-[5-9](?!\d)|opus-4[-.]8(?!\d)|sonnet-5[-.]5(?!\d)"),
     final_assistant="trimmed",

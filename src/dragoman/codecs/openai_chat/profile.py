@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from dragoman.profile import ALWAYS, HostedRule, Profile
+from dragoman.profile import ALWAYS, REASONING_OWED_MODELS, HostedRule, Profile
 
 PATH = "/chat/completions"
 
@@ -80,9 +80,6 @@ _MINTED_BEHIND = (
     (re.compile(r"^x-ai/"), "xai"),
 )
 
-PLAIN_REASONING_MODELS = re.compile(r"deepseek", re.IGNORECASE)
-"""DeepSeek refuses a tool turn whose `reasoning_content` did not come back ("must be passed back to the API")."""
-
 
 @lru_cache(maxsize=256)
 def minted_behind(model: str) -> str | None:
@@ -93,7 +90,7 @@ def minted_behind(model: str) -> str | None:
 @lru_cache(maxsize=256)
 def takes_plain_reasoning(model: str) -> bool:
     """Whether the model of this name insists on unsigned reasoning."""
-    return PLAIN_REASONING_MODELS.search(model) is not None
+    return REASONING_OWED_MODELS.search(model) is not None
 
 
 PLAIN_MODELS = re.compile(r"^(gpt-3|gpt-4|chatgpt-4)")
