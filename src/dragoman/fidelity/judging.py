@@ -3,7 +3,7 @@
 - exact: the target says it in words of its own, and nothing was lost.
 - carried: the target has no words for it, or other ones; translated back, it is intact.
 - degraded: it does not come back, and a loss told so.
-- refused: the translation was refused with a reason.
+- refused: the translation was refused with a reason, or its result is a body that the target's API refuses.
 - silent: it does not come back, and nobody was told. Must never be.
 - None: the source has no words of its own for it, so there is nothing to cross.
 """
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from dragoman.codecs.registry import codec
 from dragoman.errors import DragomanError
-from dragoman.fidelity import wire
+from dragoman.fidelity import legality, wire
 from dragoman.fidelity.cases import Case, Kind
 from dragoman.fidelity.catalogue import PLAIN
 from dragoman.fidelity.echo import next_request
@@ -107,10 +107,40 @@ def judge(case: Case, source: str, target: str, interpreter: Interpreter) -> Jud
     arrived = wire.fact_of(case, crossed.content, target)
     unspoilt = not any(loss.refusable for loss in news)
     if unspoilt and arrived == spoken.fact and _is_native(case, crossed, source, target):
-        return Judgement("exact")
-    if _returned(case, crossed.content, way, interpreter, arrived) == spoken.fact:
-        return Judgement("carried", told)
-    return Judgement("degraded", told) if told else Judgement("silent")
+        judgement = Judgement("exact")
+    elif _returned(case, crossed.content, way, interpreter, arrived) == spoken.fact:
+        judgement = Judgement("carried", told)
+    else:
+        return Judgement("degraded", told) if told else Judgement("silent")
+    refused = _refused(case, crossed.content, way, interpreter)
+    return judgement if refused is None else Judgement("refused", refused)
+
+
+def _refused(case: Case, content: bytes, way: Crossing, interpreter: Interpreter) -> str | None:
+    """Why the target's API does not take the body. What it says of any body of this interpreter is not counted."""
+    minter = _minter(way.source)
+    if case.private and case.kind == "request" and minter != _minter(way.target):
+        slot = case.slots.of(way.target)
+        if slot and slot in wire.words(content, case.kind, way.target):
+            return f"{slot}: the API verifies it, and {minter} minted it"
+    found = legality.complaints(content, case.kind, way.target, way.model)
+    if found:
+        found -= _usual_complaints(interpreter, case.kind, way.source, way.target)
+    return min(found, default=None)
+
+
+@cache
+def _usual_complaints(interpreter: Interpreter, kind: Kind, source: str, target: str) -> frozenset[str]:
+    usual: set[str] = set()
+    for plain in PLAIN[kind]:
+        content, _ = wire.write(plain.example_for(""), plain, source)
+        way = Crossing(kind, source, target, plain.model(target))
+        try:
+            crossed = interpreter.translate(content, way)
+        except Refused:
+            continue
+        usual |= legality.complaints(crossed.content, kind, target, way.model)
+    return frozenset(usual)
 
 
 def _minter(format: str) -> str:

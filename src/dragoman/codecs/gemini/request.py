@@ -241,7 +241,7 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     metadata = request.metadata
     notes = SETTINGS.add_keys(request, log, None if metadata is None else metadata.get(FAMILY))
     headers: dict[str, str] = {}
-    if notes and profile.tier_header and request.origin != FAMILY:
+    if notes and profile.tier_header and not notes.keys().isdisjoint(_NOT_ON_VERTEX):
         notes = _as_vertex_takes_it(notes, headers, request, profile, log)
     native = request.origin == FAMILY
     # A stored transcript (native, bound for no model) keeps what it carries; a provider never sees it.
@@ -268,11 +268,14 @@ def encode_request(request: Request, log: LossLog, profile: GeminiProfile = PROF
     return Encoded(content, (), path) if not headers else Encoded(content, (), path, headers)
 
 
+_NOT_ON_VERTEX = ("store", "serviceTier")
+
+
 def _as_vertex_takes_it(
     notes: Extra, headers: dict[str, str], request: Request, profile: GeminiProfile, log: LossLog
 ) -> Extra:
     """Vertex AI has no `store`, and takes the service tier as a header."""
-    kept = {key: held for key, held in notes.items() if key not in {"store", "serviceTier"}}
+    kept = {key: held for key, held in notes.items() if key not in _NOT_ON_VERTEX}
     if request.store and "store" in notes:
         log.drop(request, "store", "store", NO_SUCH_SETTING)
     tier = parse_json(notes["serviceTier"]) if "serviceTier" in notes else None

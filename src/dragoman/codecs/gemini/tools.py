@@ -165,10 +165,11 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
         if is_chosen and tool.name not in choice.names and not isinstance(tool, ProviderTool):  # type: ignore[union-attr]
             log.degrade(tool, "", f"tool {tool.name!r}", "left out: the choice does not name it")
         elif _is_built_in(tool):
-            if native or tool.name not in profile.unknown_keys:
+            reason = _why_unknown(tool, profile)  # type: ignore[arg-type]
+            if reason is None:
                 built_in.append(tool)  # type: ignore[arg-type]
             else:
-                log.drop(tool, "", f"tool {tool.name!r}", "this service has no such tool")
+                log.drop(tool, "", f"tool {tool.name!r}", reason)
         elif (wire := _writer.write_tool(tool, tools, log)) is not None:
             functions.append(wire)
     if built_in and functions and not native and profile.older_models.search(request.model or ""):
@@ -176,6 +177,17 @@ def encode_tools(request: Request, profile: GeminiProfile, log: LossLog) -> list
             log.drop(tool, "", f"tool {tool.name!r}", "this model takes no built-in tool beside functions")
         built_in = []
     return _grouped(functions, built_in, parse_json(notes[GROUPS]) if notes is not None and is_grouped else None)
+
+
+def _why_unknown(tool: ProviderTool, profile: GeminiProfile) -> str | None:
+    """Why this service refuses a tool that the other of Google's two services has."""
+    if tool.name in profile.unknown_keys or (tool.kind is not None and tool.kind not in profile.hosted):
+        return "this service has no such tool"
+    if tool.blocked_domains and tool.kind == "web_search":
+        rule = profile.hosted["web_search"]
+        if "blocked_domains" not in rule.options:
+            return "this service cannot leave sites out of a search"
+    return None
 
 
 DECLARATIONS = "functionDeclarations"

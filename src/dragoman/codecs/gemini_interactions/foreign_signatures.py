@@ -39,6 +39,10 @@ class _Thoughts(SignatureBlocks[ThoughtStep]):
             return ThoughtStep(signature.data)
         return super().tagged_signature(part, signature)
 
+    def _kind(self, kind: str, part: AnyPart) -> str:  # noqa: ARG002
+        """The place alone says whose signature it is: clients return the steps of a turn in their order."""
+        return kind
+
     def show(self, part: Reasoning) -> ThoughtStep:
         """Reasoning of another family or of a server that signs nothing; or Google's own, where it is signed itself."""
         return _thought(part.text, _UNSIGNED) if part.signature is None else self.tagged_reasoning(part, part.signature)

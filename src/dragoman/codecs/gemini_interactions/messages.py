@@ -553,7 +553,7 @@ class MessageEncoder:
         if signature is not None and not is_merged and ON_CALL not in notes:
             thought = self._carrier(part, signature, following)
             if thought is not None and self._parts.signatures.stands_behind(part):  # type: ignore[arg-type]
-                behind.append(foreign_signatures.trailing_signature(signature))
+                behind.append(foreign_signatures.trailing_signature(part, signature))
             elif thought is not None:
                 before.append(thought)
         if isinstance(part, Text) and not part.text and signature is not None:
