@@ -546,6 +546,14 @@ BATCH: tuple[tuple[str, str], ...] = (
         "A file of requests is answered in order, within limits; an answer that came is not asked for again.",
     ),
     ("page", "The commands and programs of docs/bulk.md run as printed."),
+    ("simulators", "The simulators run batch jobs of three vendors as their SDKs expect, and fail them on request."),
+    ("job-states", "States of batch jobs are one vocabulary; a state that is not known is reported as it came."),
+    (
+        "jobs",
+        "A file becomes a batch job of a provider; results join their requests in order, in the format asked for.",
+    ),
+    ("job-retry", "Requests of a batch job that failed for a while or never ran go into a new job, and no others do."),
+    ("job-file", "A batch job outlives the process that made it, in a private file without keys."),
     ("ray", "A Ray cluster writes the same shards, rejects and report, also when a worker dies."),
 )
 """`batch:*`: `dragoman batch` and `dragoman.batch`."""

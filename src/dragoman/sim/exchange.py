@@ -151,10 +151,12 @@ class Route:
     method: str
     pattern: re.Pattern[str]
     operation: Callable[[Visit], Answered]
+    # Where it is another than the API's.
+    max_body: int | None = None
 
 
-def route(method: str, pattern: str, operation: Callable[[Visit], Answered]) -> Route:
-    return Route(method, re.compile(pattern), operation)
+def route(method: str, pattern: str, operation: Callable[[Visit], Answered], max_body: int | None = None) -> Route:
+    return Route(method, re.compile(pattern), operation, max_body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from dragoman.sim.batches import Shelf
 from dragoman.sim.view import JsonObject
 
 # A simulator that runs for weeks forgets what is old.
@@ -17,6 +18,8 @@ class Memory:
 
     responses: OrderedDict[str, JsonObject] = field(default_factory=OrderedDict)
     cached: set[str] = field(default_factory=set)
+    # Files and batch jobs.
+    shelf: Shelf = field(default_factory=Shelf)
 
     def store(self, identifier: str, stored: JsonObject) -> None:
         self.responses[identifier] = stored

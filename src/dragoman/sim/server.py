@@ -206,5 +206,9 @@ class Simulator:
         """A script of these turns, from now on."""
         self.service.play(turns)
 
+    def play_batches(self, **script: object) -> None:
+        """How batch jobs go on that are created from now on: see `dragoman.sim.batches.BatchScript`."""
+        self.service.play_batches(script)
+
     def reset(self) -> None:
         self.service.reset()

@@ -13,16 +13,20 @@ import msgspec
 
 from dragoman.sim import catalogue
 from dragoman.sim.apis import (
+    anthropic_batches,
     anthropic_messages,
     azure,
     bedrock_converse,
     cohere_chat,
     gemini,
+    gemini_batches,
     gemini_interactions,
     ollama_chat,
+    openai_batches,
     openai_chat,
     openai_responses,
 )
+from dragoman.sim.batches import read_batch_script
 from dragoman.sim.exchange import Answered, Api, Exchange, Problem, Refused, Reply, Route, json_reply
 from dragoman.sim.faults import HEADER, NO_FAULT, Fault, parse_fault
 from dragoman.sim.memory import Memory
@@ -30,13 +34,18 @@ from dragoman.sim.script import Prompter, Script, read_script
 from dragoman.sim.view import JsonObject
 from dragoman.sim.visit import Visit
 
+
+def _with(api: Api, routes: Sequence[Route]) -> Api:
+    return replace(api, routes=(*routes, *api.routes))
+
+
 APIS: tuple[Api, ...] = (
-    openai_chat.API,
+    _with(openai_chat.API, openai_batches.ROUTES),
     openai_responses.API,
     azure.API,
-    anthropic_messages.API,
+    _with(anthropic_messages.API, anthropic_batches.ROUTES),
     anthropic_messages.VERTEX,
-    gemini.GEMINI,
+    _with(gemini.GEMINI, gemini_batches.ROUTES),
     gemini_interactions.API,
     gemini_interactions.VERTEX,
     gemini.VERTEX,
@@ -140,6 +149,10 @@ class Service:
         """Starts a script from its first turn; an empty one leaves the model to itself."""
         self.prompter = Prompter(read_script(script))
 
+    def play_batches(self, script: object) -> None:
+        """How batch jobs go on that are created from now on."""
+        self.memory.shelf.script = read_batch_script(script)
+
     def reset(self) -> None:
         self.requests.clear()
         self._arrivals.clear()
@@ -147,7 +160,11 @@ class Service:
         self.play(self.settings.script)
 
     def max_body(self, exchange: Exchange) -> int:
-        return self.settings.max_body if self.settings.max_body is not None else find(exchange).api.max_body
+        if self.settings.max_body is not None:
+            return self.settings.max_body
+        found = find(exchange)
+        own = None if found.operation is None else found.operation.max_body
+        return found.api.max_body if own is None else own
 
     def respond(self, exchange: Exchange) -> Served:
         found = find(exchange)
@@ -305,7 +322,7 @@ CONTROL = "/_sim"
 
 
 def control(service: Service, exchange: Exchange) -> Reply:
-    """`GET /_sim/requests`, `DELETE /_sim/requests`, `PUT /_sim/script`: for tests in other languages."""
+    """`GET` and `DELETE /_sim/requests`, `PUT /_sim/script`, `PUT /_sim/batches`: for tests in other languages."""
     match exchange.method, exchange.path.removeprefix(CONTROL):
         case "GET", "/requests":
             return json_reply([_told(recorded) for recorded in service.requests])
@@ -313,12 +330,19 @@ def control(service: Service, exchange: Exchange) -> Reply:
             service.reset()
             return json_reply({})
         case "PUT", "/script":
-            try:
-                service.play(msgspec.json.decode(exchange.body))
-            except msgspec.DecodeError as error:
-                return json_reply({"error": str(error)}, status=400)
-            return json_reply({})
-    return json_reply({"error": "see GET /_sim/requests, DELETE /_sim/requests, PUT /_sim/script"}, status=404)
+            return _played(service.play, exchange)
+        case "PUT", "/batches":
+            return _played(service.play_batches, exchange)
+    ways = "GET /_sim/requests, DELETE /_sim/requests, PUT /_sim/script, PUT /_sim/batches"
+    return json_reply({"error": f"see {ways}"}, status=404)
+
+
+def _played(play: Callable[[object], None], exchange: Exchange) -> Reply:
+    try:
+        play(msgspec.json.decode(exchange.body))
+    except msgspec.DecodeError as error:
+        return json_reply({"error": str(error)}, status=400)
+    return json_reply({})
 
 
 def _told(recorded: Recorded) -> dict[str, object]:

@@ -1,0 +1,217 @@
+"""Files and batch jobs, as far as the vendors' APIs have them in common: what is stored, and how a job goes on.
+
+There is no clock: a job goes on when it is looked at. `PUT /_sim/batches` says how the next jobs go on:
+
+    {"polls": 2, "ends": "expired", "finished": 3, "items": {"r-7": "error", "r-8": "missing"}}
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from dragoman.sim.exchange import Answered, Exchange, Problem, Refused, Reply
+from dragoman.sim.faults import NO_FAULT
+from dragoman.sim.view import JsonObject
+
+if TYPE_CHECKING:
+    from dragoman.sim.visit import Visit
+
+Ending: TypeAlias = Literal["completed", "failed", "expired", "canceled"]
+Outcome: TypeAlias = Literal["succeeded", "errored", "expired", "canceled", "missing"]
+MOST = 1_000
+OK = 200
+
+
+class BatchScript(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    # How often a job is looked at before it has ended.
+    polls: int = 1
+    ends: Ending = "completed"
+    # Requests that were answered before a job expired or was cancelled.
+    finished: int = 0
+    # Of single requests, by their ids.
+    items: dict[str, Literal["error", "expired", "canceled", "missing"]] = {}
+    # Words of the wire for the state at each look before the end, instead of the usual ones.
+    states: tuple[str, ...] = ()
+
+
+def read_batch_script(value: object) -> BatchScript:
+    """Raises msgspec.ValidationError."""
+    return value if isinstance(value, BatchScript) else msgspec.convert(value, BatchScript)
+
+
+@dataclass(slots=True)
+class StoredFile:
+    id: str
+    name: str
+    content: bytes
+    purpose: str
+    content_type: str = "application/octet-stream"
+    # Made by a job, not uploaded.
+    generated: bool = False
+    # An upload that is not finished.
+    expected: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    id: str
+    body: JsonObject
+    # Goes back with the result as it came.
+    metadata: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    item: Item
+    outcome: Outcome
+    status: int = OK
+    body: bytes = b"null"
+
+
+@dataclass(slots=True)
+class Batch:
+    id: str
+    script: BatchScript
+    items: Sequence[Item]
+    # What was asked for at its creation.
+    given: JsonObject
+    polls: int = 0
+    cancelled_at_poll: int | None = None
+    results: list[Result] | None = None
+    files: dict[str, str] = field(default_factory=dict)
+    problems: Sequence[JsonObject] = ()
+
+    @property
+    def ending(self) -> Ending | None:
+        """How it has ended; None: not yet."""
+        if self.problems:
+            return "failed" if self.polls else None
+        if self.cancelled_at_poll is not None:
+            return "canceled" if self.polls > self.cancelled_at_poll else None
+        return self.script.ends if self.polls > max(self.script.polls, len(self.script.states)) else None
+
+    @property
+    def scripted_state(self) -> str:
+        """The word that a script has for now."""
+        states = self.script.states
+        return states[self.polls - 1] if 0 < self.polls <= len(states) and self.cancelled_at_poll is None else ""
+
+
+@dataclass(slots=True)
+class Shelf:
+    """What the file and batch APIs keep."""
+
+    files: OrderedDict[str, StoredFile] = field(default_factory=OrderedDict)
+    batches: OrderedDict[str, Batch] = field(default_factory=OrderedDict)
+    script: BatchScript = BatchScript()
+    made: int = 0
+
+    def number(self) -> int:
+        self.made += 1
+        return self.made
+
+    def add_file(self, file: StoredFile) -> StoredFile:
+        self.files[file.id] = file
+        if len(self.files) > MOST:
+            self.files.popitem(last=False)
+        return file
+
+    def add_batch(self, batch: Batch) -> Batch:
+        self.batches[batch.id] = batch
+        if len(self.batches) > MOST:
+            self.batches.popitem(last=False)
+        return batch
+
+    def file(self, identifier: str, words: str) -> StoredFile:
+        found = self.files.get(identifier)
+        if found is None or found.expected is not None:
+            raise Refused(Problem("no_model", words, 404))
+        return found
+
+    def batch(self, identifier: str, words: str) -> Batch:
+        found = self.batches.get(identifier)
+        if found is None:
+            raise Refused(Problem("no_model", words, 404))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """The ordinary operation that answers a request of a job."""
+
+    api: str
+    path: str
+    operation: Callable[[Visit], Answered]
+    refusal: Callable[[Problem, Exchange], Reply]
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+def look(batch: Batch, visit: Visit, inner: Inner) -> None:
+    """One look at a job: it goes on by a step, and with the last one its requests are answered."""
+    batch.polls += 1
+    if batch.ending is not None and batch.results is None and not batch.problems:
+        batch.results = list(_conclude(batch, visit, inner))
+
+
+def cancel(batch: Batch) -> None:
+    if batch.ending is None and batch.cancelled_at_poll is None:
+        batch.cancelled_at_poll = batch.polls
+
+
+def _conclude(batch: Batch, visit: Visit, inner: Inner) -> Iterator[Result]:
+    ending = batch.ending
+    for index, item in enumerate(batch.items):
+        scripted = batch.script.items.get(item.id)
+        if scripted == "error":
+            yield _failed(item, visit, inner, Problem("server"))
+        elif scripted is not None:
+            yield Result(item, scripted)
+        elif (ending == "expired" or ending == "canceled") and index >= batch.script.finished:  # noqa: PLR1714 - narrows
+            yield Result(item, ending)
+        elif ending != "failed":
+            yield _answer(item, visit, inner)
+
+
+def _exchange(item: Item, visit: Visit, inner: Inner) -> Exchange:
+    body = msgspec.json.encode(item.body)
+    return replace(visit.exchange, method="POST", path=inner.path, query={}, params=inner.params, body=body)
+
+
+def _answer(item: Item, visit: Visit, inner: Inner) -> Result:
+    inside = replace(visit, exchange=_exchange(item, visit, inner), api=inner.api, fault=NO_FAULT, turn=None)
+    try:
+        if item.body.get("stream"):
+            raise Refused(Problem("invalid", "Streaming is not supported in batches.", param="stream"))
+        answered = inner.operation(inside)
+    except Refused as refused:
+        return _failed(item, visit, inner, refused.problem)
+    if inside.fault.problem is not None or not isinstance(answered, Reply):
+        return _failed(item, visit, inner, inside.fault.problem or Problem("server"))
+    return Result(item, "succeeded", answered.status, answered.body)
+
+
+def _failed(item: Item, visit: Visit, inner: Inner, problem: Problem) -> Result:
+    reply = inner.refusal(problem, _exchange(item, visit, inner))
+    return Result(item, "errored", reply.status, reply.body)
+
+
+def counts(batch: Batch) -> Mapping[Outcome, int]:
+    found: dict[Outcome, int] = {}
+    for result in batch.results or ():
+        found[result.outcome] = found.get(result.outcome, 0) + 1
+    return found
+
+
+def page(visit: Visit, ids: Sequence[str], *, limit: str, after: str, usual: int) -> tuple[list[str], bool]:
+    """The newest first; `after` is the last one of the page before."""
+    newest = list(reversed(ids))
+    asked = visit.exchange.query.get(limit, "")
+    size = int(asked) if asked.isdecimal() and int(asked) else usual
+    last = visit.exchange.query.get(after, "")
+    start = newest.index(last) + 1 if last in newest else 0
+    return newest[start : start + size], start + size < len(newest)
