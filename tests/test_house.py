@@ -99,6 +99,7 @@ LAYERS: dict[str, frozenset[str]] = {
     "sim": frozenset(),
     "terminal": frozenset(),
     "private_files": frozenset(),
+    "multipart": frozenset(),
 }
 # Front doors, which may use everything below them.
 ABOVE = (

@@ -1,4 +1,4 @@
-"""Files and batch jobs of the simulators, through the vendors' own SDKs: states, expiry, cancelling, partial failure."""
+"""Files and batch jobs of the simulators, through the vendors' own SDKs: states, expiry, cancelling, failures."""
 
 import json
 from collections.abc import Iterator
@@ -175,8 +175,9 @@ def test_files_that_are_wrong_fail_before_anything_runs(chat: openai.OpenAI) -> 
     [("with space", "pattern"), ("x" * 65, "at most 64"), ("r-0", "unique")],
 )
 def test_anthropic_refuses_ids(claude: anthropic.Anthropic, id: str, expected: str) -> None:
+    wrong: Any = {**ITEMS[1], "custom_id": id}
     with pytest.raises(anthropic.BadRequestError, match=expected):
-        claude.messages.batches.create(requests=[ITEMS[0], {**ITEMS[1], "custom_id": id}])
+        claude.messages.batches.create(requests=[ITEMS[0], wrong])
 
 
 @promise("batch:simulators")

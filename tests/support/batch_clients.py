@@ -30,11 +30,12 @@ def openai_job(
 
 
 def openai_results(sdk: openai.OpenAI, id: str, pause: Callable[[], None]) -> tuple[Any, Outcomes]:
+    batch = sdk.batches.retrieve(id)
     for _ in range(MOST_LOOKS):
-        batch = sdk.batches.retrieve(id)
         if batch.status in {"completed", "failed", "expired", "cancelled"}:
             break
         pause()
+        batch = sdk.batches.retrieve(id)
     found: Outcomes = {}
     for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
         for line in sdk.files.content(file_id).text.splitlines():
@@ -66,11 +67,12 @@ def anthropic_job(sdk: anthropic.Anthropic, items: list[Any], pause: Callable[[]
 
 
 def anthropic_results(sdk: anthropic.Anthropic, id: str, pause: Callable[[], None]) -> tuple[Any, Outcomes]:
+    batch = sdk.messages.batches.retrieve(id)
     for _ in range(MOST_LOOKS):
-        batch = sdk.messages.batches.retrieve(id)
         if batch.processing_status == "ended":
             break
         pause()
+        batch = sdk.messages.batches.retrieve(id)
     found: Outcomes = {}
     for line in sdk.messages.batches.results(id):
         assert line.custom_id not in found, "answered twice"
@@ -108,11 +110,12 @@ def gemini_file_job(
 
 
 def gemini_results(sdk: GoogleClient, name: str, pause: Callable[[], None]) -> tuple[Any, Outcomes]:
+    job = sdk.batches.get(name=name)
     for _ in range(MOST_LOOKS):
-        job = sdk.batches.get(name=name)
         if job.done:
             break
         pause()
+        job = sdk.batches.get(name=name)
     found: Outcomes = {}
     if job.dest is None:
         return job, found

@@ -9,6 +9,21 @@ from __future__ import annotations
 
 from dragoman.batch.conversion import Progress, RecordRejected, convert, convert_lines, run_job
 from dragoman.batch.job import Job, JobError
+from dragoman.batch.job_file import BatchJob, BatchJobError, JobPart
+from dragoman.batch.job_results import JobReport
+from dragoman.batch.job_states import JobState
+from dragoman.batch.jobs import (
+    cancel_job,
+    cancel_job_sync,
+    fetch_job,
+    fetch_job_sync,
+    job_status,
+    job_status_sync,
+    retry_job,
+    retry_job_sync,
+    submit_job,
+    submit_job_sync,
+)
 from dragoman.batch.options import ConvertOptions, JobOptions, RunOptions
 from dragoman.batch.record_converter import Reject
 from dragoman.batch.report import Report
@@ -17,11 +32,16 @@ from dragoman.batch.tables import map_batches
 from dragoman.batch.tally import Example, LossCount, RejectCount, Tally
 
 __all__ = [
+    "BatchJob",
+    "BatchJobError",
     "ConvertOptions",
     "Example",
     "Job",
     "JobError",
     "JobOptions",
+    "JobPart",
+    "JobReport",
+    "JobState",
     "LossCount",
     "Progress",
     "RecordRejected",
@@ -31,8 +51,18 @@ __all__ = [
     "RunOptions",
     "SourceError",
     "Tally",
+    "cancel_job",
+    "cancel_job_sync",
     "convert",
     "convert_lines",
+    "fetch_job",
+    "fetch_job_sync",
+    "job_status",
+    "job_status_sync",
     "map_batches",
+    "retry_job",
+    "retry_job_sync",
     "run_job",
+    "submit_job",
+    "submit_job_sync",
 ]

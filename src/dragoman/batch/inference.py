@@ -17,15 +17,16 @@ from typing import IO, Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from dragoman.batch.answer_lines import AnswerLines
 from dragoman.batch.options import ConvertOptions, JobOptions
-from dragoman.batch.provider_files import BATCH_FILES, BatchItem, batch_file_of, write_line, written_id
+from dragoman.batch.provider_files import batch_file_of
 from dragoman.batch.record_converter import Reject, read_json
 from dragoman.batch.sources import Source, find_sources, plan_shards, read_blocks, read_shard
 from dragoman.detection import detect
 from dragoman.drivers.base import Driver, QueryResult, Settings
 from dragoman.errors import DecodeError, DragomanError, InvalidValue, ProviderError
-from dragoman.ir import Failure, Request
-from dragoman.translate import decode_request, encode_error, encode_response
+from dragoman.ir import Request
+from dragoman.translate import decode_request
 
 _TAKEN = frozenset(Settings.__annotations__) & frozenset(Request.__struct_fields__) - {"model"}
 _READING = JobOptions(convert=ConvertOptions(target="openai-chat"))
@@ -101,7 +102,9 @@ class _Entry(Struct, frozen=True):
     retried: bool = False
 
 
-class _Question(Struct, frozen=True):
+class Question(Struct, frozen=True):
+    """A request, and where it stands."""
+
     source: int
     line: int
     id: str
@@ -125,7 +128,13 @@ def read_questions(sources: list[Source], options: JobOptions) -> Iterator[tuple
                 yield index, line, source.name, record.strip()
 
 
-def _question(source: int, line: int, record: bytes) -> _Question:
+def reading_options() -> JobOptions:
+    """How sources of requests are read."""
+    return _READING
+
+
+def question_of(source: int, line: int, record: bytes) -> Question:
+    """A record as a request with an id: its own, or one from its place. Raises typed errors."""
     data = read_json(record)
     file = batch_file_of(data) if isinstance(data, Mapping) else None
     if file is not None:
@@ -133,11 +142,11 @@ def _question(source: int, line: int, record: bytes) -> _Question:
         if item.outcome != "request" or item.body is None:
             raise DecodeError(path="$", expected="a request", got="a result", source=file.name)
         item_id = item.id or f"record-{line}"
-        return _Question(source, line, item_id, decode_request(bytes(item.body), item.format))
+        return Question(source, line, item_id, decode_request(bytes(item.body), item.format))
     found = detect(record)
     if found is None or found.kind != "request":
         raise DecodeError(path="$", expected="a request of a known format", got="something else", source="record")
-    return _Question(source, line, f"record-{source}-{line}", decode_request(record, found.format))
+    return Question(source, line, f"record-{source}-{line}", decode_request(record, found.format))
 
 
 def estimate(names: list[str], options: InferenceOptions) -> Estimate:
@@ -145,7 +154,7 @@ def estimate(names: list[str], options: InferenceOptions) -> Estimate:
     requests = tokens = most = 0
     for source, line, _, record in read_questions(find_sources(names), _READING):
         try:
-            question = _question(source, line, record)
+            question = question_of(source, line, record)
         except DragomanError:
             continue
         requests += 1
@@ -244,7 +253,7 @@ class _Run:
         self._options = options
         self._journal = journal
         self._on_answer = on_answer
-        self._file = BATCH_FILES.get(options.target)
+        self._lines = AnswerLines(options.target)
         self.report = InferenceReport(model=options.model, resumed=len(journal.places))
 
     async def ask_all(self, sources: list[Source]) -> None:
@@ -265,19 +274,19 @@ class _Run:
 
     async def _answer(self, source: int, line: int, name: str, record: bytes) -> None:
         try:
-            question = _question(source, line, record)
+            question = question_of(source, line, record)
         except DragomanError as error:
             self.report.failed += 1
-            self._note(_Entry(source, line, reject=_reject(name, line, error)))
+            self._note(_Entry(source, line, reject=reject_of(name, line, error)))
             return
         try:
             result = await _ask(self._driver, question.request, self._options)
-            content = self._written(question, result)
+            content, _ = self._lines.answer(question.id, result.completion, question.request)
         except DragomanError as error:
             self.report.failed += 1
             failed = error.failure if isinstance(error, ProviderError) else None
-            written = UNSET if failed is None else self._failed(question, failed)
-            self._note(_Entry(source, line, content=written, reject=_reject(name, line, error), retried=True))
+            written = UNSET if failed is None else self._lines.failure(question.id, failed)
+            self._note(_Entry(source, line, content=written, reject=reject_of(name, line, error), retried=True))
             return
         self._count(result)
         self._note(_Entry(source, line, content=content))
@@ -297,23 +306,6 @@ class _Run:
         if result.usage is not None:
             report.input_tokens += result.usage.input
             report.output_tokens += result.usage.output
-
-    def _written(self, question: _Question, result: QueryResult) -> Raw:
-        target = self._options.target if self._file is None else self._file.format
-        body = Raw(encode_response(result.completion, target, request=question.request).content)
-        if self._file is None:
-            return body
-        item_id = written_id(question.id, self._file.id_pattern)
-        return Raw(write_line(self._file, BatchItem(id=item_id, outcome="succeeded", body=body, status=200)))
-
-    def _failed(self, question: _Question, failure: Failure) -> Raw | UnsetType:
-        """Batch files have lines for failures too; bare answers have none."""
-        if self._file is None:
-            return UNSET
-        encoded = encode_error(failure, self._file.format)
-        item_id = written_id(question.id, self._file.id_pattern)
-        item = BatchItem(id=item_id, outcome="errored", body=Raw(encoded.content), status=encoded.status)
-        return Raw(write_line(self._file, item))
 
 
 @asynccontextmanager
@@ -337,7 +329,8 @@ async def _ask(driver: Driver, request: Request, options: InferenceOptions) -> Q
     return await driver.query(messages=request.messages, tools=tools, tool_choice=choice, **settings)
 
 
-def _reject(name: str, line: int, error: DragomanError) -> Reject:
+def reject_of(name: str, line: int, error: DragomanError) -> Reject:
+    """Why a record was not answered."""
     path = getattr(error, "path", "$")
     return Reject(name, line, path if isinstance(path, str) else "$", str(error), type(error).__name__)
 

@@ -192,6 +192,7 @@ def _write_anthropic(_file: BatchFile, item: BatchItem) -> dict[str, Any]:
 # ── Gemini and Vertex ──
 
 _RPC_STATUS = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 13: 500, 14: 503, 16: 401}
+_RPC_CANCELLED, _RPC_DEADLINE_EXCEEDED = 1, 4
 _LABEL = "dragoman_id"
 
 
@@ -208,6 +209,8 @@ def _read_gemini(file: BatchFile, line: Mapping[str, Any]) -> BatchItem:
             id=item_id, outcome="request", body=_raw(line["request"]), format=file.format, path="$.request"
         )
     error = line.get("error")
+    if isinstance(error, Mapping) and error.get("code") == _RPC_CANCELLED:
+        return BatchItem(id=item_id, outcome="canceled", format=file.format)
     if isinstance(error, Mapping):
         code = error.get("code")
         status = _RPC_STATUS.get(code if isinstance(code, int) else 0, 500)
@@ -233,7 +236,8 @@ def _rpc_error(item: BatchItem) -> dict[str, Any]:
     if message is None and isinstance(body, Mapping):  # Bedrock has no object around it
         message = body.get("message")
     if item.outcome in {"expired", "canceled"}:
-        return {"code": 1, "message": f"This request was not run: the batch {item.outcome}."}
+        code = _RPC_CANCELLED if item.outcome == "canceled" else _RPC_DEADLINE_EXCEEDED
+        return {"code": code, "message": f"This request was not run: the batch {item.outcome}."}
     code = next((rpc for rpc, status in _RPC_STATUS.items() if status == item.status), 13)
     return {"code": code, "message": message or "The request failed."}
 

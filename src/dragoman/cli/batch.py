@@ -26,6 +26,7 @@ examples:
   dragoman batch convert s3://bucket/in/*.jsonl --to gemini -o s3://bucket/out --ray auto
   dragoman batch convert big.jsonl --to gemini -o look.jsonl --sample 0.01 --dry-run
   dragoman batch run questions.jsonl --model anthropic/claude-sonnet-5 -o answers.jsonl
+  dragoman batch submit questions.jsonl --model anthropic/claude-sonnet-5 -o answers.jsonl
 
 exit codes:
   0  converted, perhaps with rejects
@@ -40,6 +41,22 @@ Answers are lines of a batch file with the ids of their requests, or bare bodies
 the format --to names, in the order of the requests. What failed is in the reject
 file beside DST. Stopped in any way, the same command goes on where it was: an
 answer that came is not asked for again, a failure is.
+"""
+
+
+JOB_DESCRIPTION = """\
+Sends every request of SRC (bodies of any format, or lines of batch files) to the
+batch API of a provider, which answers within a day at about half the price. The
+job is kept in DST.job/, without keys: look at it with `dragoman batch status DST`,
+bring the answers with `dragoman batch fetch DST`. Stopped in any way, the same
+command goes on and submits nothing twice.
+"""
+JOB_EXAMPLES = """\
+examples:
+  dragoman batch submit questions.jsonl --model anthropic/claude-sonnet-5 -o answers.jsonl
+  dragoman batch status answers.jsonl
+  dragoman batch fetch answers.jsonl --wait --retry
+  dragoman batch cancel answers.jsonl
 """
 
 
@@ -81,6 +98,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--prices", metavar="IN,OUT", help="per million tokens, for the estimate of --dry-run")
     add("--quiet", action="store_true", help="no progress")
     add_connection(answer)
+    _add_jobs(actions)
+
+
+def _add_jobs(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    submit = actions.add_parser(
+        "submit",
+        help="make a batch job of a provider from a file of requests",
+        description=JOB_DESCRIPTION,
+        epilog=JOB_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    submit.add_argument("sources", nargs="+", metavar="SRC")
+    submit.add_argument("-o", "--output", required=True, metavar="DST", help="a .jsonl file; DST.job/ keeps the job")
+    submit.add_argument("--model", required=True, metavar="PROVIDER/MODEL")
+    submit.add_argument(
+        "--to", dest="target", default="openai-batch", metavar="FORMAT", help="of the answers (default: %(default)s)"
+    )
+    submit.add_argument("--max-output-tokens", type=int, metavar="N", help="for requests that do not say it")
+    submit.add_argument("--storage", metavar="URL", help="folder in object storage (Vertex: gs://…, Bedrock: s3://…)")
+    submit.add_argument("--role", metavar="ARN", help="role that Bedrock uses to read and write the storage")
+    words = "create again what was not answered, where the provider has no way to look for it"
+    submit.add_argument("--resubmit", action="store_true", help=words)
+    add_connection(submit)
+    for name, summary in (
+        ("status", "look at a batch job"),
+        ("fetch", "write the answers of a batch job"),
+        ("retry", "put requests that may succeed now into a new batch job"),
+        ("cancel", "stop a batch job"),
+    ):
+        parser = actions.add_parser(name, help=summary, description=summary.capitalize() + ".", allow_abbrev=False)
+        parser.add_argument("output", metavar="DST", help="as `batch submit` was given it")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+        if name == "fetch":
+            parser.add_argument("--wait", action="store_true", help="until the job has ended")
+            parser.add_argument("--every", type=float, default=30.0, metavar="SECONDS", help="(default: %(default)s)")
+            parser.add_argument("--retry", action="store_true", help="requests that may succeed now, in a new job")
+            parser.add_argument("--partial", action="store_true", help="write what is there although the job runs")
+        add_connection(parser)
 
 
 def _add_conversion(parser: argparse.ArgumentParser) -> None:
@@ -114,4 +170,10 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli import batching
 
-    return batching.convert(arguments) if arguments.action == "convert" else batching.answer(arguments)
+    if arguments.action == "convert":
+        return batching.convert(arguments)
+    if arguments.action == "run":
+        return batching.answer(arguments)
+    from dragoman.cli import batch_jobs
+
+    return batch_jobs.run(arguments)

@@ -209,7 +209,7 @@ class RemoteDriver:
         failure = failure_within(channel, call, body) or failure_in(completion)
         if failure is not None:
             raise provider_error(error_of(channel, failure).failure, provider=channel.provider.name, partial=completion)
-        return _with_own_names(completion, call.request, channel.codec)
+        return with_own_names(completion, call.request, channel.codec)
 
     def _conclude(self, call: Call, completion: Completion, failure: Failure | None = None) -> QueryResult:
         provider = self.channel.provider
@@ -363,7 +363,7 @@ def _request_id(provider: Provider, headers: Mapping[str, str]) -> str | None:
     return None
 
 
-def _with_own_names(completion: Completion, request: Request, codec: Codec) -> Completion:
+def with_own_names(completion: Completion, request: Request, codec: Codec) -> Completion:
     """Tools under the names they were declared with, where the provider knows them by others."""
     calls = completion.messages[0].tool_calls if request.tools and completion.messages else ()
     if not calls:

@@ -108,7 +108,7 @@ class Shelf:
 
     files: OrderedDict[str, StoredFile] = field(default_factory=OrderedDict)
     batches: OrderedDict[str, Batch] = field(default_factory=OrderedDict)
-    script: BatchScript = BatchScript()
+    script: BatchScript = field(default_factory=BatchScript)
     made: int = 0
 
     def number(self) -> int:
@@ -184,9 +184,9 @@ def _exchange(item: Item, visit: Visit, inner: Inner) -> Exchange:
 
 def _answer(item: Item, visit: Visit, inner: Inner) -> Result:
     inside = replace(visit, exchange=_exchange(item, visit, inner), api=inner.api, fault=NO_FAULT, turn=None)
+    if item.body.get("stream"):
+        return _failed(item, visit, inner, Problem("invalid", "Batches have no streaming.", param="stream"))
     try:
-        if item.body.get("stream"):
-            raise Refused(Problem("invalid", "Streaming is not supported in batches.", param="stream"))
         answered = inner.operation(inside)
     except Refused as refused:
         return _failed(item, visit, inner, refused.problem)

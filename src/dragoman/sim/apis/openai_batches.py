@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from dragoman.multipart import MultipartError, read_form
 from dragoman.sim import catalogue
 from dragoman.sim.apis import openai, openai_chat, openai_responses
 from dragoman.sim.batches import Batch, Inner, Item, Result, StoredFile, cancel, counts, look, page
 from dragoman.sim.exchange import Answered, Problem, Refused, Reply, json_reply, route
+from dragoman.sim.forms import read_form
 from dragoman.sim.rules.common import text_at
 from dragoman.sim.view import JsonObject
 from dragoman.sim.visit import Visit
@@ -60,7 +60,7 @@ def _reply(visit: Visit, body: object) -> Reply:
 def upload(visit: Visit) -> Answered:
     try:
         parts = read_form(visit.exchange.body, visit.exchange.headers.get("content-type", ""))
-    except MultipartError as error:
+    except ValueError as error:
         raise _invalid(f"Could not parse multipart form: {error}") from None
     fields = {part.name: part for part in parts}
     purpose = fields["purpose"].content.decode("utf-8", "replace") if "purpose" in fields else ""
