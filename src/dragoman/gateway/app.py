@@ -20,11 +20,11 @@ from dragoman.gateway.client_request import ClientRequest, peek, prepare_count, 
 from dragoman.gateway.config import Config
 from dragoman.gateway.content_type import BadBody, check_content_type
 from dragoman.gateway.endpoints import Endpoint, Operation, match_endpoint
-from dragoman.gateway.exchange import Application, Exchange, Gone
+from dragoman.gateway.exchange import Application, Exchange, Gone, Unattended
 from dragoman.gateway.expected_cost import expected_cost
 from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
 from dragoman.gateway.http_request import BadRequest
-from dragoman.gateway.interactions_endpoints import INTERACTIONS_ENDPOINTS
+from dragoman.gateway.interactions_endpoints import INTERACTIONS_ENDPOINTS, follow
 from dragoman.gateway.merged_metrics import Peers
 from dragoman.gateway.message_threads import MessageThreads, Thread
 from dragoman.gateway.model_catalogue import Catalogue
@@ -50,7 +50,7 @@ from dragoman.gateway.stored_interactions import Interactions, KeptInteraction
 from dragoman.gateway.stored_responses import Keeping, Responses
 from dragoman.gateway.token_counting import COUNTERS, estimate
 from dragoman.gateway.upstreams import Upstream
-from dragoman.ir import Failure
+from dragoman.ir import Completion, Failure
 
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Tracing
@@ -421,12 +421,12 @@ class Gateway:
             later.trace = None if record.trace is None else record.trace.continued()
             try:
                 begun = await self.relay.ask(keeping.client_request, plan, later)
-                assert isinstance(begun, WholeAnswer)  # noqa: S101 - it was not asked to stream
-                later.status, later.usage = begun.status, begun.completion.usage if begun.completion else None
+                completion = await self._to_the_end(begun, keeping, later)
+                later.usage = completion.usage if completion else None
                 await self.settle(worker, later)
-                if begun.completion is not None and not begun.upstream_call.same:
-                    await self.signatures.remember(begun.completion, worker.id)
-                await background.completed(begun.encoded.content)
+                if completion is not None and not begun.upstream_call.same:
+                    await self.signatures.remember(completion, worker.id)
+                await background.completed(begun.encoded.content if isinstance(begun, WholeAnswer) else b"")
             except Failed as failed:
                 later.status, later.failure = failed.failure.status or 500, failed.failure.kind
                 await background.failed(failed.failure)
@@ -437,10 +437,31 @@ class Gateway:
                 worker.leave()
                 self.done(later)
 
+        running = keeping.running if isinstance(keeping, KeptInteraction) else None
         self._stateful[record.client].start(background, work())
         record.operation = "response"
         record.status = 200
-        exchange.send(200, {**JSON, **_marks(record)}, promise)
+        if running is not None and record.stream:
+            await follow(running.events, 0, exchange, record)
+        else:
+            exchange.send(200, {**JSON, **_marks(record)}, promise)
+
+    async def _to_the_end(
+        self, begun: WholeAnswer | StreamedAnswer, keeping: Keeping | KeptInteraction, record: Record
+    ) -> Completion | None:
+        """The answer of a request in the background. Raises `Failed` for a stream that broke off."""
+        if isinstance(begun, WholeAnswer):
+            record.status = begun.status
+            return begun.completion
+        record.status = 200
+        try:
+            await self.relay.stream(begun, Unattended(), keeping.heard)
+        finally:
+            begun.release()
+            record.losses += begun.translator.losses
+        if begun.translator.failure is not None:
+            raise Failed(begun.translator.failure)
+        return begun.translator.completion
 
     # ── counting ──
 

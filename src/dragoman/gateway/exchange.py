@@ -193,4 +193,25 @@ class Exchange:
         return None
 
 
+class Unattended(Exchange):
+    """The answer of a request that no client waits for: what is written goes to those who listen elsewhere."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(Head("POST", "/", "", {}))
+
+    def start(self, status: int, headers: Mapping[str, str], first: bytes = b"") -> None:
+        pass
+
+    def write(self, data: bytes) -> bool:  # noqa: ARG002
+        return False
+
+    async def drain(self) -> None:
+        pass
+
+    def finish(self, last: bytes = b"") -> None:
+        pass
+
+
 Application: TypeAlias = Callable[[Exchange], Awaitable[None]]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from dragoman.drivers.providers import Target
-from dragoman.drivers.transport import HttpRequest, read_whole
+from dragoman.drivers.transport import HttpRequest, HttpResponse, read_whole
 from dragoman.errors import ProviderError
 from dragoman.gateway.client_request import upstream_path
 from dragoman.gateway.endpoints import Endpoint, Operation
@@ -15,9 +16,11 @@ from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.other_endpoints import JSON, Handler, query_for_upstream
 from dragoman.gateway.relay import Failed, own_key_refused
 from dragoman.gateway.request_records import Record
+from dragoman.gateway.running_events import RunningEvents, UnknownEvent
 from dragoman.gateway.state.base import Kept
-from dragoman.gateway.stored_interactions import FORMAT, no_interaction
+from dragoman.gateway.stored_interactions import FORMAT, no_interaction, unknown_event
 from dragoman.gateway.stored_responses import Noted
+from dragoman.gateway.upstream_http import stream_to
 from dragoman.ir import Failure
 
 if TYPE_CHECKING:
@@ -49,10 +52,35 @@ async def _interaction(gateway: Gateway, endpoint: Endpoint, exchange: Exchange,
     query = parse_qs(exchange.head.query)
     if query.get("stream") == ["true"]:
         last = query.get("last_event_id", [""])[0]
-        _put(exchange, record, await gateway.interactions.events_after(found, last), _EVENTS)
+        await _resume(gateway, found, last, exchange, record)
     else:
         whole = query.get("include_input") == ["true"]
         _put(exchange, record, await gateway.interactions.timeline(found, include_input=whole))
+
+
+async def _resume(gateway: Gateway, found: Kept, last_event_id: str, exchange: Exchange, record: Record) -> None:
+    """What followed the last event that the client saw: what is there at once, the rest as it comes."""
+    events = gateway.interactions.watch(found)
+    if events is None:
+        ended = await gateway.interactions.ended(found)
+        _put(exchange, record, await gateway.interactions.events_after(ended, last_event_id), _EVENTS)
+        return
+    try:
+        place = events.place_after(last_event_id)
+    except UnknownEvent:
+        raise unknown_event(last_event_id) from None
+    await follow(events, place, exchange, record)
+
+
+async def follow(events: RunningEvents, place: int, exchange: Exchange, record: Record) -> None:
+    """Send the events from this place on as they come. A client too slow for what is held is cut off."""
+    record.status = 200
+    exchange.start(200, {**_EVENTS, "x-request-id": record.id})
+    with suppress(UnknownEvent):
+        async for batch in events.read(place):
+            if exchange.write(batch):
+                await exchange.drain()
+        exchange.finish()
 
 
 async def _delete(gateway: Gateway, endpoint: Endpoint, exchange: Exchange, record: Record) -> None:
@@ -79,6 +107,9 @@ async def _elsewhere(gateway: Gateway, noted: Noted, endpoint: Endpoint, exchang
     signed = await channel.credential.sign(request)
     try:
         answer = await channel.transport.send(signed, timeouts=channel.timeouts)
+        if answer.headers.get("content-type", "").startswith("text/event-stream"):
+            await _pass_on(answer, exchange, record)
+            return
         body = await read_whole(answer, channel.limits.response)
     except ProviderError as error:
         raise Failed(error.failure) from error
@@ -88,6 +119,19 @@ async def _elsewhere(gateway: Gateway, noted: Noted, endpoint: Endpoint, exchang
     record.status = answer.status
     kind = answer.headers.get("content-type", JSON["content-type"])
     exchange.send(answer.status, {"content-type": kind, "x-request-id": record.id}, body)
+
+
+async def _pass_on(answer: HttpResponse, exchange: Exchange, record: Record) -> None:
+    """A stream that the upstream resumes: its events leave as they come."""
+    record.status = answer.status
+    exchange.start(answer.status, {**_EVENTS, "x-request-id": record.id})
+    try:
+        await stream_to(answer, exchange.write, exchange.drain)
+    except ProviderError:
+        return  # the connection is cut, as the upstream's was
+    finally:
+        answer.close()
+    exchange.finish()
 
 
 INTERACTIONS_ENDPOINTS: Mapping[Operation, Handler] = {

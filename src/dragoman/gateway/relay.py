@@ -271,7 +271,9 @@ class Relay:
                 heard(streamed.first)
             await stream_to(response, _onward(translator.feed, exchange.write, heard), exchange.drain)
         except ProviderError as error:
-            _break_off(streamed, exchange, error.failure)
+            last = _break_off(streamed, exchange, error.failure)
+            if heard is not None and last:
+                heard(last)
             return
         last = translator.close()
         if heard is not None:
@@ -426,8 +428,8 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -> None:
-    """The client is told in its own format, where its stream can still say so; else the connection is cut."""
+def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -> bytes:
+    """What ends the stream in the client's own format, where it can still say so; else the connection is cut."""
     translator, upstream_call = streamed.translator, streamed.upstream_call
     protocol = upstream_call.client_request.protocol
     # Also where only the request was fitted to the server: the answer passes as it is, and nobody else says it broke.
@@ -435,12 +437,14 @@ def _break_off(streamed: StreamedAnswer, exchange: Exchange, failure: Failure) -
         clean = translator.clean
         translator.fail(failure)
         if not clean or not protocol.event_end:
-            return
+            return b""
         encoder = StreamEncoder(protocol.format)
         last = encoder.encode([StreamFailed(failure)]) + encoder.close()
         exchange.finish(translator.told(last) if isinstance(translator, CapturingTranslator) else last)
-        return
-    exchange.finish(translator.fail(failure))
+        return last
+    last = translator.fail(failure)
+    exchange.finish(last)
+    return last
 
 
 def loss_headers(losses: Sequence[Loss]) -> dict[str, str]:

@@ -1,23 +1,26 @@
 """The state of the Interactions API, for upstreams that have none: interactions are kept, and others may follow them.
 
 An interaction that was streamed is kept with its events, so that a client whose connection broke can read on from the
-last event that it saw (`GET …?stream=true&last_event_id=…`).
+last event that it saw (`GET …?stream=true&last_event_id=…`), also while the interaction is being made. What runs in the
+background is always streamed from its upstream, so that it can be watched; it goes on when the client leaves.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
-from msgspec import Raw, structs
+from msgspec import Raw, Struct, structs
 
 from dragoman.codecs.accumulate import Accumulator
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.routing import Plan
-from dragoman.gateway.state.base import Kept, Unavailable
+from dragoman.gateway.running_events import Room, RunningEvents
+from dragoman.gateway.state.base import Kept, Store, Unavailable
 from dragoman.gateway.state_errors import UnknownResponse
 from dragoman.gateway.stored_responses import Background, Noted, Responses
 from dragoman.ir import Failure
@@ -36,10 +39,17 @@ _STREAM = ".stream"
 _NOT_FOUND = 404
 _BAD_REQUEST = 400
 _IN_PROGRESS = frozenset({"in_progress", "queued"})
+_LOOKED_AFTER = 0.5
+"""Seconds between two looks at an interaction that another process makes."""
 
 
 def no_interaction(id: str) -> UnknownResponse:
     return UnknownResponse(Failure("not_found", f"Interaction {id} was not found.", _NOT_FOUND))
+
+
+def unknown_event(last_event_id: str) -> UnknownResponse:
+    words = f"last_event_id {last_event_id!r} is unknown, or so old that it is no longer held."
+    return UnknownResponse(Failure("invalid_request", words, _BAD_REQUEST))
 
 
 class KeptInteraction:
@@ -52,7 +62,8 @@ class KeptInteraction:
         self._own_input = own
         self._account = Accumulator()
         self._decoder = StreamDecoder(FORMAT, account=self._account)
-        self._events: list[bytes] = []
+        self.running: Running | None = None
+        """What was streamed so far, where the interaction is kept."""
 
     @property
     def stores(self) -> bool:
@@ -60,15 +71,21 @@ class KeptInteraction:
 
     @property
     def in_background(self) -> bool:
-        return self.client_request.known.background is True and not self.client_request.stream and self.stores
+        return self.client_request.known.background is True and self.stores
 
     def background(self, model: str) -> Background:
-        return _BackgroundInteraction(self, model)
+        background = _BackgroundInteraction(self, model)
+        self.running = self._interactions.run(self._owner, self._own_input, background.id)
+        return background
 
     def heard(self, out: bytes) -> None:
         self._decoder.feed(out)
-        if self.stores:
-            self._events.append(out)
+        if not self.stores:
+            return
+        if self.running is None:
+            self.running = self._interactions.run(self._owner, self._own_input)
+        self.running.events.feed(out)
+        self._interactions.show(self.running)
 
     async def keep(self, response: bytes, *, surely: bool = False) -> bytes:
         """The interaction as it is kept, and as it is sent where it is not streamed. One that is not kept has no id."""
@@ -90,14 +107,29 @@ class KeptInteraction:
 
     async def keep_streamed(self) -> None:
         """A stream that broke off leaves nothing to follow."""
-        completion, events = self._account.so_far(), b"".join(self._events)
-        self._events = []
-        if completion.finish is None or not completion.id or not events:
+        if self.running is None:
             return
-        answer = _object(encode_response(completion, FORMAT).content)
-        await self.keep(_encode({"object": "interaction", **answer}))
-        with suppress(Unavailable):
-            await self._interactions.store.keep(Kept(completion.id + _STREAM, self._owner, None, b"", events))
+        events, completion = self.running.events, self._account.so_far()
+        try:
+            if completion.finish is not None and events.id:
+                answer = _object(encode_response(completion, FORMAT).content)
+                await self.keep(_encode({"object": "interaction", **answer, "id": events.id}))
+                await self._keep_events(events)
+        finally:
+            self.end("cancelled")
+
+    def end(self, status: str) -> None:
+        """Those who watch see the interaction end: with this status, where its stream has not told another."""
+        if self.running is not None:
+            self._interactions.end(self.running, status)
+            self.running = None
+
+    async def _keep_events(self, events: RunningEvents) -> None:
+        """A stream of which the first events were dropped cannot be resumed once it has ended."""
+        whole = events.whole()
+        if whole is not None:
+            with suppress(Unavailable):
+                await self._interactions.store.keep(Kept(events.id + _STREAM, self._owner, None, b"", whole))
 
     async def still_kept(self, id: str) -> Kept | None:
         await self._interactions.store.touch(id)
@@ -109,6 +141,7 @@ class _BackgroundInteraction(Background):
 
     def __init__(self, keeping: KeptInteraction, model: str) -> None:
         super().__init__(keeping, model)
+        self._interaction = keeping
         self.id = f"v1_{secrets.token_hex(16)}"
         self._promised = {"id": self.id, "object": "interaction", "model": model}
 
@@ -116,9 +149,75 @@ class _BackgroundInteraction(Background):
         more: dict[str, object] = {"status": status} if error is None else {"status": status, "errors": [error]}
         return await self._keeping.keep(_encode({**self._promised, **more}), surely=surely)
 
+    async def completed(self, response: bytes) -> None:  # noqa: ARG002 - it was streamed, and what was heard is kept
+        if await self.was_cancelled():
+            self._interaction.end("cancelled")
+        else:
+            await self._interaction.keep_streamed()
+
+    async def failed(self, failure: Failure) -> None:
+        await super().failed(failure)
+        self._interaction.end("failed")
+
+    async def cancelled(self) -> None:
+        await super().cancelled()
+        self._interaction.end("cancelled")
+
+
+class Running(Struct, eq=False):
+    """An interaction that is being made here."""
+
+    owner: str
+    input: list[Raw]
+    events: RunningEvents
+
+    def so_far(self) -> Kept:
+        told = {"id": self.events.id, "object": "interaction", "status": "in_progress"}
+        return Kept(self.events.id, self.owner, None, _encode(self.input), _encode(told))
+
 
 class Interactions(Responses):
     format: ClassVar[str] = FORMAT
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._running: dict[str, Running] = {}
+        self.room = Room()
+
+    # ── interactions that are being made ──
+
+    def run(self, owner: str, own: list[Raw], id: str = "") -> Running:
+        """An interaction begins; with an id, it can be watched at once."""
+        running = Running(owner, own, RunningEvents(self.room, id))
+        self.show(running)
+        return running
+
+    def show(self, running: Running) -> None:
+        """Others can watch as soon as the interaction has an id."""
+        if running.events.id:
+            self._running[running.events.id] = running
+
+    def end(self, running: Running, status: str) -> None:
+        running.events.end(status)
+        running.events.release()
+        self._running.pop(running.events.id, None)
+
+    def watch(self, kept: Kept) -> RunningEvents | None:
+        """The events of an interaction, while this process makes it."""
+        running = self._running.get(kept.id)
+        return running.events if running is not None and running.owner == kept.owner else None
+
+    async def ended(self, kept: Kept) -> Kept:
+        """The interaction once it has ended, where another process makes it."""
+        while msgspec.json.decode(kept.response).get("status") in _IN_PROGRESS:
+            await asyncio.sleep(_LOOKED_AFTER)
+            found = await self.find(kept.id, kept.owner)
+            if not isinstance(found, Kept):
+                break
+            kept = found
+        return kept
+
+    # ── interactions that are kept ──
 
     async def begin_interaction(self, client_request: ClientRequest, plan: Plan, owner: str) -> KeptInteraction | None:
         """None: the upstream keeps its own state, and the request follows nothing that is kept here."""
@@ -138,19 +237,29 @@ class Interactions(Responses):
             )
         fields = _object(client_request.body)
         own = _steps(fields.get("input"))
+        keeping = KeptInteraction(self, client_request, owner, own)
         # An upstream with a state of its own keeps what it is sent as it would without us.
-        left_out = _OURS[:1] if native else _OURS
+        left_out = _OURS[:1] if native and not keeping.in_background else _OURS
         sent: dict[str, Any] = {name: value for name, value in fields.items() if name not in left_out}
         if chain:
             sent["input"] = [*_context(chain), *own]
-        keeping = KeptInteraction(self, client_request, owner, own)
-        options = {"stores": keeping.stores} if client_request.stream else {}
+        stream = client_request.stream or keeping.in_background
+        if stream:
+            sent["stream"] = True
         keeping.client_request = structs.replace(
-            client_request, body=_encode(sent), rewritten=True, options=options, request=None
+            client_request,
+            body=_encode(sent),
+            rewritten=True,
+            stream=stream,
+            options={"stores": keeping.stores} if stream else {},
+            request=None,
         )
         return keeping
 
     async def find(self, id: str, owner: str) -> Kept | Noted:
+        running = self._running.get(id)
+        if running is not None and running.owner == owner and id not in self._working:
+            return running.so_far()
         try:
             return await super().find(id, owner)
         except UnknownResponse:
@@ -158,6 +267,9 @@ class Interactions(Responses):
 
     async def cancel(self, kept: Kept) -> Kept:
         """As the interaction is afterwards; one that has ended stays as it is."""
+        if kept.id in self._running and kept.id not in self._working:
+            words = "Only an interaction in the background can be cancelled; this one ends with its connection."
+            raise UnknownResponse(Failure("invalid_request", words, _BAD_REQUEST))
         status = msgspec.json.decode(kept.response).get("status")
         return await super().cancel(_as_background(kept)) if status in _IN_PROGRESS else kept
 
@@ -178,11 +290,12 @@ class Interactions(Responses):
         mark = b'"event_id":' + _encode(last_event_id)
         _, found, rest = events.partition(mark)
         if not found:
-            failure = Failure("invalid_request", f"last_event_id {last_event_id!r} is unknown.", _BAD_REQUEST)
-            raise UnknownResponse(failure)
+            raise unknown_event(last_event_id)
         return rest.partition(b"\n\n")[2]
 
     async def forget(self, kept: Kept) -> None:
+        if kept.id in self._working:
+            await self.cancel(kept)
         await self.store.forget(kept.id, kept.owner)
         await self.store.forget(kept.id + _STREAM, kept.owner)
 

@@ -1,0 +1,184 @@
+"""The events of interactions that are being made: all that came so far, and a wait for what comes next.
+
+Any number of clients read the same list, each from its own place, so a client that is slow or late costs no memory.
+The bytes of one interaction and of all together are bounded: beyond that the oldest events of an interaction are
+dropped, and a client that asks for what follows one of them is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.codecs.framing import Limits, ServerSentEvents
+
+_object = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.encode
+_DONE = b"event: done\ndata: [DONE]\n\n"
+_ENDS = frozenset({"interaction.completed", "error"})
+_MEBIBYTE = 1 << 20
+_BATCH = 256 << 10
+"""Bytes that a client is given at a time."""
+_MOST_EVENTS = 1_000
+
+
+class UnknownEvent(Exception):
+    """No event of this stream has the id, or it is no longer held."""
+
+
+class Room:
+    """Bytes of events that may be held: by one interaction, and by all of them."""
+
+    def __init__(self, each: int = 8 * _MEBIBYTE, together: int = 64 * _MEBIBYTE) -> None:
+        self.each = each
+        self.together = together
+        self.used = 0
+
+
+class _Head(Struct):
+    event_type: str = ""
+    event_id: str = ""
+
+
+_head = msgspec.json.Decoder(_Head).decode
+
+
+class RunningEvents:
+    """One interaction. `id` is the id that was promised, where the answer was promised before it began."""
+
+    def __init__(self, room: Room, id: str = "") -> None:
+        self.id = id
+        self._is_promised = bool(id)
+        self._room = room
+        self._framing = ServerSentEvents(Limits(), "gemini-interactions")
+        self._events: list[tuple[str, bytes]] = []
+        self._dropped = 0
+        self._numbered = 0
+        self._size = 0
+        self._ending: int | None = None
+        """Place of the event that ends the stream. It is shown once the answer is kept: who sees it may ask for it."""
+        self._has_ended = False
+        self._changed = asyncio.Event()
+
+    # ── writing ──
+
+    def feed(self, data: bytes) -> None:
+        """Bytes of the stream, as the client gets them."""
+        for payload in self._framing.feed(data):
+            self._add(bytes(payload))
+        self._wake()
+
+    def _add(self, payload: bytes) -> None:
+        if payload[:6] == b"[DONE]":
+            self._append("", _DONE)
+            return
+        head = _head(payload)
+        if head.event_type in _ENDS and self._ending is None:
+            self._ending = self._dropped + len(self._events)
+        self._numbered += 1
+        id = head.event_id or f"e{self._numbered}"
+        if not head.event_id or head.event_type.startswith("interaction."):
+            payload = self._identified(payload, id)
+        self._append(id, b"event: %b\ndata: %b\n\n" % (head.event_type.encode(), payload))
+
+    def _identified(self, payload: bytes, event_id: str) -> bytes:
+        """With an id to resume from, and with the id that was promised."""
+        fields: dict[str, Any] = _object(payload)
+        changed = "event_id" not in fields
+        fields["event_id"] = event_id
+        if "interaction" in fields:
+            interaction = _object(fields["interaction"])
+            if self._is_promised:
+                changed = True
+                fields["interaction"] = {**interaction, "id": self.id}
+            else:
+                self.id = self.id or str(msgspec.json.decode(interaction.get("id", b'""')))
+        elif self._is_promised and "interaction_id" in fields:
+            changed = True
+            fields["interaction_id"] = self.id
+        return _encode(fields) if changed else payload
+
+    def _append(self, id: str, event: bytes) -> None:
+        self._events.append((id, event))
+        self._size += len(event)
+        self._room.used += len(event)
+        if self._size > self._room.each or self._room.used > self._room.together:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """A quarter at once, so that the cost of dropping does not grow with the number of events."""
+        count = max(1, len(self._events) // 4)
+        gone = sum(len(event) for _, event in self._events[:count])
+        del self._events[:count]
+        self._dropped += count
+        self._size -= gone
+        self._room.used -= gone
+
+    def end(self, status: str) -> None:
+        """No more comes. A stream that has not said so itself ends with this status."""
+        if self._ending is None:
+            interaction = {"id": self.id, "object": "interaction", "status": status}
+            self._add(_encode({"interaction": interaction, "event_type": "interaction.completed"}))
+            self._add(b"[DONE]")
+        self._has_ended = True
+        self._wake()
+
+    def release(self) -> None:
+        """Gives the room back; clients that still read keep what is there."""
+        self._room.used -= self._size
+        self._size = 0
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    # ── reading ──
+
+    def whole(self) -> bytes | None:
+        """The stream from its first event on; None where that is no longer held."""
+        return None if self._dropped else b"".join(event for _, event in self._events)
+
+    def place_after(self, last_event_id: str) -> int:
+        """The number of the event behind the one with this id; that of the first event without one."""
+        if not last_event_id:
+            if self._dropped:
+                raise UnknownEvent
+            return 0
+        for index in range(len(self._events) - 1, -1, -1):
+            if self._events[index][0] == last_event_id:
+                return self._dropped + index + 1
+        raise UnknownEvent
+
+    def _batch(self, place: int) -> list[bytes]:
+        """Events from this place on that may be shown, some of them."""
+        end = self._ending if self._ending is not None and not self._has_ended else place + _MOST_EVENTS
+        batch: list[bytes] = []
+        size = 0
+        for _, event in self._events[place - self._dropped : max(place, end) - self._dropped]:
+            batch.append(event)
+            size += len(event)
+            if size >= _BATCH:
+                break
+        return batch
+
+    async def read(self, place: int) -> AsyncIterator[bytes]:
+        """Events from this place on, as they come, until the interaction has ended.
+
+        Raises `UnknownEvent` for a reader that is so slow that its next event was dropped.
+        """
+        while True:
+            changed = self._changed
+            if place < self._dropped:
+                raise UnknownEvent
+            batch = self._batch(place)
+            if batch:
+                place += len(batch)
+                yield b"".join(batch)
+            elif self._has_ended:
+                return
+            else:
+                await changed.wait()
