@@ -1,4 +1,5 @@
 import os
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -6,6 +7,10 @@ from hypothesis import settings
 
 from tests.support.not_tried import NOT_TRIED
 from tests.support.recordings import VARIABLE, Record, load, recordings_dir
+
+# Tests start hundreds of processes. Each would compile all of our modules again where bytecode is not written.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # `ci` always draws the same examples, so a red run is red for everybody. `explore` looks for new ones:
 # HYPOTHESIS_PROFILE=explore make unit

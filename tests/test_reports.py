@@ -12,6 +12,7 @@ from dragoman.codecs.registry import codec
 from dragoman.errors import EncodeError
 from tests import strategies
 from tests.support.bodies import WEATHER
+from tests.support.cases import each
 from tests.support.formats import CROSSINGS, FAMILY, FORMATS, PAIRS, refusals
 from tests.support.promises import promise
 from tests.support.trees import strings
@@ -53,8 +54,8 @@ def test_as_many_calls_leave_as_came(source: str, target: str, count: int) -> No
 
 
 @promise("report:31", "report:28")
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.REQUESTS)
+@each("target", FORMATS)
 def test_neither_reasoning_nor_calls_turn_into_words(target: str, request: ir.Request) -> None:
     sent = dragoman.decode_request(dragoman.encode_request(request, target).json(), target)
     assert "".join(spoken_text(sent)) == "".join(spoken_text(request))
@@ -82,8 +83,8 @@ def test_results_out_of_order_find_name_and_id_of_their_calls(target: str) -> No
 
 
 @promise("report:54")
-@pytest.mark.parametrize("target", FORMATS)
 @given(pair=strategies.SERVER_PAIRS)
+@each("target", FORMATS)
 def test_what_a_provider_ran_is_neither_run_nor_answered_elsewhere(target: str, pair: tuple[Any, ...]) -> None:
     request = ir.Request("some-model", (USER, ir.Message("assistant", (*pair, ir.Text("done"))), USER))
     encoded = dragoman.encode_request(request, target)
@@ -180,8 +181,8 @@ def test_the_parallel_switch_forces_nothing(target: str) -> None:
 
 
 @promise("report:71")
-@pytest.mark.parametrize("target", FORMATS)
 @given(tool=strategies.PROVIDER_TOOLS)
+@each("target", FORMATS)
 def test_a_providers_own_tool_is_passed_on_mapped_or_told(target: str, tool: ir.ProviderTool) -> None:
     encoded = dragoman.encode_request(asked(tools=(tool,)), target)
     if tool.origin == FAMILY[target]:

@@ -20,6 +20,7 @@ from dragoman.errors import DecodeError, DragomanError, EncodeError, LossRefused
 from dragoman.ir.values import encode_json
 from dragoman.single_values import decoding, encoding
 from tests import strategies
+from tests.support.cases import each
 from tests.support.formats import FORMATS, MODELS, refusals
 from tests.support.promises import promise
 from tests.test_seed_tables import RECEIVED
@@ -39,8 +40,8 @@ def without_gaps(request: ir.Request) -> bool:
 
 
 @promise("value:same-code")
-@pytest.mark.parametrize("target", DRAWN)
 @given(request=strategies.ANY_REQUESTS)
+@each("target", DRAWN)
 def test_messages_are_those_of_a_whole_request(target: str, request: ir.Request) -> None:
     bare = ir.Request(request.model, request.messages)
     if not without_gaps(bare):
@@ -56,8 +57,8 @@ def test_messages_are_those_of_a_whole_request(target: str, request: ir.Request)
 
 
 @promise("value:same-code", "law:3-legality")
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.REQUESTS)
+@each("target", FORMATS)
 def test_a_body_put_together_from_single_values_is_legal(target: str, request: ir.Request) -> None:
     model = MODELS[target]
     body = dragoman.encode_request(ir.Request(model, (ir.Message("user", "hi"),)), target).body
@@ -89,8 +90,8 @@ def test_a_body_put_together_from_single_values_is_legal(target: str, request: i
 
 
 @promise("value:round-trip")
-@pytest.mark.parametrize("name", DRAWN)
 @given(call=strategies.CALLS, form=TEXT_TOO)
+@each("name", DRAWN)
 def test_a_call_there_and_back(name: str, call: ir.ToolCall, form: Callable[[Any], Any]) -> None:
     call = structs.replace(call, id="call_1")
     encoded = dragoman.encode_tool_call(call, name)
@@ -106,8 +107,8 @@ def test_a_call_there_and_back(name: str, call: ir.ToolCall, form: Callable[[Any
 
 
 @promise("value:round-trip")
-@pytest.mark.parametrize("name", DRAWN)
 @given(results=st.lists(strategies.RESULTS, min_size=1, max_size=3))
+@each("name", DRAWN)
 def test_results_there_and_back(name: str, results: list[ir.ToolResult]) -> None:
     calls = [ir.ToolCall(f"call_{index}", "f", {}) for index in range(len(results))]
     results = [
@@ -127,8 +128,8 @@ def test_results_there_and_back(name: str, results: list[ir.ToolResult]) -> None
 
 
 @promise("value:round-trip")
-@pytest.mark.parametrize("name", DRAWN)
 @given(tools=st.lists(strategies.TOOL_DEFINITIONS, min_size=1, max_size=3, unique_by=lambda tool: tool.name))
+@each("name", DRAWN)
 def test_definitions_there_and_back(name: str, tools: list[ir.ToolDefinition]) -> None:
     encoded = dragoman.encode_tool_definitions(tools, name)
     again = dragoman.decode_tool_definitions(encoded.json(), name)
@@ -331,8 +332,8 @@ def test_an_id_of_ours_that_a_client_echoes_is_kept() -> None:
 
 
 @promise("value:losses", "law:2-nothing-vanishes")
-@pytest.mark.parametrize("target", DRAWN)
 @given(request=strategies.REQUESTS)
+@each("target", DRAWN)
 def test_losses_of_messages_are_those_of_a_whole_request(target: str, request: ir.Request) -> None:
     bare = ir.Request(request.model, request.messages)
     if not without_gaps(bare) or bare.messages[0].role == "system":
@@ -429,11 +430,11 @@ _NEARLY = st.recursive(
 
 
 @promise("value:bad-input", "law:10-bad-input-good-words")
-@pytest.mark.parametrize("name", DRAWN)
 @given(
     value=_NEARLY | strategies.JSON_VALUES | st.binary(max_size=6) | st.text(max_size=6),
     decode=st.sampled_from(DECODERS),
 )
+@each("name", DRAWN)
 def test_only_typed_errors(name: str, value: Any, decode: Callable[[Any, str], Any]) -> None:
     try:
         decode(value, name)

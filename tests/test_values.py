@@ -18,6 +18,7 @@ from dragoman.ir.messages import content_held
 from dragoman.ir.parts import arguments_held, value_held
 from dragoman.ir.values import compact_text, exact_json, exact_object, held, note, parse_json, single_line, to_raw
 from tests import strategies
+from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 from tests.support.trees import exact
@@ -236,8 +237,8 @@ def test_failures_survive_json(failure: ir.Failure) -> None:
 
 
 @promise("report:30")
-@pytest.mark.parametrize("name", FORMATS)
 @given(request=strategies.REQUESTS)
+@each("name", FORMATS)
 def test_a_stored_request_leaves_as_the_same_bytes(name: str, request: ir.Request) -> None:
     """Decoded, stored as JSON, loaded, encoded: the same as without the detour, spelling notes included."""
     body = dragoman.encode_request(request, name).json()

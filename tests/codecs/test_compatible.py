@@ -12,6 +12,7 @@ from dragoman import ir
 from dragoman.codecs.registry import folder_of
 from dragoman.errors import EncodeError
 from tests import strategies
+from tests.support.cases import each
 from tests.support.formats import refusals
 from tests.support.promises import promise
 from tests.support.recordings import Record
@@ -197,8 +198,8 @@ def test_answers_carry_reasoning_where_clients_look_for_it(server: str, key: str
     assert dragoman.encode_response(completion, server).body["choices"][0]["message"][key] == "hm"
 
 
-@pytest.mark.parametrize("server", SERVERS)
 @given(request=strategies.ANY_REQUESTS)
+@each("server", SERVERS)
 def test_any_conversation_stays_legal_chat(server: str, request: ir.Request) -> None:
     try:
         encoded = dragoman.encode_request(strategies.public(request, "openai"), server)

@@ -32,6 +32,9 @@ from tests.support.promises import promise
 LEASE = 3.0
 MODEL = "p/claude-sonnet-5"
 SLOW = "slow/claude-sonnet-5"
+"""A stream of it lasts until it is cut off."""
+BRIEF = "brief/claude-sonnet-5"
+"""Takes two seconds: long enough that requests overlap."""
 
 
 class Balancer:
@@ -121,6 +124,7 @@ def pair(address: str, limits: str, folder: Path, simulator: str, *grants: Grant
         f'[server]\ndatabase = "{address}"\nlimits = "{limits}"\nlease_seconds = {LEASE}\n'
         + provider("p", simulator)
         + provider("slow", simulator, fault="drip=0.2")
+        + provider("brief", simulator, fault="drip=0.02")
         + '[prices."claude-sonnet-5"]\ninput = 1000\noutput = 1000\n'
     )
     with ExitStack() as stack:

@@ -27,7 +27,7 @@ from tests.gateway.running import RunningGateway, configured, send, simulated
 from tests.gateway.scripted_upstream import reply, scripted
 from tests.gateway.test_failures import chat, provider
 from tests.gateway.test_keys import MODEL, create, in_store, key
-from tests.gateway.test_many_gateways import SLOW, pair
+from tests.gateway.test_many_gateways import BRIEF, pair
 from tests.gateway.test_state import entry
 from tests.support.databases import Postgres
 from tests.support.promises import promise
@@ -288,7 +288,7 @@ def test_concurrency_does_not_overspend(shared_home: str, tmp_path: Path, dragom
         assert ask("free") == 200
         price = both.spent("free")
         statuses: list[int] = []
-        threads = [threading.Thread(target=lambda: statuses.append(ask("poor", SLOW))) for _ in range(40)]
+        threads = [threading.Thread(target=lambda: statuses.append(ask("poor", BRIEF))) for _ in range(40)]
         for thread in threads:
             thread.start()
         for thread in threads:

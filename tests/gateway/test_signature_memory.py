@@ -18,6 +18,7 @@ from dragoman.gateway.state.connect import open_store
 from dragoman.sim.server import Simulator
 from tests.gateway.running import RunningGateway, every_format, simulated
 from tests.laws.test_law_06_owed_back import minted, signed_answers
+from tests.support.cases import each
 from tests.support.promises import promise
 
 pytestmark = promise("gateway:signature-memory")
@@ -153,8 +154,8 @@ MANGLED = [list, _drop, _calls_last, _thoughts_last, _merge, _split]
 
 
 @promise("law:6-owed-back")
-@pytest.mark.parametrize("family", ["anthropic", "google"])
 @given(answer=signed_answers(), mangle=st.sampled_from(MANGLED))
+@each("family", ["anthropic", "google"])
 def test_what_is_owed_returns_however_the_message_was_changed(
     family: str, answer: ir.Completion, mangle: Callable[[list[Any]], list[Any]]
 ) -> None:

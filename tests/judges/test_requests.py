@@ -19,6 +19,7 @@ from dragoman.errors import EncodeError
 from tests import strategies
 from tests.judges.typed import complaints
 from tests.support.bodies import REQUESTS, Sample
+from tests.support.cases import each
 from tests.support.formats import FAMILY, MODELS
 from tests.support.promises import promise
 
@@ -73,8 +74,8 @@ def test_anthropic_types_know_every_key(request: ir.Request) -> None:
     assert encoded is None or anthropic_complaints(encoded) == []
 
 
-@pytest.mark.parametrize("target", ["gemini", "vertex"])
 @given(request=strategies.ANY_REQUESTS)
+@each("target", ["gemini", "vertex"])
 def test_genai_types_know_every_key(target: str, request: ir.Request) -> None:
     encoded = sent(request, target)
     if encoded is not None:

@@ -15,6 +15,7 @@ import dragoman
 from dragoman.errors import DragomanError
 from tests import strategies
 from tests.support.bodies import ERRORS, REQUESTS, RESPONSES, Sample
+from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 
@@ -46,17 +47,17 @@ def survive(body: bytes, name: str) -> None:
                 raise
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @given(body=st.binary(max_size=200))
 @example(body=b"\xef\xbb\xbf{}")
 @example(body=b'{"a":1e999999999}')
 @example(body=b'{"messages":[{"role":"user","content":"\\udc00"}]}')
+@each("name", FORMATS)
 def test_any_bytes(name: str, body: bytes) -> None:
     survive(body, name)
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @given(value=strategies.JSON_VALUES)
+@each("name", FORMATS)
 def test_any_json(name: str, value: Any) -> None:
     survive(json.dumps(value).encode(), name)
 

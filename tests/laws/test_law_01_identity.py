@@ -16,6 +16,7 @@ from dragoman import ir
 from dragoman.errors import EncodeError
 from tests import strategies
 from tests.support.bodies import ERRORS, REQUESTS, RESPONSES, Sample
+from tests.support.cases import each
 from tests.support.formats import CROSSINGS, FORMATS
 from tests.support.promises import promise
 from tests.support.trees import difference, exact, plain, variants
@@ -36,8 +37,8 @@ def assert_identity(body: bytes, name: str, kind: str) -> None:
     assert difference(plain(body), plain(again.json())) is None
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @given(request=strategies.ANY_REQUESTS)
+@each("name", FORMATS)
 def test_encoded_requests(name: str, request: ir.Request) -> None:
     try:
         body = dragoman.encode_request(request, name).json()
@@ -46,20 +47,20 @@ def test_encoded_requests(name: str, request: ir.Request) -> None:
     assert_identity(body, name, "request")
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @given(completion=strategies.COMPLETIONS)
+@each("name", FORMATS)
 def test_encoded_responses(name: str, completion: ir.Completion) -> None:
     assert_identity(dragoman.encode_response(completion, name).json(), name, "response")
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @given(failure=strategies.FAILURES)
+@each("name", FORMATS)
 def test_encoded_errors(name: str, failure: ir.Failure) -> None:
     assert_identity(dragoman.encode_error(failure, name).json(), name, "error")
 
 
-@pytest.mark.parametrize(("source", "target"), CROSSINGS)
 @given(request=strategies.REQUESTS)
+@each(("source", "target"), CROSSINGS)
 def test_requests_that_came_from_another_format(source: str, target: str, request: ir.Request) -> None:
     try:
         foreign = dragoman.encode_request(request, source).json()
@@ -69,8 +70,8 @@ def test_requests_that_came_from_another_format(source: str, target: str, reques
     assert_identity(body, target, "request")
 
 
-@pytest.mark.parametrize(("source", "target"), CROSSINGS)
 @given(completion=strategies.COMPLETIONS)
+@each(("source", "target"), CROSSINGS)
 def test_responses_that_came_from_another_format(source: str, target: str, completion: ir.Completion) -> None:
     foreign = dragoman.encode_response(completion, source).json()
     assert_identity(dragoman.translate_response(foreign, source=source, target=target).json(), target, "response")

@@ -22,6 +22,7 @@ from dragoman.ir.values import Value
 from dragoman.losses import Loss
 from tests import strategies
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
+from tests.support.cases import each
 from tests.support.formats import CROSSINGS, FAMILY, FORMATS
 from tests.support.promises import promise
 from tests.support.trees import covers, leaves, plain, reaches, variants
@@ -99,8 +100,8 @@ def told(path: str, losses: tuple[Loss, ...]) -> bool:
     return any(covers(loss.path, plain_path) for loss in losses)
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.ANY_REQUESTS)
+@each("target", FORMATS)
 def test_every_text_of_a_request_arrives_or_is_told(target: str, request: ir.Request) -> None:
     value = marked(request, ir.Request)
     try:
@@ -110,8 +111,8 @@ def test_every_text_of_a_request_arrives_or_is_told(target: str, request: ir.Req
     assert silent_marks(value, encoded) == []
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(completion=strategies.COMPLETIONS)
+@each("target", FORMATS)
 def test_every_text_of_an_answer_arrives_or_is_told(target: str, completion: ir.Completion) -> None:
     value = marked(completion, ir.Completion)
     encoded = dragoman.encode_response(value, target)
@@ -186,8 +187,8 @@ def says(encoded: dragoman.Encoded) -> tuple[Any, ...]:
     return encoded.json(), encoded.path, sorted(encoded.headers.items())
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.REQUESTS)
+@each("target", FORMATS)
 def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Request) -> None:
     request = msgspec.json.decode(msgspec.json.encode(request), type=ir.Request)  # no two places share one value
     try:
@@ -225,8 +226,8 @@ def _implied(path: str, request: ir.Request, target: str) -> bool:
     return path == "$.reasoning.mode" and settings.mode == "on" and bool(settings.budget_tokens)
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(completion=strategies.COMPLETIONS)
+@each("target", FORMATS)
 def test_every_field_of_an_answer_matters_or_is_told(target: str, completion: ir.Completion) -> None:
     whole = dragoman.encode_response(completion, target)
     silent = [
@@ -252,8 +253,8 @@ def assert_well_told(losses: tuple[Loss, ...], body: bytes) -> None:
         assert reaches(source, loss.path) or loss.severity == "invented" or DEMANDED.search(loss.path), loss
 
 
-@pytest.mark.parametrize(("source", "target"), CROSSINGS)
 @given(request=strategies.ANY_REQUESTS)
+@each(("source", "target"), CROSSINGS)
 def test_losses_point_into_the_source_body(source: str, target: str, request: ir.Request) -> None:
     try:
         body = dragoman.encode_request(request, source).json()
@@ -263,15 +264,15 @@ def test_losses_point_into_the_source_body(source: str, target: str, request: ir
     assert_well_told(encoded.losses, body)
 
 
-@pytest.mark.parametrize(("source", "target"), CROSSINGS)
 @given(completion=strategies.COMPLETIONS)
+@each(("source", "target"), CROSSINGS)
 def test_losses_point_into_the_source_answer(source: str, target: str, completion: ir.Completion) -> None:
     body = dragoman.encode_response(completion, source).json()
     assert_well_told(dragoman.translate_response(body, source=source, target=target).losses, body)
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.REQUESTS)
+@each("target", FORMATS)
 def test_strict_refuses_exactly_what_has_losses(target: str, request: ir.Request) -> None:
     try:
         encoded = dragoman.encode_request(request, target)
@@ -287,8 +288,8 @@ def test_strict_refuses_exactly_what_has_losses(target: str, request: ir.Request
     assert refused.value.path == encoded.losses[0].path
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(completion=strategies.COMPLETIONS)
+@each("target", FORMATS)
 def test_strict_refuses_an_answer_that_loses_more_than_bookkeeping(target: str, completion: ir.Completion) -> None:
     encoded = dragoman.encode_response(completion, target)
     refusable = tuple(loss for loss in encoded.losses if loss.severity != "noted")

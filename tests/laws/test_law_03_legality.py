@@ -12,6 +12,7 @@ from dragoman import ir
 from dragoman.errors import EncodeError
 from tests import strategies
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
+from tests.support.cases import each
 from tests.support.endings import unfair
 from tests.support.formats import FAMILY, FORMATS, MODELS, complaints, refusals
 from tests.support.promises import promise
@@ -63,34 +64,34 @@ def assert_legal(request: ir.Request, target: str, model: str) -> None:
     assert refusals(encoded, target, model=model) == ()
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.ANY_REQUESTS)
+@each("target", FORMATS)
 def test_any_conversation_becomes_legal_everywhere(target: str, request: ir.Request) -> None:
     assert_legal(request, target, "some-model")
 
 
-@pytest.mark.parametrize(("target", "model"), PICKY)
 @given(request=strategies.ANY_REQUESTS)
+@each(("target", "model"), PICKY)
 def test_any_conversation_becomes_legal_for_models_with_rules_of_their_own(
     target: str, model: str, request: ir.Request
 ) -> None:
     assert_legal(request, target, model)
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.WILD_REQUESTS)
+@each("target", FORMATS)
 def test_even_a_senseless_history_becomes_legal_or_is_refused(target: str, request: ir.Request) -> None:
     assert_legal(request, target, "some-model")
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.REQUESTS)
+@each("target", FORMATS)
 def test_an_ordinary_conversation_is_never_refused(target: str, request: ir.Request) -> None:
     dragoman.encode_request(request, target)
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(completion=strategies.COMPLETIONS)
+@each("target", FORMATS)
 def test_answers_please_a_strict_client(target: str, completion: ir.Completion) -> None:
     assert complaints(dragoman.encode_response(completion, target), target) == ()
 

@@ -31,6 +31,7 @@ from dragoman.ir import (
 from dragoman.ir.values import compact_text
 from tests.support import converse_streams
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.recordings import Record, load, recordings_dir, share
 
@@ -254,8 +255,8 @@ def _alternates(kinds: list[str]) -> bool:
 
 
 @promise("law:5-streams-tell-the-same-story")
-@pytest.mark.parametrize("target", FORMATS)
 @given(events=event_streams(), size=st.integers(1, 60))
+@each("target", FORMATS)
 def test_generated_streams_survive_encoding_and_any_cut(target: str, events: list[AnyEvent], size: int) -> None:
     ordered = _in_order_of_start(events)
     encoder = dragoman.StreamEncoder(target)

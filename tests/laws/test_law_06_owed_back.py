@@ -17,6 +17,7 @@ from msgspec import structs
 import dragoman
 from dragoman import ir
 from tests import strategies
+from tests.support.cases import each
 from tests.support.clients import CONTINUE, OPENING
 from tests.support.formats import FAMILY, FORMATS, SIGNED_AS
 from tests.support.promises import promise
@@ -406,8 +407,8 @@ def test_gemini_and_vertex_are_one_family(source: str, target: str) -> None:
     assert "thoughtSignature" not in there["contents"][1]["parts"][1]
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.REQUESTS)
+@each("target", FORMATS)
 def test_generated_signatures_reach_their_own_family_only(target: str, request: ir.Request) -> None:
     body = dragoman.encode_request(request, target).json().decode()
     signatures = [getattr(part, "signature", None) for message in request.messages for part in message.parts]
@@ -462,8 +463,8 @@ def minted(message: ir.Message, family: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("vendor", "client"), [trip for trip in TRIPS if trip[0] in _SIGNED_BY])
 @given(completion=signed_answers())
+@each(("vendor", "client"), [trip for trip in TRIPS if trip[0] in _SIGNED_BY])
 def test_generated_answers_keep_what_is_owed(vendor: str, client: str, completion: ir.Completion) -> None:
     if vendor == "gemini-interactions":
         completion = structs.replace(completion, messages=tuple(map(_without_signed_thoughts, completion.messages)))
@@ -476,8 +477,8 @@ def test_generated_answers_keep_what_is_owed(vendor: str, client: str, completio
 
 
 @promise("report:39")
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.REQUESTS)
+@each("target", FORMATS)
 def test_no_key_of_our_own_is_on_the_wire(target: str, request: ir.Request) -> None:
     body = dragoman.encode_request(request, target)
     own = [text for text in strings(body.body) if text.startswith(("~", "_dragoman", "_provider"))]

@@ -11,6 +11,7 @@ from dragoman.codecs.arguments import read_arguments
 from dragoman.errors import UnparsedArguments
 from tests import strategies
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.formats import FORMATS, PAIRS
 from tests.support.promises import promise
 
@@ -39,8 +40,8 @@ def only_call(request: ir.Request) -> ir.ToolCall:
 
 
 @promise("report:59")
-@pytest.mark.parametrize(("first", "second"), PAIRS)
 @given(text=BROKEN)
+@each(("first", "second"), PAIRS)
 def test_broken_argument_text_crosses_two_formats_to_the_letter(first: str, second: str, text: str) -> None:
     request = history(ir.ToolCall("call_1", "f", read_arguments(text), text))
     for target in (first, second):
@@ -56,8 +57,8 @@ def test_broken_argument_text_crosses_two_formats_to_the_letter(first: str, seco
 
 
 @promise("report:59")
-@pytest.mark.parametrize("target", FORMATS)
 @given(text=strategies.BROKEN_TEXTS)
+@each("target", FORMATS)
 def test_broken_argument_text_of_an_answer_reaches_the_client_to_the_letter(target: str, text: str) -> None:
     message = ir.Message("assistant", (ir.ToolCall("call_1", "f", read_arguments(text), text),))
     completion = ir.Completion((message,), ir.Finish("tool_calls"), ir.Usage(), "r", "m")
@@ -109,8 +110,8 @@ def test_only_our_own_wrapper_is_undone(target: str, lookalike: dict[str, object
 
 
 @promise("report:58")
-@pytest.mark.parametrize(("source", "target"), PAIRS)
 @given(value=strategies.JSON_OBJECTS)
+@each(("source", "target"), PAIRS)
 def test_arguments_that_parse_stay_the_same_mapping(source: str, target: str, value: dict[str, object]) -> None:
     request = history(ir.ToolCall("call_1", "f", value))
     body = dragoman.encode_request(request, source).json()

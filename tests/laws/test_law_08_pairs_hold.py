@@ -11,6 +11,7 @@ from dragoman.losses import LossLog, intermediate_paths
 from dragoman.passes.legalise import legalise
 from dragoman.passes.pairing import NO_RESULT
 from tests import strategies
+from tests.support.cases import each
 from tests.support.formats import CROSSINGS, FORMATS
 from tests.support.promises import promise
 
@@ -35,8 +36,8 @@ def assert_paired(messages: tuple[ir.Message, ...]) -> None:
     assert not waiting
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.ANY_REQUESTS)
+@each("target", FORMATS)
 def test_what_the_target_reads_is_paired(target: str, request: ir.Request) -> None:
     try:
         body = dragoman.encode_request(request, target).json()
@@ -45,8 +46,8 @@ def test_what_the_target_reads_is_paired(target: str, request: ir.Request) -> No
     assert_paired(dragoman.decode_request(body, target).messages)
 
 
-@pytest.mark.parametrize(("source", "target"), CROSSINGS)
 @given(request=strategies.REQUESTS)
+@each(("source", "target"), CROSSINGS)
 def test_calls_and_results_cross_in_order_and_number(source: str, target: str, request: ir.Request) -> None:
     try:
         body = dragoman.encode_request(request, source).json()
@@ -61,8 +62,8 @@ def test_calls_and_results_cross_in_order_and_number(source: str, target: str, r
     assert_paired(there.messages)
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.UGLY_REQUESTS)
+@each("target", FORMATS)
 def test_healing_is_idempotent(target: str, request: ir.Request) -> None:
     profile = codec(target).profile
     try:
@@ -75,8 +76,8 @@ def test_healing_is_idempotent(target: str, request: ir.Request) -> None:
     assert again == []
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(request=strategies.REQUESTS)
+@each("target", FORMATS)
 def test_what_is_whole_is_not_healed(target: str, request: ir.Request) -> None:
     messages = dragoman.decode_request(dragoman.encode_request(request, target).json(), target).messages
     before = [result for message in request.messages for result in message.tool_results]
@@ -163,8 +164,8 @@ def test_accidents(name: str, target: str) -> None:
 
 
 @promise("report:60", "report:26")
-@pytest.mark.parametrize("target", FORMATS)
 @given(odd=strategies.ODD_IDS)
+@each("target", FORMATS)
 def test_an_odd_id_gets_the_same_alias_on_call_and_result(target: str, odd: str) -> None:
     calling = ir.Message("assistant", (ir.ToolCall(odd, "tool_1", {}),))
     request = conversation(calling, tool(ir.ToolResult(odd, "tool_1", "text", "done")))

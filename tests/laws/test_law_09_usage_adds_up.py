@@ -10,6 +10,7 @@ import dragoman
 from dragoman import ir
 from dragoman.losses import Loss
 from tests import strategies
+from tests.support.cases import each
 from tests.support.formats import FORMATS, PAIRS
 from tests.support.promises import promise
 
@@ -22,8 +23,8 @@ def told(losses: tuple[Loss, ...], field: str) -> bool:
     return any(loss.path.endswith(field) for loss in losses)
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(usage=strategies.USAGES)
+@each("target", FORMATS)
 def test_counts_arrive(target: str, usage: ir.Usage) -> None:
     encoded = dragoman.encode_response(structs.replace(ANSWER, usage=usage), target)
     found = dragoman.decode_response(encoded.json(), target).usage
@@ -37,8 +38,8 @@ def test_counts_arrive(target: str, usage: ir.Usage) -> None:
     assert found.uncached_input >= 0
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
 @given(usage=strategies.USAGES)
+@each(("source", "target"), PAIRS)
 def test_counts_cross_and_return(source: str, target: str, usage: ir.Usage) -> None:
     body = dragoman.encode_response(structs.replace(ANSWER, usage=usage), source).json()
     there = dragoman.translate_response(body, source=source, target=target).json()

@@ -13,6 +13,7 @@ import dragoman
 from dragoman import ir
 from dragoman.errors import DecodeError, DragomanError, LimitExceeded, UnknownFormat
 from tests import strategies
+from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 
@@ -152,8 +153,8 @@ def test_a_body_beyond_all_measure(monkeypatch: pytest.MonkeyPatch) -> None:
         dragoman.decode_request(b" " * 1001, "openai-chat")
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @given(request=strategies.WILD_REQUESTS)
+@each("name", FORMATS)
 def test_a_senseless_value_meets_a_typed_error_or_none(name: str, request: ir.Request) -> None:
     try:
         dragoman.encode_request(request, name).body  # noqa: B018
@@ -165,8 +166,8 @@ def test_a_senseless_value_meets_a_typed_error_or_none(name: str, request: ir.Re
 NOT_TEXT = st.sampled_from(("\ud800", {"x": "\ud800"}, [float("nan")], {"x": float("inf")}))
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @given(value=NOT_TEXT)
+@each("name", FORMATS)
 def test_a_value_that_is_no_json_is_refused_by_name(name: str, value: Any) -> None:
     """Lone surrogates have no UTF-8, and JSON has no infinity: better said than sent as null."""
     result = ir.ToolResult("call_1", "f", "data", value)

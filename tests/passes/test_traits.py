@@ -21,6 +21,7 @@ from dragoman.passes.legalise import legalise
 from dragoman.passes.survey import survey
 from tests import strategies
 from tests.support.bodies import REQUESTS, Sample
+from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 from tests.support.recordings import Record, share
@@ -46,8 +47,8 @@ def check_noted(request: ir.Request) -> None:
     assert set(noted[2]) == set(found[2])
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @given(request=strategies.ANY_REQUESTS)
+@each("name", FORMATS)
 def test_decoders_note_what_a_survey_finds(name: str, request: ir.Request) -> None:
     try:
         body = dragoman.encode_request(request, name).json()

@@ -13,6 +13,7 @@ from dragoman import ir
 from dragoman.errors import DecodeError
 from tests import strategies
 from tests.support.calls import all_calls
+from tests.support.cases import each
 from tests.support.formats import FORMATS, complaints
 from tests.support.promises import promise
 from tests.support.records import RECORDS, agent_sdk, modular_prompt, multi_llm_chat, universal
@@ -62,23 +63,23 @@ ANSWERS: dict[str, SearchStrategy[Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", RECORDS)
 @given(data=st.data())
+@each("name", RECORDS)
 def test_answers_come_back_as_they_were(name: str, data: st.DataObject) -> None:
     body = data.draw(ANSWERS[name])
     completion = dragoman.decode_response(json.dumps(body), name)
     assert difference(body, plain(dragoman.encode_response(completion, name).json())) is None
 
 
-@pytest.mark.parametrize("source", RECORDS)
 @given(completion=strategies.COMPLETIONS, target=st.sampled_from(FORMATS))
+@each("source", RECORDS)
 def test_answers_satisfy_the_clients_of_every_api(source: str, completion: ir.Completion, target: str) -> None:
     body = dragoman.encode_response(completion, source).json()
     assert complaints(dragoman.translate_response(body, source=source, target=target), target) == ()
 
 
-@pytest.mark.parametrize("store", RECORDS)
 @given(completion=strategies.COMPLETIONS)
+@each("store", RECORDS)
 def test_answers_of_apis_keep_their_words_and_calls(store: str, completion: ir.Completion) -> None:
     stored = dragoman.encode_response(completion, store)
     there = dragoman.decode_response(stored.json(), store)

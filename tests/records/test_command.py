@@ -12,6 +12,7 @@ import dragoman
 from dragoman.cli import main
 from dragoman.detection import Detected
 from tests.support.bodies import REQUESTS, RESPONSES, Sample
+from tests.support.cases import each
 from tests.support.records import RECORDS, SAMPLES, histories
 
 SEVERAL: list[Any] = [
@@ -60,8 +61,8 @@ def test_bodies_of_apis_are_taken_for_no_record(sample: Sample) -> None:
     assert found is None or found.format not in RECORDS
 
 
-@pytest.mark.parametrize("name", RECORDS)
 @given(data=st.data())
+@each("name", RECORDS)
 def test_looking_never_fails(name: str, data: st.DataObject) -> None:
     found = dragoman.detect(data.draw(histories(name)))
     assert found is None or found.kind in {"request", "response"}

@@ -9,6 +9,7 @@ import dragoman
 from dragoman import ir
 from dragoman.errors import EncodeError
 from tests import strategies
+from tests.support.cases import each
 from tests.support.formats import FORMATS, MODELS, refusals
 from tests.support.promises import promise
 from tests.support.records import RECORDS, SAMPLES, histories
@@ -25,8 +26,8 @@ def test_samples_reach_every_api_legally(source: str, target: str) -> None:
         assert refusals(encoded, target, model=model) == ()
 
 
-@pytest.mark.parametrize("target", FORMATS)
 @given(data=st.data())
+@each("target", FORMATS)
 def test_any_history_reaches_every_api_legally(target: str, data: st.DataObject) -> None:
     source = data.draw(st.sampled_from(RECORDS))
     body = data.draw(histories(source))
@@ -52,8 +53,8 @@ def spoken(request: ir.Request) -> list[tuple[str, str]]:
     return said
 
 
-@pytest.mark.parametrize("store", RECORDS)
 @given(data=st.data())
+@each("store", RECORDS)
 def test_a_request_comes_back_from_the_store(store: str, data: st.DataObject) -> None:
     wire = data.draw(st.sampled_from(FORMATS))
     model = MODELS[wire]

@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
+from tests.support.cases import each
 from tests.support.promises import promise
 from tests.support.records import RECORDS, histories
 from tests.support.trees import difference, plain
@@ -15,8 +15,8 @@ from tests.support.trees import difference, plain
 pytestmark = promise("law:1-identity")
 
 
-@pytest.mark.parametrize("name", RECORDS)
 @given(st.data())
+@each("name", RECORDS)
 def test_histories_come_back_as_they_were(name: str, data: st.DataObject) -> None:
     body = data.draw(histories(name))
     text = json.dumps(body, ensure_ascii=False)
@@ -27,8 +27,8 @@ def test_histories_come_back_as_they_were(name: str, data: st.DataObject) -> Non
     assert dragoman.encode_request(request, name).json() == encoded.json()
 
 
-@pytest.mark.parametrize("name", RECORDS)
 @given(st.data())
+@each("name", RECORDS)
 def test_a_python_value_is_read_like_its_json(name: str, data: st.DataObject) -> None:
     body: Any = data.draw(histories(name))
     of_value, of_text = dragoman.decode_request(body, name), dragoman.decode_request(json.dumps(body), name)

@@ -19,6 +19,7 @@ from tests.laws.test_law_02_nothing_vanishes import (
     told_at_all,
     without_one_field,
 )
+from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 from tests.support.records import RECORDS, SAMPLES, histories
@@ -27,8 +28,8 @@ from tests.support.trees import covers, variants
 pytestmark = promise("law:2-nothing-vanishes")
 
 
-@pytest.mark.parametrize("target", RECORDS)
 @given(request=strategies.ANY_REQUESTS)
+@each("target", RECORDS)
 def test_every_text_of_a_request_is_stored_or_told(target: str, request: ir.Request) -> None:
     value = marked(request, ir.Request)
     try:
@@ -38,15 +39,15 @@ def test_every_text_of_a_request_is_stored_or_told(target: str, request: ir.Requ
     assert silent_marks(value, encoded) == []
 
 
-@pytest.mark.parametrize("target", RECORDS)
 @given(completion=strategies.COMPLETIONS)
+@each("target", RECORDS)
 def test_every_text_of_an_answer_is_stored_or_told(target: str, completion: ir.Completion) -> None:
     value = marked(completion, ir.Completion)
     assert silent_marks(value, dragoman.encode_response(value, target)) == []
 
 
-@pytest.mark.parametrize("target", RECORDS)
 @given(request=strategies.REQUESTS)
+@each("target", RECORDS)
 def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Request) -> None:
     request = msgspec.json.decode(msgspec.json.encode(request), type=ir.Request)  # no two places share one value
     whole = dragoman.encode_request(request, target)
@@ -61,8 +62,8 @@ def test_every_field_of_a_request_matters_or_is_told(target: str, request: ir.Re
     assert silent == []
 
 
-@pytest.mark.parametrize("target", RECORDS)
 @given(completion=strategies.COMPLETIONS)
+@each("target", RECORDS)
 def test_every_field_of_an_answer_matters_or_is_told(target: str, completion: ir.Completion) -> None:
     whole = dragoman.encode_response(completion, target)
     silent = [
@@ -73,8 +74,8 @@ def test_every_field_of_an_answer_matters_or_is_told(target: str, completion: ir
     assert silent == []
 
 
-@pytest.mark.parametrize("source", RECORDS)
 @given(data=st.data())
+@each("source", RECORDS)
 def test_losses_point_into_the_stored_history(source: str, data: st.DataObject) -> None:
     body = msgspec.json.encode(data.draw(histories(source)))
     target = data.draw(st.sampled_from([name for name in (*FORMATS, *RECORDS) if name != source]))
@@ -85,8 +86,8 @@ def test_losses_point_into_the_stored_history(source: str, data: st.DataObject) 
     assert_well_told(encoded.losses, body)
 
 
-@pytest.mark.parametrize("source", RECORDS)
 @given(data=st.data(), request=strategies.ANY_REQUESTS)
+@each("source", RECORDS)
 def test_also_when_the_history_came_from_elsewhere(source: str, data: st.DataObject, request: ir.Request) -> None:
     target = data.draw(st.sampled_from([name for name in (*FORMATS, *RECORDS) if name != source]))
     try:
@@ -97,8 +98,8 @@ def test_also_when_the_history_came_from_elsewhere(source: str, data: st.DataObj
     assert_well_told(encoded.losses, body)
 
 
-@pytest.mark.parametrize("source", RECORDS)
 @given(data=st.data(), completion=strategies.COMPLETIONS)
+@each("source", RECORDS)
 def test_losses_point_into_the_stored_answer(source: str, data: st.DataObject, completion: ir.Completion) -> None:
     target = data.draw(st.sampled_from([name for name in (*FORMATS, *RECORDS) if name != source]))
     body = dragoman.encode_response(completion, source).json()

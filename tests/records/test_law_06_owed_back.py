@@ -9,6 +9,7 @@ import dragoman
 from dragoman import ir
 from tests import strategies
 from tests.laws.test_law_06_owed_back import ANSWERS, ASKED, SECRET, answer_body, leaks, owed, spelled
+from tests.support.cases import each
 from tests.support.clients import CONTINUE, OPENING
 from tests.support.formats import FORMATS, SIGNED_AS
 from tests.support.promises import promise
@@ -52,8 +53,8 @@ def _is_kin(name: str, vendor: str) -> bool:
     return SIGNED_AS[name] == SIGNED_AS[vendor] or name.split("-", maxsplit=1)[0] == vendor.split("-", maxsplit=1)[0]
 
 
-@pytest.mark.parametrize("store", RECORDS)
 @given(request=strategies.REQUESTS)
+@each("store", RECORDS)
 def test_generated_signatures_survive_the_store_or_are_told(store: str, request: ir.Request) -> None:
     encoded = dragoman.encode_request(request, store)
     there = dragoman.decode_request(encoded.json(), store)

@@ -12,6 +12,7 @@ from dragoman.codecs.ids import is_invented
 from dragoman.errors import EncodeError
 from tests import strategies
 from tests.laws.test_law_08_pairs_hold import assert_paired
+from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 from tests.support.records import RECORDS, histories
@@ -20,8 +21,8 @@ from tests.support.trees import plain
 pytestmark = promise("law:8-pairs-hold")
 
 
-@pytest.mark.parametrize("target", RECORDS)
 @given(request=strategies.ANY_REQUESTS)
+@each("target", RECORDS)
 def test_what_is_stored_is_paired(target: str, request: ir.Request) -> None:
     try:
         body = dragoman.encode_request(request, target).json()
@@ -30,8 +31,8 @@ def test_what_is_stored_is_paired(target: str, request: ir.Request) -> None:
     assert_paired(dragoman.decode_request(body, target).messages)
 
 
-@pytest.mark.parametrize("source", RECORDS)
 @given(data=st.data())
+@each("source", RECORDS)
 def test_what_leaves_the_store_is_paired(source: str, data: st.DataObject) -> None:
     body = data.draw(histories(source))
     target = data.draw(st.sampled_from([name for name in (*FORMATS, *RECORDS) if name != source]))

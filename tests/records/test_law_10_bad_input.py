@@ -13,6 +13,7 @@ import dragoman
 from dragoman import ir
 from dragoman.errors import DecodeError, DragomanError, EncodeError, UnsupportedFormat
 from tests import strategies
+from tests.support.cases import each
 from tests.support.formats import FORMATS
 from tests.support.promises import promise
 from tests.support.records import RECORDS, SAMPLES, histories
@@ -100,8 +101,8 @@ def test_a_history_that_breaks_its_own_format(name: str, body: Any, path: str, w
     assert words in str(raised.value)
 
 
-@pytest.mark.parametrize("name", RECORDS)
 @given(data=st.data())
+@each("name", RECORDS)
 def test_a_damaged_history_is_read_or_refused_with_words(name: str, data: st.DataObject) -> None:
     body = data.draw(st.sampled_from(SAMPLES[name]) | histories(name))
     damaged = list(variants(body, lambda found: data.draw(strategies.JSON_VALUES) if found else 5))
@@ -124,8 +125,8 @@ def _refused_or(work: Callable[[], Any], kind: type[DecodeError | EncodeError]) 
     return None
 
 
-@pytest.mark.parametrize("name", RECORDS)
 @given(request=strategies.WILD_REQUESTS)
+@each("name", RECORDS)
 def test_a_senseless_value_is_stored_or_refused_with_words(name: str, request: ir.Request) -> None:
     _refused_or(lambda: dragoman.encode_request(request, name), EncodeError)
 

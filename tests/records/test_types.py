@@ -6,7 +6,6 @@ import types
 import typing
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, is_typeddict
 
-import pytest
 from hypothesis import given
 from msgspec import structs
 
@@ -14,6 +13,7 @@ import dragoman
 from dragoman import ir
 from dragoman.records import agent_sdk, modular_prompt, multi_llm_chat, universal
 from tests import strategies
+from tests.support.cases import each
 from tests.support.promises import promise
 
 pytestmark = promise("seed:002-records")
@@ -72,15 +72,15 @@ def _problems_of_mapping(value: Any, kind: Any, place: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("format", REQUESTS)
 @given(request=strategies.REQUESTS)
+@each("format", REQUESTS)
 def test_what_is_written_is_of_the_types(format: str, request: ir.Request) -> None:
     body = dragoman.encode_request(structs.replace(request, origin=None, tool_choice=None), format).body
     assert problems(body, REQUESTS[format]) == []
 
 
-@pytest.mark.parametrize("format", ANSWERS)
 @given(completion=strategies.COMPLETIONS)
+@each("format", ANSWERS)
 def test_answers_that_are_written_are_of_the_types(format: str, completion: ir.Completion) -> None:
     assert problems(dragoman.encode_response(completion, format).body, ANSWERS[format]) == []
 

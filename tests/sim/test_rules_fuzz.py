@@ -4,7 +4,6 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from tests.sim import test_rules_gemini as gemini_cases
 from tests.sim import test_rules_ollama_chat as ollama_cases
 from tests.sim import test_rules_openai_chat as openai_cases
 from tests.sim import test_rules_openai_responses as responses_cases
+from tests.support.cases import each
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 VALUES = st.recursive(
@@ -92,15 +92,15 @@ def holds(violations: tuple[Violation, ...]) -> None:
         assert violation.status >= 400
 
 
-@pytest.mark.parametrize("name", JUDGES)
 @given(body=st.dictionaries(st.text(max_size=8), VALUES, max_size=4))
+@each("name", JUDGES)
 def test_any_object_is_judged(name: str, body: dict[str, Any]) -> None:
     judge, _ = JUDGES[name]
     holds(judge(body))
 
 
-@pytest.mark.parametrize("name", JUDGES)
 @given(data=st.data())
+@each("name", JUDGES)
 def test_a_body_with_one_place_spoiled_is_judged(name: str, data: st.DataObject) -> None:
     judge, bodies = JUDGES[name]
     body = copy.deepcopy(data.draw(st.sampled_from(bodies)))

@@ -14,6 +14,7 @@ from dragoman.sim.service import Service, Settings
 from tests.sim.test_rules_fuzz import VALUES, places
 from tests.sim.test_sim_rules import GOOD, TABLES, address
 from tests.sim.wire import DOORS, SCHEMA
+from tests.support.cases import each
 
 BODIES: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {
     api: [(case.body, case.beside) for case in table if case.rule != "images_are_countable"] + GOOD.get(api, [])
@@ -33,8 +34,8 @@ def serve(api: str, body: Any, beside: dict[str, Any]) -> None:
         assert DOORS[api].message_of(json.loads(answered.body))
 
 
-@pytest.mark.parametrize("api", BODIES)
 @given(data=st.data())
+@each("api", BODIES)
 def test_a_body_with_one_place_spoiled_is_answered(api: str, data: st.DataObject) -> None:
     chosen, beside = data.draw(st.sampled_from(BODIES[api]))
     body = copy.deepcopy(chosen)
@@ -44,8 +45,8 @@ def test_a_body_with_one_place_spoiled_is_answered(api: str, data: st.DataObject
     serve(api, body, beside)
 
 
-@pytest.mark.parametrize("api", DOORS)
 @given(text=st.text())
+@each("api", DOORS)
 def test_any_question_is_answered(api: str, text: str) -> None:
     serve(api, DOORS[api].ask_with_tool(text), {})
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman.codecs.framing import Limits
 from dragoman.ir import AnyEvent, PartDelta, StreamFailed
+from tests.support.cases import each
 
 START = (
     b'event: message_start\ndata: {"type":"message_start","message":{"id":"m","model":"x","content":[]}}\n\n'
@@ -105,18 +106,18 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("source", WAYS)
-@pytest.mark.parametrize("target", ["openai-chat", "anthropic-messages", "gemini"])
 @given(st.lists(st.text(min_size=1), min_size=4, max_size=12), st.lists(st.integers(1, 4), min_size=12, max_size=12))
+@each("source", WAYS)
+@each("target", ["openai-chat", "anthropic-messages", "gemini"])
 def test_however_many_events_come_in_one_read(source: str, target: str, texts: list[str], sizes: list[int]) -> None:
     start, event = WAYS[source]
     events = [event(text.encode("utf-8", "ignore").decode() or "x") for text in texts]
     one_by_one = dragoman.StreamTranslator(source=source, target=target)
     grouped = dragoman.StreamTranslator(source=source, target=target)
     expected = one_by_one.feed(start) + b"".join(map(one_by_one.feed, events))
-    came = grouped.feed(start)
+    came, reads = grouped.feed(start), iter(sizes)
     while events:
-        size = sizes.pop()
+        size = next(reads)
         came += grouped.feed(b"".join(events[:size]))
         events = events[size:]
     assert came == expected

@@ -30,7 +30,7 @@ THOROUGH = "DRAGOMAN_THOROUGH_COSTS"
 _ENOUGH = 0.005 if THOROUGH in os.environ else 0.0005
 """CPU seconds that are measured well enough."""
 _ROUNDS = 8
-_RUNS = 5
+_RUNS = 3
 """Of the smaller input, so that one of them is without noise."""
 _LONG = 0.4
 """CPU seconds of one run after which nothing larger is tried: if the cost is a square, that takes six seconds."""
