@@ -62,9 +62,11 @@ lint: $(DEVELOP)
 	@echo "==> mypy --strict"
 	@$(PY) -m mypy
 
+# Three workers for two cores: some tests wait for time limits of the gateway. Workers take neighbouring tests, which share
+# servers and databases (worksteal).
 unit: $(DEVELOP)
 	@echo "==> pytest"
-	@$(PY) -m pytest -n 2 $(ARGS)
+	@$(PY) -m pytest -n 3 --dist worksteal $(ARGS)
 
 fuzz: $(DEVELOP)
 	@$(PIP) install --quiet $(ATHERIS) || echo "no atheris for this Python: mutants are not guided by coverage"

@@ -342,6 +342,7 @@ class MessageEncoder:
             content = self._encode_content(content, message.role)
             if not content and not self._native:
                 if message.role == "system":
+                    self._report_keys(message, notes)
                     return None
                 content = self._left_out(message)
             if CONTENT in notes and len(content) == 1 and type(content[0]) is TextPart:
@@ -354,6 +355,10 @@ class MessageEncoder:
         kinds = ", ".join(type(part).__name__.lower() for part in message.parts)
         self._log.invent(message, "", "a text in its place", "this API refuses a turn that says nothing")
         return f"[left out: {kinds}]"
+
+    def _report_keys(self, message: Message, notes: Extra) -> None:
+        if notes:
+            self._log.drop(message, "", "keys of a message", "nothing else of the message can be sent")
 
     def _report_name(self, message: Message) -> None:
         if message.name is not None:
@@ -428,6 +433,7 @@ class MessageEncoder:
         if turn.plan is not None:
             plan = self._encode_plan(turn.plan, citations)
         if not (wires or calls or plan or self._native or self._to_client):
+            self._report_keys(message, notes)
             return None
         body = AssistantMessage(_spelled(wires, notes), plan, calls or UNSET)
         if citations and MODELLED + "citations" not in notes and "citations" not in notes:
