@@ -24,7 +24,7 @@ from typing import Final
 
 import aiohttp
 
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.ir import Message, Text, ToolCall, ToolResult
 

@@ -113,7 +113,7 @@ ABOVE = (
     "agent",
     "chat",
     "web",
-    "description",
+    "inspection",
     "batch",
     "records",
     "testing",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman.codecs.registry import formats
     from dragoman.detection import detect
     from dragoman.drivers.base import Driver, QueryResult, StreamResult
-    from dragoman.drivers.connecting import connect, connect_sync
+    from dragoman.drivers.connect import connect, connect_sync
     from dragoman.errors import (
         DecodeError,
         DragomanError,
@@ -126,7 +126,7 @@ _HOMES = {
     "dragoman.codecs.registry": ("formats",),
     "dragoman.detection": ("detect",),
     "dragoman.drivers.base": ("Driver", "QueryResult", "StreamResult"),
-    "dragoman.drivers.connecting": ("connect", "connect_sync"),
+    "dragoman.drivers.connect": ("connect", "connect_sync"),
     "dragoman.errors": (
         "DecodeError",
         "DragomanError",

@@ -9,8 +9,8 @@ from typing import Any, Unpack
 import pytest
 
 from dragoman.agent import Agent, AnyAgentEvent, ToolCallEvent, tool
-from dragoman.agent.healing import is_whole
-from dragoman.agent.texts import CANCELLED, NOT_RUN
+from dragoman.agent.history_repair import is_whole
+from dragoman.agent.result_text import CANCELLED, NOT_RUN
 from dragoman.drivers import QueryResult, Scripted, ScriptedDriver, Settings
 from dragoman.drivers.retries import RetryNotice, announce
 from dragoman.errors import Overloaded

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman.agent import Agent, SessionStore
-from dragoman.agent.healing import is_whole
+from dragoman.agent.history_repair import is_whole
 from dragoman.cli.problems import CommandError
 from dragoman.cli.rendering import PlainRenderer, renderer_of
 from dragoman.cli.toolfile import load_tools

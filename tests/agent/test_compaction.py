@@ -7,7 +7,7 @@ import pytest
 from dragoman import ir
 from dragoman.agent import Agent, Compaction, tool
 from dragoman.agent.compaction import summary_message, window_of
-from dragoman.agent.healing import is_whole
+from dragoman.agent.history_repair import is_whole
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.errors import Overloaded
 from dragoman.ir import Failure, Request, Usage

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.agent import Agent, SessionStore, StepCompleteEvent, done, tool
-from dragoman.agent.healing import is_whole
+from dragoman.agent.history_repair import is_whole
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.ir import Image, Text

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.agent import Deny, Done, PermissionRequest, decode_event, done, encode_event, tool
-from dragoman.agent.healing import is_whole
+from dragoman.agent.history_repair import is_whole
 from dragoman.agent.permissions import ALLOW
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.errors import Overloaded, ProviderError

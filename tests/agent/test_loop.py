@@ -17,8 +17,8 @@ from dragoman.agent import (
     done,
     tool,
 )
-from dragoman.agent.healing import is_whole
-from dragoman.agent.texts import NO_ANSWER, SUMMARY_FAILED
+from dragoman.agent.history_repair import is_whole
+from dragoman.agent.result_text import NO_ANSWER, SUMMARY_FAILED
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.errors import Overloaded
 from dragoman.ir import (

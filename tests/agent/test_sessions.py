@@ -24,7 +24,7 @@ from dragoman.agent import (
     UnknownSession,
     tool,
 )
-from dragoman.agent.healing import heal, is_whole
+from dragoman.agent.history_repair import heal, is_whole
 from dragoman.agent.sessions import default_folder, healed
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.ir import Image, Message, Reasoning, Signature, Text, ToolCall, ToolResult, Usage

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dragoman.cli.documents import Document, read_documents
 from dragoman.cli.problems import InputProblem
-from dragoman.description.places import offset_of
+from dragoman.inspection.byte_positions import offset_of
 
 
 def read(content: bytes) -> tuple[bool, list[Document]]:

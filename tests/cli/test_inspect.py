@@ -7,8 +7,8 @@ import pytest
 from msgspec import Raw
 
 from dragoman.cli import main
-from dragoman.description.bodies import describe_completion, describe_failure, describe_request
-from dragoman.description.tree import Node, render
+from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
+from dragoman.inspection.tree import Node, render
 from dragoman.ir import (
     Audio,
     Cache,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 import dragoman
-from dragoman.drivers.asking import build_request
+from dragoman.drivers.query import build_request
 from tests.support.formats import FAMILY, FORMATS
 from tests.support.promises import promise
 

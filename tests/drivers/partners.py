@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.credentials import Credentials  # type: ignore[import-untyped]
 
-from dragoman.drivers.connecting import Options, connect
+from dragoman.drivers.connect import Options, connect
 from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.drivers.retries import RetryPolicy

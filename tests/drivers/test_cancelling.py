@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import CallCancelled
 from dragoman.sim.server import Simulator

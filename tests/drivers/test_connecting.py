@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.drivers.connecting import Options, connect
+from dragoman.drivers.connect import Options, connect
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.drivers.transport import HttpRequest

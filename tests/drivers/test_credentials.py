@@ -18,7 +18,7 @@ from botocore.credentials import Credentials  # type: ignore[import-untyped]
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.drivers.transport import HttpRequest
 from dragoman.errors import AuthenticationFailed, NotConfigured, ProviderError

@@ -9,7 +9,7 @@ import traceback
 
 import pytest
 
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.drivers.secret import Secret, hidden_headers, hidden_url
 from dragoman.errors import AuthenticationFailed, ConnectionFailed

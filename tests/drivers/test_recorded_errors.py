@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import errors
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from tests.drivers.partners import ONCE, GoogleCredentials
 from tests.support import recordings

@@ -9,7 +9,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.drivers.replay import Replayed, ReplayTransport
 from dragoman.drivers.retries import RetryNotice, RetryPolicy, may_retry

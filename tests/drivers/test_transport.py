@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 from dragoman.drivers.http import proxy_of_environment
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.drivers.replay import Replayed, ReplayTransport

@@ -30,9 +30,9 @@ from dragoman.batch.record_converter import Reject
 from dragoman.chat.entries import Unreadable
 from dragoman.chat.importing import imported
 from dragoman.codecs.datasets.catalogue import dataset
-from dragoman.description.bodies import describe_completion, describe_failure, describe_request
 from dragoman.detection import detect_stream, looks_streamed
 from dragoman.errors import DecodeError, DragomanError, EncodeError
+from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
 from dragoman.ir import (
     AnyEvent,
     Finish,

@@ -18,11 +18,11 @@ import dragoman.ir
 from dragoman.agent.compaction import summary_message
 from dragoman.agent.output_tools import read_lines
 from dragoman.agent.validation import problems_of
-from dragoman.description.bodies import describe_completion, describe_failure, describe_request
 from dragoman.detection import detect_stream, looks_streamed
 from dragoman.errors import DragomanError
 from dragoman.gateway.body_log import redacted
 from dragoman.gateway.capture import without_keys
+from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
 from dragoman.ir import (
     AnyEvent,
     Citation,

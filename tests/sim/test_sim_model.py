@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.sim import tokens
-from dragoman.sim.instances import Hints, arguments_for, instance_of
+from dragoman.sim.conversation_view import Asked, Call, Choice, Result, Thought, Tool, Turn
 from dragoman.sim.model import respond
-from dragoman.sim.patterns import matching
-from dragoman.sim.view import Asked, Call, Choice, Result, Thought, Tool, Turn
+from dragoman.sim.regex_examples import matching
+from dragoman.sim.schema_examples import Hints, arguments_for, instance_of
 from tests.sim.validity import faults
 
 

@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from dragoman.sim.apis import anthropic_messages, openai_chat, openai_responses
+from dragoman.sim.conversation_view import Asked
 from dragoman.sim.exchange import Exchange, Reply, Streamed
-from dragoman.sim.instances import Hints, arguments_for
+from dragoman.sim.schema_examples import Hints, arguments_for
 from dragoman.sim.service import Service, Settings
-from dragoman.sim.view import Asked
 from tests.sim.test_sim_doors import CHECKS
 from tests.sim.test_sim_rules import BETAS
 from tests.sim.validity import faults

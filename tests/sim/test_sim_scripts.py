@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from dragoman.sim.conversation_view import Asked, Call, Tool, Turn
 from dragoman.sim.script import Prompter, ScriptedTurn, load_script, read_script
 from dragoman.sim.server import Simulator
-from dragoman.sim.view import Asked, Call, Tool, Turn
 from tests.sim.wire import DOORS, ask
 
 EVERY = pytest.mark.parametrize("api", DOORS)

@@ -23,8 +23,8 @@ from dragoman.chat.participants import Participant
 from dragoman.chat.stores import FileStore
 from dragoman.drivers import Scripted
 from dragoman.ir import Failure
+from dragoman.web.conversation_hub import Furnishing, Rooms
 from dragoman.web.guard import HEADER
-from dragoman.web.rooms import Furnishing, Rooms
 from dragoman.web.serving import serving_page
 from tests.support.chats import model, note, weather
 from tests.support.promises import promise
@@ -280,7 +280,7 @@ import asyncio, os, signal, sys
 from dragoman.agent import TextDeltaEvent
 from dragoman.chat.events import Activity
 from dragoman.chat.stores import FileStore
-from dragoman.web.rooms import Rooms
+from dragoman.web.conversation_hub import Rooms
 from tests.support.chats import model
 
 async def main():

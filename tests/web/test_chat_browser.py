@@ -15,7 +15,7 @@ from dragoman.chat.participants import Participant
 from dragoman.chat.stores import FileStore
 from dragoman.drivers import Scripted, ScriptedDriver
 from dragoman.ir import Failure
-from dragoman.web.rooms import Furnishing, Rooms
+from dragoman.web.conversation_hub import Furnishing, Rooms
 from dragoman.web.serving import serving_page
 from tests.support.browser import Page, picture, tab
 from tests.support.chats import model

@@ -10,7 +10,7 @@ import pytest
 from dragoman.chat.stores import FileStore
 from dragoman.gateway.config import read_config
 from dragoman.gateway.serving import Setting, serving, simulators
-from dragoman.web.rooms import Rooms
+from dragoman.web.conversation_hub import Rooms
 from dragoman.web.serving import page_before, serving_page
 from tests.gateway.running import Lines, on_any_port
 from tests.support.browser import Page, picture, tab

@@ -1,6 +1,5 @@
 """Agents: a model, tools, and a loop between them. Told by events, and testable without a network."""
 
-from dragoman.agent.accounts import Account
 from dragoman.agent.agent import Agent, AlreadyRunning, RunResult
 from dragoman.agent.clock import Clock
 from dragoman.agent.compaction import Compaction
@@ -36,6 +35,7 @@ from dragoman.agent.output_cache import (
 from dragoman.agent.output_stores import MemoryStore, OutputStore, SqliteStore
 from dragoman.agent.permissions import Allow, Ask, Deny, PermissionRequest, Rule, Rules
 from dragoman.agent.sessions import LogLine, Session, SessionInfo, SessionStore, UnknownSession
+from dragoman.agent.token_totals import Account
 from dragoman.agent.tools import Depends, Done, Output, Tool, ToolContext, done, tool, tool_from_schema
 
 __all__ = [

@@ -11,18 +11,18 @@ from weakref import ref
 
 from msgspec import Struct
 
-from dragoman.agent.accounts import Account
-from dragoman.agent.channel import Channel
 from dragoman.agent.clock import Clock
 from dragoman.agent.compaction import Compaction
 from dragoman.agent.conversation import Conversation, Record
+from dragoman.agent.event_channel import Channel
 from dragoman.agent.events import AnyAgentEvent
 from dragoman.agent.loop import Ending, EndReason, Loop, Setup, StopHook
 from dragoman.agent.output_cache import OutputCache
 from dragoman.agent.permissions import Asker, Hook
+from dragoman.agent.token_totals import Account
 from dragoman.agent.tools import Tool, done, tool
 from dragoman.drivers.base import Choice, Driver, Settings
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 from dragoman.drivers.sync import in_background
 from dragoman.ir import AnyPart, Audio, Document, Image, Message, Text
 

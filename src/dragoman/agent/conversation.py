@@ -7,10 +7,10 @@ from typing import Protocol
 
 from msgspec import Raw, structs
 
-from dragoman.agent.accounts import Account, tokens_of
 from dragoman.agent.events import AnyAgentEvent
-from dragoman.agent.healing import heal
-from dragoman.agent.texts import result_text
+from dragoman.agent.history_repair import heal
+from dragoman.agent.result_text import result_text
+from dragoman.agent.token_totals import Account, tokens_of
 from dragoman.drivers.base import Driver
 from dragoman.ir import AnyPart, Message, ToolCall, ToolResult, Usage
 from dragoman.ir.values import note

@@ -13,11 +13,11 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from dragoman.agent import texts
-from dragoman.agent.channel import Channel
+from dragoman.agent import result_text
 from dragoman.agent.clock import Clock
 from dragoman.agent.compaction import Compaction, Compactor
 from dragoman.agent.conversation import Conversation, hidden_message
+from dragoman.agent.event_channel import Channel
 from dragoman.agent.events import (
     AnyAgentEvent,
     FinalEvent,
@@ -37,8 +37,8 @@ from dragoman.agent.execution import Outcome, Ready, execute, prepare
 from dragoman.agent.output_cache import OutputCache
 from dragoman.agent.permissions import Asker, Deny, Hook, PermissionRequest, decide
 from dragoman.agent.tools import Tool, ToolContext, error_of
-from dragoman.drivers.asking import read_choice
 from dragoman.drivers.base import Choice, QueryResult, Settings, StreamResult
+from dragoman.drivers.query import read_choice
 from dragoman.drivers.retries import RetryNotice, listening
 from dragoman.errors import DragomanError
 from dragoman.ir import (
@@ -191,12 +191,12 @@ class Loop:
         ending = await self._run_calls(message.tool_calls)
         if not blocked:
             return ending
-        content = message.text or message.refusal or texts.WITHHELD.format(reason=withheld[0].explanation)
+        content = message.text or message.refusal or result_text.WITHHELD.format(reason=withheld[0].explanation)
         return Ending(content, "blocked")
 
     async def _after_words(self, answer: QueryResult, message: Message) -> Ending | None:
         """An answer without calls ends the run, unless somebody wants it to go on."""
-        content = message.text or message.refusal or texts.NO_ANSWER
+        content = message.text or message.refusal or result_text.NO_ANSWER
         paused = answer.completion.finish_reason == "pause"  # the provider asks for the same once more
         wish = None if paused else await self._wish(content)
         goes_on = paused or wish is not None
@@ -209,7 +209,7 @@ class Loop:
     async def _wish(self, content: str) -> str | None:
         if self._setup.require_done:
             name = next((tool.name for tool in self._tools.values() if tool.ends_run), "done")
-            return texts.CONTINUE.format(done=name)
+            return result_text.CONTINUE.format(done=name)
         if self._setup.on_stop is None:
             return None
         wish = self._setup.on_stop(content)
@@ -217,14 +217,14 @@ class Loop:
 
     async def _summarise(self) -> Ending:
         """No turns are left: one call without tools. Its question is not kept, so that nobody obeys it later."""
-        mark = texts.MAX_ITERATIONS.format(count=self.turns)
-        question = Message("user", texts.SUMMARISE)
+        mark = result_text.MAX_ITERATIONS.format(count=self.turns)
+        question = Message("user", result_text.SUMMARISE)
         try:
             answer = await self._ask([*self._conversation.messages, question])
             await self._count(answer)
-            text = answer.message.text or texts.SUMMARY_FAILED
+            text = answer.message.text or result_text.SUMMARY_FAILED
         except DragomanError:
-            text = texts.SUMMARY_FAILED
+            text = result_text.SUMMARY_FAILED
         content = f"{mark}\n\n{text}"
         self._conversation.add(Message("assistant", content))
         return Ending(content, "max_iterations")
@@ -343,14 +343,14 @@ class Loop:
                 done = task.result()
                 await self._end_step(call, done.result, done.ended)
                 if done.done is not None and finished is None:
-                    finished = Ending(done.done or texts.NO_ANSWER, "done")
+                    finished = Ending(done.done or result_text.NO_ANSWER, "done")
         finally:
             await _ended([task for _, task in running])
         return stopped or finished
 
     async def _admit(self, call: ToolCall) -> tuple[Ready | ToolResult, Ending | None]:
         if call.id in self._withheld:
-            return error_of(call, texts.not_run(self._withheld[call.id])), None
+            return error_of(call, result_text.not_run(self._withheld[call.id])), None
         ready = prepare(call, self._tool(call.name), lambda: [tool.name for tool in self._offered()])
         if not isinstance(ready, Ready):
             return ready, None
@@ -388,7 +388,7 @@ class Loop:
             self._answer(call, result)
         step = self._open.pop(call.id)
         duration = ((self._setup.clock.monotonic() if ended is None else ended) - step.started) * 1000
-        text, screenshot = texts.result_text(result), texts.screenshot_of(result)
+        text, screenshot = result_text.result_text(result), result_text.screenshot_of(result)
         complete = StepCompleteEvent(call.id, "error" if result.is_error else "completed", duration)
         try:
             await self._emit(ToolResultEvent(call.name, text, call.id, result.is_error, screenshot))
@@ -399,7 +399,7 @@ class Loop:
     async def _close_steps(self) -> None:
         for step in [*self._open.values()]:
             finished = self._results.get(step.call.id)
-            await self._end_step(step.call, finished or error_of(step.call, texts.CANCELLED))
+            await self._end_step(step.call, finished or error_of(step.call, result_text.CANCELLED))
 
     def _answer(self, call: ToolCall, result: ToolResult) -> None:
         self._results[call.id] = result
@@ -410,7 +410,7 @@ class Loop:
         if self._calls:
             for call in self._calls:
                 if call.id not in self._results:
-                    self._answer(call, error_of(call, texts.NOT_RUN.format(reason=reason)))
+                    self._answer(call, error_of(call, result_text.NOT_RUN.format(reason=reason)))
             self._conversation.add_results([self._results[call.id] for call in self._calls])
             self._calls, self._results = (), {}
 

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct, structs
 from dragoman.agent.graphemes import cut_before
 from dragoman.agent.output_stores import MemoryStore, OutputStore
 from dragoman.agent.output_tools import output_tools
-from dragoman.agent.texts import result_text
+from dragoman.agent.result_text import result_text
 from dragoman.agent.threads import in_thread
 from dragoman.agent.tools import Content, Tool
 from dragoman.ir import Message, Text, ToolResult

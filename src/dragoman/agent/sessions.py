@@ -19,11 +19,11 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct
 
-from dragoman.agent.accounts import Account, added
 from dragoman.agent.clock import Clock
 from dragoman.agent.conversation import is_hidden
 from dragoman.agent.events import AnyAgentEvent, ReasoningDeltaEvent, TextDeltaEvent
-from dragoman.agent.healing import heal
+from dragoman.agent.history_repair import heal
+from dragoman.agent.token_totals import Account, added
 from dragoman.ir import Message, Usage
 from dragoman.ir.values import encode_json
 from dragoman.private_files import create_private_file, create_private_folder

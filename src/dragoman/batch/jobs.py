@@ -11,7 +11,7 @@ from dragoman.batch.job_results import JobReport
 from dragoman.batch.job_runner import JobRunner
 from dragoman.batch.provider_jobs import JobApi
 from dragoman.batch.record_converter import encode_rejects
-from dragoman.drivers.connecting import Options, named, open_channel
+from dragoman.drivers.connect import Options, named, open_channel
 from dragoman.drivers.providers import find_provider
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.secret import hidden_url

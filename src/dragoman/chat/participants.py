@@ -14,7 +14,7 @@ from dragoman.chat.entries import OTHERS
 from dragoman.chat.mentions import ALL
 from dragoman.chat.tokens import window_of
 from dragoman.drivers.base import Driver
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_])?")
 DEFAULTS: Mapping[str, str] = {

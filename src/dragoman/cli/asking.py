@@ -13,12 +13,12 @@ from dragoman.catalogue import CatalogueError, Model, Prices, catalogue
 from dragoman.cli.problems import BAD_INPUT, OK, STREAM_FAILED, CommandError, one_line
 from dragoman.cli.table import aligned
 from dragoman.cli.toolfile import load_definitions
-from dragoman.drivers.asking import build_request
 from dragoman.drivers.base import Defaults, QueryResult, RawExchange
-from dragoman.drivers.connecting import Options, is_local, named, open_channel
+from dragoman.drivers.connect import Options, is_local, named, open_channel
 from dragoman.drivers.curl import curl_command
-from dragoman.drivers.listing import list_models
+from dragoman.drivers.model_listing import list_models
 from dragoman.drivers.providers import PROVIDERS, find_provider
+from dragoman.drivers.query import build_request
 from dragoman.drivers.remote import Channel, RemoteDriver
 from dragoman.drivers.retries import RetryNotice
 from dragoman.errors import DragomanError, NotConfigured, ProviderError

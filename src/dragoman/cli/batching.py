@@ -15,7 +15,7 @@ from dragoman.batch.provider_files import BATCH_FILES
 from dragoman.cli.asking import options_of
 from dragoman.cli.names import ALL, source_format, target_formats
 from dragoman.cli.problems import BAD_INPUT, OK, REFUSED, CommandError
-from dragoman.drivers.connecting import named, open_channel
+from dragoman.drivers.connect import named, open_channel
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError
 

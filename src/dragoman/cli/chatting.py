@@ -125,7 +125,7 @@ def _terminal(arguments: argparse.Namespace, models: list[Participant]) -> int:
 
 
 def _web(arguments: argparse.Namespace, models: list[Participant]) -> int:
-    from dragoman.web.rooms import Furnishing, Rooms
+    from dragoman.web.conversation_hub import Furnishing, Rooms
     from dragoman.web.serving import serve_forever
 
     store, folder = _store(arguments)

@@ -13,9 +13,9 @@ from dragoman.cli.report import counted
 from dragoman.cli.table import aligned
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import formats
-from dragoman.description.bodies import describe_request
-from dragoman.description.tree import render
 from dragoman.errors import EncodeError
+from dragoman.inspection.bodies import describe_request
+from dragoman.inspection.tree import render
 from dragoman.ir import Audio, Document, Image, Request, Text, ToolCall, ToolResult
 from dragoman.ir.values import parse_json
 from dragoman.losses import SEVERITIES, Loss

@@ -18,9 +18,9 @@ from dragoman.cli.inputs import open_input
 from dragoman.cli.problems import BAD_INPUT, REFUSED, CommandError
 from dragoman.codecs.datasets.catalogue import session_of
 from dragoman.codecs.reading import MAX_BODY_BYTES
-from dragoman.description.lines import ByLine, input_lines
-from dragoman.description.places import place_of
 from dragoman.errors import DragomanError, EncodeError
+from dragoman.inspection.byte_positions import place_of
+from dragoman.inspection.rereadable_lines import ByLine, input_lines
 from dragoman.ir.values import exact_json, parse_json
 
 _LOOKED_AT = 10

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from dragoman import __version__
 from dragoman.cli.problems import OK
 from dragoman.cli.table import aligned
-from dragoman.drivers.connecting import is_local, open_channel
-from dragoman.drivers.listing import reach
+from dragoman.drivers.connect import is_local, open_channel
+from dragoman.drivers.model_listing import reach
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.drivers.remote import Channel
 from dragoman.drivers.retries import RetryPolicy

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dragoman.cli.problems import CommandError, system_reason
-from dragoman.description.lines import Input
+from dragoman.inspection.rereadable_lines import Input
 
 
 @contextmanager

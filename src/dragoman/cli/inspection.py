@@ -11,13 +11,13 @@ from dragoman.cli.documents import Document, Documents, read_documents
 from dragoman.cli.inputs import open_input
 from dragoman.cli.names import source_format
 from dragoman.cli.problems import OK, CommandError
-from dragoman.description.bodies import describe_completion, describe_failure, describe_request
-from dragoman.description.lines import Input
-from dragoman.description.recordings import looked_at, read_recording
-from dragoman.description.streams import describe_stream
-from dragoman.description.tree import Node, render
 from dragoman.detection import Kind, looks_streamed
 from dragoman.errors import DragomanError
+from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
+from dragoman.inspection.recordings import looked_at, read_recording
+from dragoman.inspection.rereadable_lines import Input
+from dragoman.inspection.streams import describe_stream
+from dragoman.inspection.tree import Node, render
 from dragoman.terminal import stdout, terminal_of
 
 

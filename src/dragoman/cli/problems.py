@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dragoman.description.problems import InputProblem, one_line, system_reason
+from dragoman.inspection.input_errors import InputProblem, one_line, system_reason
 
 __all__ = ["CommandError", "InputProblem", "one_line", "system_reason"]
 

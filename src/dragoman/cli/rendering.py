@@ -22,7 +22,7 @@ from dragoman.agent import (
     UsageEvent,
     encode_event,
 )
-from dragoman.agent.accounts import added
+from dragoman.agent.token_totals import added
 from dragoman.cli.problems import one_line
 from dragoman.ir import Usage
 from dragoman.ir.values import compact_text

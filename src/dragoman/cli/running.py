@@ -21,7 +21,7 @@ from dragoman.cli.asking import options_of, reasoning_of
 from dragoman.cli.problems import INTERRUPTED, OK, STREAM_FAILED, UNFINISHED, CommandError, one_line, system_reason
 from dragoman.cli.rendering import Renderer, renderer_of
 from dragoman.cli.toolfile import load_tools
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.ir.values import compact_text
 

@@ -14,8 +14,8 @@ from dragoman.cli.problems import OK, REFUSED, STREAM_FAILED, CommandError, one_
 from dragoman.cli.report import Crossing, Style, report_for
 from dragoman.codecs.framing import AwsEventStream, Limits
 from dragoman.codecs.registry import folder_of, formats
-from dragoman.description.recordings import Recording, read_recording, refuse_if_none, told
 from dragoman.errors import DragomanError, UnsupportedFormat
+from dragoman.inspection.recordings import Recording, read_recording, refuse_if_none, told
 from dragoman.streams import StreamTranslator
 
 _ONLY_FOR_BODIES = {"kind": "auto", "model": None, "layout": "auto"}

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.agent.tools import Tool, tool
 from dragoman.cli.problems import CommandError, system_reason
-from dragoman.drivers.asking import read_tools
+from dragoman.drivers.query import read_tools
 from dragoman.ir import AnyTool
 
 

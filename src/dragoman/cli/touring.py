@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from dragoman.cli.problems import OK, STREAM_FAILED, CommandError, one_line
 from dragoman.drivers.base import QueryResult, RawExchange
-from dragoman.drivers.connecting import connect
+from dragoman.drivers.connect import connect
 from dragoman.drivers.remote import RemoteDriver
 from dragoman.errors import DragomanError
 from dragoman.ir import Message, ToolCall, ToolResult

@@ -16,7 +16,6 @@ from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.failures import kind_of_status
 from dragoman.codecs.framing import Limits
 from dragoman.codecs.registry import Codec
-from dragoman.drivers.asking import build_request
 from dragoman.drivers.base import (
     CallMetadata,
     Choice,
@@ -33,6 +32,7 @@ from dragoman.drivers.base import (
 from dragoman.drivers.credentials import Credential
 from dragoman.drivers.message_dicts import MessageLike
 from dragoman.drivers.providers import Place, Provider, Target
+from dragoman.drivers.query import build_request
 from dragoman.drivers.retries import RetryHook, RetryNotice, RetryPolicy, announce, seconds_until
 from dragoman.drivers.secret import hidden_headers, hidden_url
 from dragoman.drivers.transport import HttpRequest, HttpResponse, SizeLimits, Timeouts, Transport, failed, read_whole

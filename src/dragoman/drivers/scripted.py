@@ -11,7 +11,6 @@ from typing import Any, TypeAlias, Unpack
 from msgspec import Struct
 
 from dragoman.codecs.unified_chunks import Chunk
-from dragoman.drivers.asking import build_request
 from dragoman.drivers.base import (
     CallMetadata,
     Choice,
@@ -25,6 +24,7 @@ from dragoman.drivers.base import (
     result_of,
 )
 from dragoman.drivers.message_dicts import MessageLike
+from dragoman.drivers.query import build_request
 from dragoman.errors import DecodeError, ProviderError, ScriptExhausted
 from dragoman.ir import (
     AnyEvent,

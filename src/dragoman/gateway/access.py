@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from dragoman.drivers.connecting import Environment
+from dragoman.drivers.connect import Environment
 from dragoman.gateway.gateway_errors import missing_key, unknown_model, wrong_key
 from dragoman.gateway.http_request import Head
 from dragoman.gateway.request_records import Record

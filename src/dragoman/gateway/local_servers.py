@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from dragoman.drivers.connecting import Environment, Options, is_local, open_channel
-from dragoman.drivers.listing import list_models
+from dragoman.drivers.connect import Environment, Options, is_local, open_channel
+from dragoman.drivers.model_listing import list_models
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import DragomanError

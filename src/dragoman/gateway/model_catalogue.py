@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from dragoman.drivers.listing import list_models
+from dragoman.drivers.model_listing import list_models
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import DragomanError
 from dragoman.gateway.access import Caller

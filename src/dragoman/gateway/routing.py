@@ -9,7 +9,7 @@ from fnmatch import translate as glob
 
 from msgspec import Struct
 
-from dragoman.drivers.connecting import Environment, Options
+from dragoman.drivers.connect import Environment, Options
 from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider
 from dragoman.drivers.transport import Timeouts
 from dragoman.errors import NotConfigured

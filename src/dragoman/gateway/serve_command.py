@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct, field, structs
 
-from dragoman.drivers.listing import Reached, reach
+from dragoman.drivers.model_listing import Reached, reach
 from dragoman.drivers.remote import Channel
 from dragoman.errors import NotConfigured
 from dragoman.gateway.access import Access

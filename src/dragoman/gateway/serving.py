@@ -16,7 +16,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from dragoman.codecs.registry import codec
-from dragoman.drivers.connecting import Environment
+from dragoman.drivers.connect import Environment
 from dragoman.drivers.providers import PROVIDERS, Provider
 from dragoman.gateway.access import Access
 from dragoman.gateway.app import Gateway

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
-from dragoman.drivers.connecting import Options, open_channel
+from dragoman.drivers.connect import Options, open_channel
 from dragoman.drivers.http import HttpTransport
 from dragoman.drivers.providers import Provider
 from dragoman.drivers.remote import Channel

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Answered, Exchange, Problem, Refused, Reply
 from dragoman.sim.faults import NO_FAULT
-from dragoman.sim.view import JsonObject
 
 if TYPE_CHECKING:
-    from dragoman.sim.visit import Visit
+    from dragoman.sim.request_context import Visit
 
 Ending: TypeAlias = Literal["completed", "failed", "expired", "canceled"]
 Outcome: TypeAlias = Literal["succeeded", "errored", "expired", "canceled", "missing"]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dragoman.sim import tokens
+from dragoman.sim.conversation_view import Asked
 from dragoman.sim.memory import Memory
-from dragoman.sim.view import Asked
 
 # Shorter prefixes are not worth caching to any vendor.
 SHORTEST = 1024

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.rules import Violation
-from dragoman.sim.view import JsonObject
 
 if TYPE_CHECKING:
-    from dragoman.sim.visit import Visit
+    from dragoman.sim.request_context import Visit
 
 Kind: TypeAlias = Literal[
     "invalid",

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from dragoman.sim.batches import Shelf
-from dragoman.sim.view import JsonObject
+from dragoman.sim.conversation_view import JsonObject
 
 # A simulator that runs for weeks forgets what is old.
 MOST = 10_000

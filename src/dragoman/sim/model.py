@@ -12,9 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.sim import tokens, words
-from dragoman.sim.instances import Hints, arguments_for, instance_of
-from dragoman.sim.view import (
+from dragoman.sim import prompt_reading, tokens
+from dragoman.sim.conversation_view import (
     Answer,
     Asked,
     Call,
@@ -31,6 +30,7 @@ from dragoman.sim.view import (
     call_of,
     compact,
 )
+from dragoman.sim.schema_examples import Hints, arguments_for, instance_of
 
 # A tool is meant when its name shares a telling word with the request, or its description two.
 NAME_WEIGHT = 3
@@ -208,7 +208,7 @@ def _enumerated(items: Sequence[str]) -> str:
 
 
 def _repeat(found: re.Match[str], _: Situation) -> str:
-    quoted = words.quoted(found[1])
+    quoted = prompt_reading.quoted(found[1])
     return quoted[0] if quoted else found[1].strip().rstrip(".")
 
 
@@ -280,7 +280,7 @@ def calls_for(situation: Situation) -> list[Called]:
     tools = [tool for tool in asked.tools if asked.choice.names is None or tool.name in asked.choice.names]
     if not tools or not asked.choice.may or _forbidden(situation):
         return []
-    steps = words.steps_of(situation.question)
+    steps = prompt_reading.steps_of(situation.question)
     wanted = _planned(steps, situation.rounds, tools)
     if not wanted and asked.choice.must:
         step = steps[min(situation.rounds, len(steps) - 1)]
@@ -309,12 +309,12 @@ def _planned(steps: Sequence[str], rounds: int, tools: Sequence[Tool]) -> list[W
 
 
 def _wanted_in(step: str, tools: Sequence[Tool]) -> list[Wanted]:
-    named = [tool for tool in tools if words.mentioned(tool.name, step)]
+    named = [tool for tool in tools if prompt_reading.mentioned(tool.name, step)]
     if named:
         tools = sorted(named, key=lambda tool: step.find(tool.name))
     wanted: list[Wanted] = []
     latest: list[Tool] = []
-    for fragment in words.fragments_of(step):
+    for fragment in prompt_reading.fragments_of(step):
         meant = [tool for tool in tools if _score(tool, fragment) >= MEANT]
         subjects = _subjects(fragment, tools)
         if meant:
@@ -345,7 +345,7 @@ def _spread(wanted: Sequence[Wanted], step: str, tools: Sequence[Tool]) -> Itera
 def _subjects(text: str, tools: Sequence[Tool]) -> tuple[str, ...]:
     """What the text is about, besides the tools themselves and the options they offer."""
     options = {str(option).lower() for tool in tools for option in _options(tool.parameters)}
-    found = words.subjects(_without_names(text, tools))
+    found = prompt_reading.subjects(_without_names(text, tools))
     return tuple(subject for subject in found if subject.lower() not in options)
 
 
@@ -371,11 +371,11 @@ def _takes_one_subject(tool: Tool) -> bool:
 
 
 def _score(tool: Tool, text: str) -> int:
-    if words.mentioned(tool.name, text):
+    if prompt_reading.mentioned(tool.name, text):
         return 100
-    spoken = words.telling(text)
-    name = words.overlap(words.telling(tool.name), spoken)
-    return NAME_WEIGHT * name + words.overlap(words.telling(tool.description), spoken)
+    spoken = prompt_reading.telling(text)
+    name = prompt_reading.overlap(prompt_reading.telling(tool.name), spoken)
+    return NAME_WEIGHT * name + prompt_reading.overlap(prompt_reading.telling(tool.description), spoken)
 
 
 def _best(text: str, tools: Sequence[Tool]) -> Tool:
@@ -384,7 +384,9 @@ def _best(text: str, tools: Sequence[Tool]) -> Tool:
 
 def _call(tool: Tool, hints: Hints) -> Called:
     if tool.free_text:
-        return call_of(tool.name, {"input": (words.quoted(hints.text) or [hints.text.strip()])[0]}, free_text=True)
+        return call_of(
+            tool.name, {"input": (prompt_reading.quoted(hints.text) or [hints.text.strip()])[0]}, free_text=True
+        )
     return call_of(tool.name, arguments_for(tool.parameters, hints))
 
 

@@ -26,10 +26,10 @@ from typing import Literal
 
 import msgspec
 
+from dragoman.sim.conversation_view import Answer, Asked, Counts, Finish, Part, Said, Thought, call_of
 from dragoman.sim.faults import Fault
 from dragoman.sim.model import limited
 from dragoman.sim.tokens import count_asked
-from dragoman.sim.view import Answer, Asked, Counts, Finish, Part, Said, Thought, call_of
 
 
 class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

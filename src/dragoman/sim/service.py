@@ -27,12 +27,12 @@ from dragoman.sim.apis import (
     openai_responses,
 )
 from dragoman.sim.batches import read_batch_script
+from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Answered, Api, Exchange, Problem, Refused, Reply, Route, json_reply
 from dragoman.sim.faults import HEADER, NO_FAULT, Fault, parse_fault
 from dragoman.sim.memory import Memory
+from dragoman.sim.request_context import Visit
 from dragoman.sim.script import Prompter, Script, read_script
-from dragoman.sim.view import JsonObject
-from dragoman.sim.visit import Visit
 
 
 def _with(api: Api, routes: Sequence[Route]) -> Api:

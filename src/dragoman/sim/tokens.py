@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.sim.view import Asked, Called, Part, Turn, compact
+from dragoman.sim.conversation_view import Asked, Called, Part, Turn, compact
 
 _PIECE = re.compile(r" ?[^\W\d_]{1,5}|\d{1,3}|[ \t]+|.", re.DOTALL)
 

@@ -19,7 +19,7 @@ from dragoman.chat.stores import Changed as ChangedElsewhere
 from dragoman.chat.tokens import DoesNotFit
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http_request import Head
-from dragoman.web.rooms import Room, Rooms
+from dragoman.web.conversation_hub import Room, Rooms
 from dragoman.web.site import API, Handler, Place, Problems, Route, json_body, send_json
 from dragoman.web.streams import Streams
 

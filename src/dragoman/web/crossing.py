@@ -11,18 +11,18 @@ from msgspec import Struct
 from dragoman import translate
 from dragoman.codecs.encoded import Encoded
 from dragoman.codecs.registry import formats
-from dragoman.description.bodies import describe_completion, describe_failure, describe_request
-from dragoman.description.lines import Input
-from dragoman.description.places import place_of
-from dragoman.description.problems import InputProblem
-from dragoman.description.recordings import Piece, Recording, read_recording
-from dragoman.description.recordings import told as told_end
-from dragoman.description.streams import describe_stream
-from dragoman.description.tree import Node
 from dragoman.detection import detect, detect_stream, looks_streamed
 from dragoman.errors import DragomanError, UnsupportedFormat
+from dragoman.inspection.bodies import describe_completion, describe_failure, describe_request
+from dragoman.inspection.byte_positions import place_of
+from dragoman.inspection.input_errors import InputProblem
+from dragoman.inspection.recordings import Piece, Recording, read_recording
+from dragoman.inspection.recordings import told as told_end
+from dragoman.inspection.rereadable_lines import Input
+from dragoman.inspection.streams import describe_stream
+from dragoman.inspection.tree import Node
 from dragoman.streams import StreamTranslator
-from dragoman.web.showing import Meaning, Meant, Problem, Told, meant, meant_by_stream, problem_of, text_of, told
+from dragoman.web.live_view import Meaning, Meant, Problem, Told, meant, meant_by_stream, problem_of, text_of, told
 
 LONGEST = 1 << 20
 """Bytes: it becomes some twenty bodies, and others wait for the same processor."""

@@ -10,13 +10,13 @@ from urllib.parse import urlencode
 from msgspec import Raw
 from msgspec.json import decode
 
-from dragoman.drivers.connecting import Environment
+from dragoman.drivers.connect import Environment
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.capture import Capture, CapturedRequest, Feed
 from dragoman.gateway.exchange import Exchange
-from dragoman.web.connected import connected
+from dragoman.web.event_stream import connected
 from dragoman.web.guard import Guard, Person
-from dragoman.web.opened import Summary, opened, summary
+from dragoman.web.request_detail import Summary, opened, summary
 from dragoman.web.site import API, Place, Route, send_json
 from dragoman.web.streams import Stream, Streams
 

@@ -19,11 +19,11 @@ from dragoman.gateway.http_server import Server
 from dragoman.gateway.serving import Setting, is_loopback, listening_socket
 from dragoman.gateway.state.base import Unavailable
 from dragoman.web.chat import chat
+from dragoman.web.conversation_hub import Furnishing, Rooms
 from dragoman.web.guard import Guard, Keys, Person
 from dragoman.web.live import live
 from dragoman.web.models import Asking, reachable
 from dragoman.web.playground import playground
-from dragoman.web.rooms import Furnishing, Rooms
 from dragoman.web.site import Site
 from dragoman.web.streams import Streams
 

@@ -1,4 +1,4 @@
-// What the server tells about requests (src/dragoman/web/opened.py, connected.py). What is left out is its default.
+// What the server tells about requests (src/dragoman/web/request_detail.py, connected.py). What is left out is its default.
 
 export type Phase = "begun" | "answering" | "ended";
 

@@ -14,9 +14,9 @@ from dragoman.chat.mentions import stranger
 from dragoman.chat.service import ChatService
 from dragoman.chat.stores import ConversationStore
 from dragoman.chat.terminal.commands import Ask, is_command, phrases, run_command
-from dragoman.chat.terminal.desk import Desk
 from dragoman.chat.terminal.inputs import Typing, is_typed, shown, silent
 from dragoman.chat.terminal.screens import Screen
+from dragoman.chat.terminal.session import Desk
 from dragoman.errors import DragomanError
 from dragoman.ir.values import compact_text
 

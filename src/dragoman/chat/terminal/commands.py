@@ -17,8 +17,8 @@ from dragoman.chat.mentions import ALL
 from dragoman.chat.participants import participant
 from dragoman.chat.stores import AlreadyThere, Changed
 from dragoman.chat.terminal.clipboard import copy
-from dragoman.chat.terminal.desk import Desk, gauge_words
 from dragoman.chat.terminal.inputs import is_typed
+from dragoman.chat.terminal.session import Desk, gauge_words
 from dragoman.errors import DragomanError
 from dragoman.losses import render_losses
 

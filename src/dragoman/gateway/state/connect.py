@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from dragoman.drivers.connecting import Environment
+from dragoman.drivers.connect import Environment
 from dragoman.errors import NotConfigured
 from dragoman.gateway.config import ConfigError, Server
 from dragoman.gateway.routing import revealed_key

@@ -10,9 +10,9 @@ import msgspec
 
 from dragoman.sim.apis import anthropic_messages
 from dragoman.sim.batches import Batch, Inner, Item, Result, cancel, counts, look, page
+from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Answered, Problem, Refused, Reply, json_reply, route
-from dragoman.sim.view import JsonObject
-from dragoman.sim.visit import Visit
+from dragoman.sim.request_context import Visit
 
 MAX_BODY = 256 << 20
 MOST_REQUESTS = 100_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Problem, Refused
 from dragoman.sim.rules.common import object_at, objects_at, text_at
-from dragoman.sim.view import JsonObject
 
 # The one that Claude Code sends first is written without dashes in its date.
 _BETA = re.compile(r"[a-z0-9-]+-\d{4}-\d{2}-\d{2}|claude-code-\d{8}")

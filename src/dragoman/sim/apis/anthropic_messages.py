@@ -12,23 +12,7 @@ import msgspec
 from dragoman.sim import caching, catalogue, tokens
 from dragoman.sim.apis import anthropic_betas, google
 from dragoman.sim.apis import anthropic_thinking as thinking
-from dragoman.sim.exchange import (
-    Answered,
-    Api,
-    Exchange,
-    Kind,
-    Problem,
-    Refused,
-    Reply,
-    Streamed,
-    json_reply,
-    refused_by,
-    route,
-)
-from dragoman.sim.rules import anthropic_messages as rules
-from dragoman.sim.rules.anthropic_messages_models import limits_of
-from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
-from dragoman.sim.view import (
+from dragoman.sim.conversation_view import (
     Answer,
     Asked,
     Call,
@@ -44,7 +28,23 @@ from dragoman.sim.view import (
     Turn,
     compact,
 )
-from dragoman.sim.visit import Visit
+from dragoman.sim.exchange import (
+    Answered,
+    Api,
+    Exchange,
+    Kind,
+    Problem,
+    Refused,
+    Reply,
+    Streamed,
+    json_reply,
+    refused_by,
+    route,
+)
+from dragoman.sim.request_context import Visit
+from dragoman.sim.rules import anthropic_messages as rules
+from dragoman.sim.rules.anthropic_messages_models import limits_of
+from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 
 NAME = "anthropic-messages"
 MAX_BODY = 32 << 20

@@ -7,10 +7,10 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from dragoman.sim import seals
+from dragoman.sim import signatures
+from dragoman.sim.conversation_view import JsonObject, compact
 from dragoman.sim.exchange import Problem, Refused
 from dragoman.sim.rules.common import objects_at, text_at
-from dragoman.sim.view import JsonObject, compact
 
 _SHOWN, _WITHHELD, _REDACTED = "anthropic shown", "anthropic withheld", "anthropic redacted"
 _PREFIX = 8
@@ -35,7 +35,7 @@ def prefix_of(body: JsonObject, messages: int) -> bytes:
 def sign(nonce: str, text: str, *, shown: bool, prefix: bytes = b"") -> str:
     """What is shown must come back as it was; what is withheld has no text to hold it to."""
     content = (text if shown else "") + prefix.hex()
-    return base64.b64encode(seals.seal(_SHOWN if shown else _WITHHELD, nonce, content) + prefix).decode()
+    return base64.b64encode(signatures.seal(_SHOWN if shown else _WITHHELD, nonce, content) + prefix).decode()
 
 
 def is_signed(text: str, signature: str) -> bool:
@@ -44,13 +44,13 @@ def is_signed(text: str, signature: str) -> bool:
 
 def signed_prefix(text: str, signature: str) -> bytes | None:
     """The prefix that a signature was made with; None if it is no signature of this text."""
-    decoded = seals.decoded_base64(signature)
+    decoded = signatures.decoded_base64(signature)
     if decoded is None:
         return None
     for prefix in (b"", decoded[-_PREFIX:]):
         sealed = decoded.removesuffix(prefix)
-        shown = seals.is_seal(sealed, _SHOWN, text + prefix.hex())
-        if shown or seals.is_seal(sealed, _WITHHELD, prefix.hex()):
+        shown = signatures.is_seal(sealed, _SHOWN, text + prefix.hex())
+        if shown or signatures.is_seal(sealed, _WITHHELD, prefix.hex()):
             return prefix
     return None
 
@@ -71,7 +71,7 @@ def check(body: JsonObject, *, new_account: bool) -> None:
 
 def _complaint(body: JsonObject, message: int, block: JsonObject, *, bound: bool) -> str:
     if block.get("type") == "redacted_thinking":
-        known = seals.is_seal_text(text_at(block, "data"), _REDACTED, "")
+        known = signatures.is_seal_text(text_at(block, "data"), _REDACTED, "")
         return "" if known else "Invalid `data` in `redacted_thinking` block"
     if block.get("type") != "thinking":
         return ""

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman.sim import catalogue
 from dragoman.sim.apis import openai, openai_chat
+from dragoman.sim.conversation_view import Answer, JsonObject
 from dragoman.sim.exchange import (
     Answered,
     Api,
@@ -21,10 +22,9 @@ from dragoman.sim.exchange import (
     refused_by,
     route,
 )
+from dragoman.sim.request_context import Visit
 from dragoman.sim.rules import openai_chat as rules
 from dragoman.sim.rules.common import number_at, text_at
-from dragoman.sim.view import Answer, JsonObject
-from dragoman.sim.visit import Visit
 
 NAME = "azure-openai"
 

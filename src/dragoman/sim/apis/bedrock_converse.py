@@ -10,25 +10,10 @@ from dataclasses import replace
 
 import msgspec
 
-from dragoman.sim import caching, catalogue, seals, tokens
+from dragoman.sim import caching, catalogue, signatures, tokens
 from dragoman.sim.apis import anthropic_thinking as thinking
 from dragoman.sim.apis import event_stream
-from dragoman.sim.exchange import (
-    Answered,
-    Api,
-    Exchange,
-    Kind,
-    Problem,
-    Refused,
-    Reply,
-    Streamed,
-    json_reply,
-    refused_by,
-    route,
-)
-from dragoman.sim.rules import bedrock_converse as rules
-from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
-from dragoman.sim.view import (
+from dragoman.sim.conversation_view import (
     Answer,
     Asked,
     Call,
@@ -44,7 +29,22 @@ from dragoman.sim.view import (
     Turn,
     compact,
 )
-from dragoman.sim.visit import Visit
+from dragoman.sim.exchange import (
+    Answered,
+    Api,
+    Exchange,
+    Kind,
+    Problem,
+    Refused,
+    Reply,
+    Streamed,
+    json_reply,
+    refused_by,
+    route,
+)
+from dragoman.sim.request_context import Visit
+from dragoman.sim.rules import bedrock_converse as rules
+from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 
 NAME = "bedrock-converse"
 MAX_BODY = 20 << 20
@@ -221,7 +221,7 @@ def _prefixes(body: JsonObject, model: str) -> Iterator[tuple[str, int]]:
     for blocks in (*lists, *messages):
         for block in blocks:
             if "cachePoint" in block:
-                yield base64.b64encode(seals.seal("cache", "", "".join(before))).decode(), size
+                yield base64.b64encode(signatures.seal("cache", "", "".join(before))).decode(), size
             else:
                 before.append(compact(block))
                 size += tokens.count(before[-1])

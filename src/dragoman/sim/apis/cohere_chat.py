@@ -8,22 +8,7 @@ import msgspec
 
 from dragoman.sim import catalogue
 from dragoman.sim.apis.reading import gathered, parsed_arguments, told
-from dragoman.sim.exchange import (
-    Answered,
-    Api,
-    Exchange,
-    Kind,
-    Problem,
-    Refused,
-    Reply,
-    Streamed,
-    json_reply,
-    refused_by,
-    route,
-)
-from dragoman.sim.rules import cohere_chat as rules
-from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
-from dragoman.sim.view import (
+from dragoman.sim.conversation_view import (
     Answer,
     Asked,
     Call,
@@ -37,7 +22,22 @@ from dragoman.sim.view import (
     Turn,
     compact,
 )
-from dragoman.sim.visit import Visit
+from dragoman.sim.exchange import (
+    Answered,
+    Api,
+    Exchange,
+    Kind,
+    Problem,
+    Refused,
+    Reply,
+    Streamed,
+    json_reply,
+    refused_by,
+    route,
+)
+from dragoman.sim.request_context import Visit
+from dragoman.sim.rules import cohere_chat as rules
+from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 
 NAME = "cohere-chat"
 MAX_BODY = 32 << 20

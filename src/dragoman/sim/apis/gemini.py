@@ -8,17 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from dragoman.sim import seals, tokens
+from dragoman.sim import signatures, tokens
 from dragoman.sim.apis import google
 from dragoman.sim.apis.reading import without_empty
-from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
-from dragoman.sim.rules import gemini as rules
-from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
-from dragoman.sim.rules.common import read as read_shape
-from dragoman.sim.rules.gemini_backends import BackendName
-from dragoman.sim.rules.gemini_request import generation_of, role_of
-from dragoman.sim.rules.gemini_shapes import DIALECT
-from dragoman.sim.view import (
+from dragoman.sim.conversation_view import (
     Answer,
     Asked,
     Call,
@@ -34,7 +27,14 @@ from dragoman.sim.view import (
     Turn,
     compact,
 )
-from dragoman.sim.visit import Visit
+from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
+from dragoman.sim.request_context import Visit
+from dragoman.sim.rules import gemini as rules
+from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
+from dragoman.sim.rules.common import read as read_shape
+from dragoman.sim.rules.gemini_backends import BackendName
+from dragoman.sim.rules.gemini_request import generation_of, role_of
+from dragoman.sim.rules.gemini_shapes import DIALECT
 
 _FINISH: Mapping[Finish, str] = {
     "stop": "STOP",
@@ -159,7 +159,7 @@ def sealed_content(part: JsonObject) -> str:
 
 
 def is_dummy(signature: str) -> bool:
-    return signature.encode() in _DUMMIES or seals.decoded_base64(signature) in _DUMMIES
+    return signature.encode() in _DUMMIES or signatures.decoded_base64(signature) in _DUMMIES
 
 
 def check_seals(body: JsonObject) -> None:
@@ -168,7 +168,7 @@ def check_seals(body: JsonObject) -> None:
             signature = text_at(part, "thoughtSignature")
             if not signature or is_dummy(signature):
                 continue
-            if not seals.is_seal_text(signature, "gemini", sealed_content(part)):
+            if not signatures.is_seal_text(signature, "gemini", sealed_content(part)):
                 raise Refused(Problem("invalid", "Corrupted thought signature."))
 
 
@@ -241,7 +241,7 @@ class Writer:
             return parts
         if "thought" in parts[place]:
             return parts
-        sealed = seals.seal("gemini", self.visit.exchange.mark("seal"), sealed_content(parts[place]))
+        sealed = signatures.seal("gemini", self.visit.exchange.mark("seal"), sealed_content(parts[place]))
         signed = {**parts[place], "thoughtSignature": base64.b64encode(sealed).decode()}
         return [*parts[:place], signed, *parts[place + 1 :]]
 

@@ -11,10 +11,10 @@ import msgspec
 
 from dragoman.sim.apis import gemini, google
 from dragoman.sim.batches import Batch, Inner, Item, Result, StoredFile, cancel, counts, look, page
+from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Answered, Problem, Refused, Reply, json_reply, route
+from dragoman.sim.request_context import Visit
 from dragoman.sim.rules.common import object_at, text_at
-from dragoman.sim.view import JsonObject
-from dragoman.sim.visit import Visit
 
 MAX_FILE = 2 << 30
 MAX_INLINE = 20 << 20

@@ -7,13 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from dragoman.sim import seals
+from dragoman.sim import signatures
 from dragoman.sim.apis import gemini, google
 from dragoman.sim.apis.reading import gathered
-from dragoman.sim.exchange import Answered, Api, Problem, Refused, Reply, Streamed, json_reply, refused_by, route
-from dragoman.sim.rules import gemini_interactions as rules
-from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
-from dragoman.sim.view import (
+from dragoman.sim.conversation_view import (
     Answer,
     Asked,
     Call,
@@ -28,7 +25,10 @@ from dragoman.sim.view import (
     Turn,
     compact,
 )
-from dragoman.sim.visit import Visit
+from dragoman.sim.exchange import Answered, Api, Problem, Refused, Reply, Streamed, json_reply, refused_by, route
+from dragoman.sim.request_context import Visit
+from dragoman.sim.rules import gemini_interactions as rules
+from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 
 NAME = "gemini-interactions"
 _STATUS: Mapping[Finish, str] = {
@@ -128,7 +128,7 @@ def check_seals(steps: Sequence[JsonObject]) -> None:
         if step.get("type") != "thought" or not signature or gemini.is_dummy(signature):
             continue
         following = steps[index + 1] if index + 1 < len(steps) else None
-        if not seals.is_seal_text(signature, "gemini", _sealed(following)):
+        if not signatures.is_seal_text(signature, "gemini", _sealed(following)):
             raise Refused(Problem("invalid", "Corrupted thought signature."))
 
 
@@ -171,7 +171,7 @@ class Writer:
         thoughts = [part.text for part in answer.parts if isinstance(part, Thought)]
         if not thoughts:
             return said
-        sealed = seals.seal("gemini", self.visit.exchange.mark("seal"), _sealed(said[0] if said else None))
+        sealed = signatures.seal("gemini", self.visit.exchange.mark("seal"), _sealed(said[0] if said else None))
         thought: dict[str, object] = {"type": "thought", "signature": base64.b64encode(sealed).decode()}
         if self.shows_thoughts:
             thought["summary"] = [{"type": "text", "text": text} for text in thoughts]

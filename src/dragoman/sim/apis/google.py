@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman.sim import catalogue
 from dragoman.sim.exchange import Answered, Exchange, Kind, Problem, Refused, Reply, json_reply
-from dragoman.sim.visit import Visit
+from dragoman.sim.request_context import Visit
 
 MAX_BODY = 20 << 20
 BAD_REQUEST = 400

@@ -12,6 +12,19 @@ from dragoman.sim import catalogue
 from dragoman.sim.apis import openai, openai_chat
 from dragoman.sim.apis.reading import gathered, parsed_arguments, told
 from dragoman.sim.catalogue import LocalModel
+from dragoman.sim.conversation_view import (
+    Answer,
+    Asked,
+    Call,
+    Called,
+    Choice,
+    JsonObject,
+    Part,
+    Said,
+    Thought,
+    Tool,
+    Turn,
+)
 from dragoman.sim.exchange import (
     Answered,
     Api,
@@ -25,10 +38,9 @@ from dragoman.sim.exchange import (
     refused_by,
     route,
 )
+from dragoman.sim.request_context import Visit
 from dragoman.sim.rules import ollama_chat as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
-from dragoman.sim.view import Answer, Asked, Call, Called, Choice, JsonObject, Part, Said, Thought, Tool, Turn
-from dragoman.sim.visit import Visit
 
 NAME = "ollama-chat"
 VERSION = "0.33.1"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dragoman.sim import catalogue
 from dragoman.sim.exchange import Answered, Exchange, Kind, Problem, Refused, Reply, json_reply
-from dragoman.sim.visit import Visit
+from dragoman.sim.request_context import Visit
 
 MAX_BODY = 64 << 20
 CONTEXT_WINDOW = 400_000

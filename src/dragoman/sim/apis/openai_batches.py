@@ -10,11 +10,11 @@ import msgspec
 from dragoman.sim import catalogue
 from dragoman.sim.apis import openai, openai_chat, openai_responses
 from dragoman.sim.batches import Batch, Inner, Item, Result, StoredFile, cancel, counts, look, page
+from dragoman.sim.conversation_view import JsonObject
 from dragoman.sim.exchange import Answered, Problem, Refused, Reply, json_reply, route
 from dragoman.sim.forms import read_form
+from dragoman.sim.request_context import Visit
 from dragoman.sim.rules.common import text_at
-from dragoman.sim.view import JsonObject
-from dragoman.sim.visit import Visit
 
 MAX_FILE = 512 << 20
 MAX_BATCH_FILE = 200 << 20

@@ -10,12 +10,12 @@ import msgspec
 from dragoman.sim import catalogue, tokens
 from dragoman.sim.apis import openai
 from dragoman.sim.apis.reading import gathered, parsed_arguments, told
+from dragoman.sim.conversation_view import Answer, Asked, Call, Called, Choice, Finish, JsonObject, Said, Tool, Turn
 from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
+from dragoman.sim.request_context import Visit
 from dragoman.sim.rules import openai_chat as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
 from dragoman.sim.rules.openai_request import traits_of
-from dragoman.sim.view import Answer, Asked, Call, Called, Choice, Finish, JsonObject, Said, Tool, Turn
-from dragoman.sim.visit import Visit
 
 NAME = "openai-chat"
 

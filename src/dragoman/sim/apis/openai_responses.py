@@ -7,15 +7,27 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from dragoman.sim import catalogue, seals, tokens
+from dragoman.sim import catalogue, signatures, tokens
 from dragoman.sim.apis import openai
 from dragoman.sim.apis.openai_chat import thinks
 from dragoman.sim.apis.reading import gathered, parsed_arguments, told
+from dragoman.sim.conversation_view import (
+    Answer,
+    Asked,
+    Call,
+    Called,
+    Choice,
+    JsonObject,
+    Part,
+    Said,
+    Thought,
+    Tool,
+    Turn,
+)
 from dragoman.sim.exchange import Answered, Api, Problem, Refused, Streamed, json_reply, refused_by, route
+from dragoman.sim.request_context import Visit
 from dragoman.sim.rules import openai_responses as rules
 from dragoman.sim.rules.common import number_at, object_at, objects_at, text_at, texts_at
-from dragoman.sim.view import Answer, Asked, Call, Called, Choice, JsonObject, Part, Said, Thought, Tool, Turn
-from dragoman.sim.visit import Visit
 
 NAME = "openai-responses"
 
@@ -265,7 +277,7 @@ class Writer:
         summary = [{"type": "summary_text", "text": thought.text}] if self.summarises else []
         item: dict[str, object] = {"id": identifier, "type": "reasoning", "summary": summary}
         if self.sealed:
-            sealed = base64.urlsafe_b64encode(seals.seal("openai", identifier, "")).decode()
+            sealed = base64.urlsafe_b64encode(signatures.seal("openai", identifier, "")).decode()
             item["encrypted_content"] = _ENVELOPE + sealed
         return item
 
@@ -388,7 +400,7 @@ def _check_seal(item: JsonObject) -> None:
     sealed = item.get("encrypted_content")
     if item.get("type") != "reasoning" or not isinstance(sealed, str):
         return
-    if not sealed.startswith(_ENVELOPE) or not seals.is_seal_text(sealed.removeprefix(_ENVELOPE), "openai", ""):
+    if not sealed.startswith(_ENVELOPE) or not signatures.is_seal_text(sealed.removeprefix(_ENVELOPE), "openai", ""):
         message = f"The encrypted content for item {text_at(item, 'id')} could not be verified."
         raise Refused(Problem("invalid", message, 400, code="invalid_encrypted_content"))
 
@@ -419,7 +431,7 @@ def compact(visit: Visit) -> Answered:
     body = visit.exchange.json()
     items = _checked(visit, body)
     answer = visit.answer_cached(read(body, items))[0]
-    sealed = base64.urlsafe_b64encode(seals.seal("openai", "compaction", "")).decode()
+    sealed = base64.urlsafe_b64encode(signatures.seal("openai", "compaction", "")).decode()
     identifier = f"cmp_{visit.exchange.mark('cmp')[:48]}"
     kept = [
         {

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from dragoman.sim.view import Result, Turn
+from dragoman.sim.conversation_view import Result, Turn
 
 _FAILED = re.compile(r"\s*(?:error|exception|traceback|failed)\b", re.IGNORECASE)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import NamedTuple, Protocol
 
-from dragoman.description.problems import InputProblem, system_reason
+from dragoman.inspection.input_errors import InputProblem, system_reason
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _UTF8_MARK = b"\xef\xbb\xbf"

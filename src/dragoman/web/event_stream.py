@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from dragoman.drivers.connecting import Environment
+from dragoman.drivers.connect import Environment
 from dragoman.drivers.providers import PROVIDERS
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.config import ProviderTable, RouteTable

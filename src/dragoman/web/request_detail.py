@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dragoman.codecs.framing import begins_with_frame
 from dragoman.gateway.capture import Attempt, CapturedRequest, Phase, Piece
-from dragoman.web.showing import (
+from dragoman.web.live_view import (
     Frames,
     Meant,
     Shown,

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from dragoman.drivers.connecting import is_local
+from dragoman.drivers.connect import is_local
 from dragoman.drivers.remote import Call, Channel, send
 from dragoman.drivers.transport import HttpRequest, failed, read_whole
 from dragoman.errors import NotConfigured, ProviderError

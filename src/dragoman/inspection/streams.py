@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import structs
 
 from dragoman.codecs.accumulate import Accumulator
-from dragoman.description.bodies import describe_completion, describe_finish, describe_part, describe_usage
-from dragoman.description.recordings import Recording, refuse_if_none, told
-from dragoman.description.tree import Node
+from dragoman.inspection.bodies import describe_completion, describe_finish, describe_part, describe_usage
+from dragoman.inspection.recordings import Recording, refuse_if_none, told
+from dragoman.inspection.tree import Node
 from dragoman.ir import AnyEvent, Finished, PartDelta, PartEnd, PartStart, StreamFailed, StreamStart, UsageUpdate
 from dragoman.streams import StreamDecoder
 

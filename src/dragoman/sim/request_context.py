@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dragoman.sim import caching, tokens
+from dragoman.sim.conversation_view import Answer, Asked
 from dragoman.sim.exchange import Exchange, Problem, Refused
 from dragoman.sim.faults import NO_FAULT, Fault
 from dragoman.sim.memory import Memory
 from dragoman.sim.model import respond
 from dragoman.sim.script import Prompter, ScriptedTurn
-from dragoman.sim.view import Answer, Asked
 
 # Tokens of each piece of a stream, where no script says otherwise.
 PIECE = 3

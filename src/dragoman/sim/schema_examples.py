@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dragoman.sim import words
-from dragoman.sim.patterns import matching
-from dragoman.sim.view import JsonObject
+from dragoman.sim import prompt_reading
+from dragoman.sim.conversation_view import JsonObject
+from dragoman.sim.regex_examples import matching
 
 # A recursive schema is followed this far; from there on only what is required is written.
 DEEPEST = 8
@@ -50,15 +50,15 @@ class Hints:
     _numbers: Iterator[float] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._numbers = iter(words.numbers(self.text))
+        self._numbers = iter(prompt_reading.numbers(self.text))
 
     def said_of(self, name: str) -> str | None:
-        return words.said_of(name, self.text) or words.said_of(name, self.context) if name else None
+        return prompt_reading.said_of(name, self.text) or prompt_reading.said_of(name, self.context) if name else None
 
     def mentions(self, value: object) -> bool:
         if not isinstance(value, str) or not value:
             return False
-        return words.mentioned(value, self.text) or words.mentioned(value, self.context)
+        return prompt_reading.mentioned(value, self.text) or prompt_reading.mentioned(value, self.context)
 
     def next_number(self) -> float | None:
         return next(self._numbers, None)
@@ -173,10 +173,12 @@ class _Builder:
         if any(self.hints.mentions(value) for value in _list_at(node, "enum")):
             return True
         declared = node.get("format")
-        return isinstance(declared, str) and declared in words.FORMATS and bool(self._found(declared))
+        return isinstance(declared, str) and declared in prompt_reading.FORMATS and bool(self._found(declared))
 
     def _found(self, kind: str) -> str | None:
-        found = words.FORMATS[kind].search(self.hints.text) or words.FORMATS[kind].search(self.hints.context)
+        found = prompt_reading.FORMATS[kind].search(self.hints.text) or prompt_reading.FORMATS[kind].search(
+            self.hints.context
+        )
         return found[0] if found else None
 
     # --- values ---------------------------------------------------------------------------------------------------
@@ -239,18 +241,18 @@ class _Builder:
             return spoken if len(spoken) >= least else repeated[: max(least, 1)]
         kind = "const" if "const" in item else _types(item)[0]
         if kind == "string" and "format" not in item:
-            offered = list(self.hints.subjects) or words.subjects(self.hints.text)
+            offered = list(self.hints.subjects) or prompt_reading.subjects(self.hints.text)
             texts = [self._fitted(subject, item) for subject in offered]
             return [*texts, *(self._fitted(f"item {number}", item) for number in range(len(texts) + 1, least + 1))]
         if kind in ("integer", "number"):
-            numbers = [*words.numbers(self.hints.text)]
+            numbers = [*prompt_reading.numbers(self.hints.text)]
             numbers.extend(float(extra) for extra in range(len(numbers), least))
             return [_fitted_number(number, item, whole=kind == "integer") for number in numbers]
         return [self.value(item, name, depth + 1) for _ in range(least)]
 
     def _number(self, node: JsonObject, name: str, *, whole: bool) -> float:
         said = self.hints.said_of(name)
-        given = words.numbers(said) if said else []
+        given = prompt_reading.numbers(said) if said else []
         number = given[0] if given else self.hints.next_number()
         if number is None:
             number = _number_at(node, "default")
@@ -263,25 +265,29 @@ class _Builder:
         if said.startswith(("true", "yes", "on")):
             return True
         default = node.get("default")
-        return default if isinstance(default, bool) else words.overlap(words.telling(name), self._spoken) > 0
+        return (
+            default
+            if isinstance(default, bool)
+            else prompt_reading.overlap(prompt_reading.telling(name), self._spoken) > 0
+        )
 
     @property
     def _spoken(self) -> list[str]:
-        return words.telling(self.hints.text)
+        return prompt_reading.telling(self.hints.text)
 
     def _text(self, node: JsonObject, name: str) -> str:
         declared = node.get("format")
         said = self.hints.said_of(name)
         if isinstance(declared, str) and declared in _EXAMPLES:
             kind = "uri" if declared == "url" else declared
-            return (self._found(kind) if kind in words.FORMATS else None) or _EXAMPLES[declared]
+            return (self._found(kind) if kind in prompt_reading.FORMATS else None) or _EXAMPLES[declared]
         if said:
             return self._fitted(said, node)
         if self.hints.prose is not None and _PROSE.search(name):
             return self._fitted(self.hints.prose, node)
-        if _WHOLE_TEXT.search(name) and not words.quoted(self.hints.text):
+        if _WHOLE_TEXT.search(name) and not prompt_reading.quoted(self.hints.text):
             return self._fitted(self.hints.text.strip(), node)
-        subjects = self.hints.subjects or tuple(words.subjects(self.hints.text))
+        subjects = self.hints.subjects or tuple(prompt_reading.subjects(self.hints.text))
         default = node.get("default")
         fallback = default if isinstance(default, str) else self.hints.text.strip() or name or "text"
         return self._fitted(subjects[0] if subjects else fallback, node)

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import UNSET
 
 from dragoman.codecs.settings import SETTING_NAMES
-from dragoman.description.tree import Node
+from dragoman.inspection.tree import Node
 from dragoman.ir import (
     AnyPart,
     AnyTool,

@@ -23,10 +23,10 @@ from dragoman.codecs.framing import (
     begins_with_frame,
 )
 from dragoman.codecs.registry import folder_of
-from dragoman.description.lines import ByLine, Input, Reread, input_lines
-from dragoman.description.problems import InputProblem, system_reason
 from dragoman.detection import detect_stream, first_event, is_event_stream
 from dragoman.errors import DecodeError
+from dragoman.inspection.input_errors import InputProblem, system_reason
+from dragoman.inspection.rereadable_lines import ByLine, Input, Reread, input_lines
 from dragoman.ir import Completion, Failure
 from dragoman.ir.values import exact_json
 
