@@ -289,6 +289,11 @@ AGENT: tuple[tuple[str, str], ...] = (
 
 GATEWAY: tuple[tuple[str, str], ...] = (
     (
+        "costs",
+        "Each request has its cost, by the catalogue or by prices of one's own, and an estimate before that.",
+    ),
+    ("token-budget", "A key has a budget in currency, in tokens, or both; requests under way reserve both."),
+    (
         "operations",
         "Health, readiness, logs, checks, the OpenAPI description and the files of deploy/ agree with the gateway.",
     ),

@@ -18,7 +18,8 @@ from dragoman.chat.stores.sql import Sqlite
 from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.config import read_config
-from dragoman.gateway.expected_cost import EXPECTED_OUTPUT, expected_cost
+from dragoman.gateway.costs import PriceList
+from dragoman.gateway.expected_cost import EXPECTED_OUTPUT, expected_use
 from dragoman.gateway.routing import Router
 from dragoman.gateway.state.connect import open_store
 from dragoman.sim.server import Simulator
@@ -313,17 +314,17 @@ def test_an_expected_cost_is_of_the_dearest_candidate_and_the_limit_that_holds()
     )
     router = Router(config, {})
 
-    def expected(model: str, **more: int) -> float:
+    def expected(model: str, **more: int) -> float | None:
         body = json.dumps(chat(model, **more)).encode()
         client_request = ClientRequest(
             protocol=CLIENT_PROTOCOLS["openai-chat"], body=body, model=model, stream=False, headers={}
         )
-        return expected_cost(client_request, router.plan(model, "openai-chat"), config.prices)
+        return expected_use(client_request, router.plan(model, "openai-chat"), PriceList(config)).cost
 
     assert expected("mine", max_completion_tokens=7) == 7
     assert expected("mine", max_completion_tokens=7, n=2) == 14
     assert expected("mine") == EXPECTED_OUTPUT
     assert expected("short") == 10
     assert expected("short", max_completion_tokens=7) == 7
-    assert expected("unpriced") == 0
-    assert 0 < expected("p/cheap", max_completion_tokens=1) < 0.001, "by provider/model, whichever key it has"
+    assert expected("unpriced") is None
+    assert 0 < (expected("p/cheap", max_completion_tokens=1) or 0) < 0.001, "by provider/model, whichever key it has"

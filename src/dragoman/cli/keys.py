@@ -35,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--requests-per-minute", type=int, metavar="N")
     parser.add_argument("--concurrent", type=int, metavar="N", help="requests at a time")
     parser.add_argument("--tokens-per-minute", type=int, metavar="N", help="input and output together")
-    parser.add_argument("--budget", type=float, metavar="AMOUNT", help="in the currency of the prices")
+    parser.add_argument("--budget", type=float, metavar="AMOUNT", help="in the currency of the prices (USD)")
+    parser.add_argument("--token-budget", type=int, metavar="N", help="input and output together, for its whole life")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each key")
 
 

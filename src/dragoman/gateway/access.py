@@ -81,7 +81,8 @@ class Caller:
 
     @property
     def has_budget(self) -> bool:
-        return self.grant is not None and self.grant.budget is not None
+        grant = self.grant
+        return grant is not None and not (grant.budget is None and grant.token_budget is None)
 
     def allows(self, model: str) -> bool:
         grant = self.grant
@@ -92,10 +93,10 @@ class Caller:
         if not self.allows(model.removeprefix("models/")):
             raise Denied(unknown_model(self._format, model))
 
-    async def enter(self, request: str, expected: float) -> None:
-        """Admit a request under the limits of its key. `expected` is its cost. Raises `Denied`."""
+    async def enter(self, request: str, cost: float, tokens: int) -> None:
+        """Admit a request under the limits of its key, with its expected cost and tokens. Raises `Denied`."""
         if self.grant is not None:
-            self._ticket = await self._access.enter(self.grant, request, expected)
+            self._ticket = await self._access.enter(self.grant, request, cost, tokens)
 
     async def settle(self, record: Record) -> None:
         """Before the last byte leaves: what it cost is written, and its place free for whoever asks next."""
@@ -174,12 +175,12 @@ class Access:
 
     # ── limits ──
 
-    async def enter(self, grant: Grant, request: str, expected: float) -> Ticket | None:
+    async def enter(self, grant: Grant, request: str, cost: float, tokens: int) -> Ticket | None:
         if self._ledger is None:
             return None
-        if grant.budget is not None:
+        if not (grant.budget is None and grant.token_budget is None):
             try:
-                await self._ledger.reserve(grant, request, expected)
+                await self._ledger.reserve(grant, request, cost, tokens)
             except OverBudget as over:
                 raise Denied(_SPENT if over.is_spent else _RESERVED) from None
         if not grant.metered:

@@ -70,6 +70,7 @@ async def _create(store: Store, arguments: argparse.Namespace) -> Iterable[str]:
         concurrent=arguments.concurrent,
         tokens_per_minute=arguments.tokens_per_minute,
         budget=arguments.budget,
+        token_budget=arguments.token_budget,
     )
     try:
         await store.create(grant)
@@ -93,10 +94,13 @@ def _line_of(row: KeyRow) -> str:
         "requests/min": row.requests_per_minute,
         "at a time": row.concurrent,
         "tokens/min": row.tokens_per_minute,
+        "tokens in all": row.token_budget,
     }
     limited = "".join(f", {limit} {words}" for words, limit in limits.items() if limit is not None)
     models = ", ".join(row.models) or "all models"
-    return f"{row.name:<24} {row.state:<8} {models:<32} spent {row.spent:.4f}{budget}{limited}"
+    return (
+        f"{row.name:<24} {row.state:<8} {models:<32} spent {row.spent:.4f}{budget}, {row.spent_tokens} tokens{limited}"
+    )
 
 
 async def _revoke(store: Store, arguments: argparse.Namespace) -> Iterable[str]:

@@ -19,9 +19,10 @@ from dragoman.gateway.client_protocols import CLIENT_PROTOCOLS
 from dragoman.gateway.client_request import ClientRequest, peek, prepare_count, with_model_in_body
 from dragoman.gateway.config import Config
 from dragoman.gateway.content_type import BadBody, check_content_type
+from dragoman.gateway.costs import PriceList
 from dragoman.gateway.endpoints import Endpoint, Operation, match_endpoint
 from dragoman.gateway.exchange import Application, Exchange, Gone, Unattended
-from dragoman.gateway.expected_cost import expected_cost
+from dragoman.gateway.expected_cost import ESTIMATE_HEADER, NOTHING_EXPECTED, Expected, estimated, expected_use
 from dragoman.gateway.gateway_errors import bad_request, unknown_model, unknown_path, unreadable_request
 from dragoman.gateway.http_request import BadRequest
 from dragoman.gateway.interactions_endpoints import INTERACTIONS_ENDPOINTS, follow
@@ -40,7 +41,7 @@ from dragoman.gateway.relay import (
     refuse,
 )
 from dragoman.gateway.request_log import Log
-from dragoman.gateway.request_records import Metrics, Record, cost_of, price_of
+from dragoman.gateway.request_records import Metrics, Record
 from dragoman.gateway.responses_endpoints import RESPONSES_ENDPOINTS
 from dragoman.gateway.routing import Candidate, NoSuchModel, Plan, Router
 from dragoman.gateway.signature_memory import SignatureMemory
@@ -80,6 +81,7 @@ class Gateway:
         """None: nobody looks at requests, and none are held."""
         self.tracing: Tracing | None = None
         self.catalogue = Catalogue(router)
+        self.prices = PriceList(router.config)
         self.metrics = Metrics()
         self.relay = Relay()
         self.siblings: Peers | None = None
@@ -98,6 +100,7 @@ class Gateway:
         retired = [upstream for upstream in self.router.opened() if upstream not in kept]
         self._retiring.add(asyncio.ensure_future(self._retire(retired)))
         self.router, self.access, self.catalogue = router, access, Catalogue(router)
+        self.prices = PriceList(router.config)
 
     async def _retire(self, upstreams: list[Upstream]) -> None:
         """Connections are closed once the last stream over them has ended."""
@@ -177,9 +180,8 @@ class Gateway:
 
     def _measure(self, record: Record) -> None:
         record.seconds = time.perf_counter() - record.started
-        price = price_of(self.config.prices, record.upstream, record.target)
-        if record.usage is not None and price is not None:
-            record.cost = cost_of(record.usage, price)
+        if record.usage is not None and record.cost is None:
+            record.cost = self.prices.cost(record.upstream, record.target, record.usage)
 
     async def settle(self, caller: Caller, record: Record) -> None:
         """An answer ends when its cost is written: what a client has heard to its end is never lost."""
@@ -271,6 +273,9 @@ class Gateway:
         caller = await self.admitted(endpoint, exchange, record)
         client_request = self.client_request(endpoint, exchange, record)
         plan = self.planned(caller, client_request, record)
+        if ESTIMATE_HEADER in client_request.headers:
+            self._estimate(client_request, plan, exchange, record)
+            return
         keeping = await self._keeping(client_request, plan, caller.id, exchange)
         asked = keeping.client_request if keeping else client_request
         await self.enter(caller, client_request, plan, record)
@@ -292,6 +297,12 @@ class Gateway:
                 await self._put_stream(caller, begun, exchange, record, keeping)
         finally:
             caller.leave()
+
+    def _estimate(self, client_request: ClientRequest, plan: Plan, exchange: Exchange, record: Record) -> None:
+        """What the request would use and cost; nothing is sent to a provider."""
+        record.operation, record.status = "estimate", 200
+        body = estimated(expected_use(client_request, plan, self.prices), plan)
+        exchange.send(200, {**JSON, **_marks(record)}, _encode(body))
 
     async def _recall_signatures(self, client_request: ClientRequest, plan: Plan, owner: str) -> None:
         """What vendors signed earlier in this conversation, for clients of other formats."""
@@ -317,16 +328,16 @@ class Gateway:
 
     async def enter(self, caller: Caller, client_request: ClientRequest, plan: Plan, record: Record) -> None:
         """Within the limits of the gateway and of the key. Raises `Denied`."""
-        counts = record.operation == "count"
-        expected = expected_cost(client_request, plan, self.config.prices) if caller.has_budget and not counts else 0.0
+        reserves = caller.has_budget and record.operation != "count"
+        expected = expected_use(client_request, plan, self.prices) if reserves else NOTHING_EXPECTED
         await self.enter_at(caller, record, expected)
 
-    async def enter_at(self, caller: Caller, record: Record, expected: float = 0.0) -> None:
+    async def enter_at(self, caller: Caller, record: Record, expected: Expected = NOTHING_EXPECTED) -> None:
         """The same for a request whose cost is known, or is not known before it has ended."""
         if self.metrics.in_flight > self.config.server.max_requests:
             words = "The gateway has more requests under way than it may."
             raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
-        await caller.enter(record.id, expected)
+        await caller.enter(record.id, expected.cost or 0.0, expected.input + expected.output)
 
     async def _put_whole(
         self, caller: Caller, whole: WholeAnswer, exchange: Exchange, record: Record, keeping: KeptAnswer | None
@@ -342,6 +353,8 @@ class Gateway:
             await self._note(whole, whole.completion.id, record, keeping)
         if caller.grant is not None:
             await self.settle(caller, record)
+        else:
+            self._measure(record)
         exchange.send(whole.status, {**JSON, **whole.headers, **_marks(record)}, content)
 
     async def _put_stream(
@@ -535,6 +548,8 @@ def _marks(record: Record) -> dict[str, str]:
     marks = {"x-request-id": record.id}
     if record.upstream:
         marks["x-dragoman-upstream"] = f"{record.upstream}/{record.target}"
+    if record.cost is not None:
+        marks["x-dragoman-cost"] = f"{record.cost:.10f}".rstrip("0").rstrip(".")
     return marks | loss_headers(record.losses) if record.losses else marks
 
 

@@ -2,30 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from msgspec import Struct
 
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.config import Price
-from dragoman.gateway.request_records import price_of
+from dragoman.gateway.costs import CURRENCY, PriceList
 from dragoman.gateway.routing import Plan
 from dragoman.gateway.token_counting import estimate
+from dragoman.ir import Usage
 
-_MILLION = 1_000_000
 _MARGIN = 4 / 3
 """Estimates of input tokens are within some 20 %; a reservation should rather be too large than too small."""
 EXPECTED_OUTPUT = 4_096
 """Output tokens where neither the client nor the route limits them."""
+ESTIMATE_HEADER = "x-dragoman-estimate"
+"""A request with this header is not sent: it is answered with what it would use and cost."""
 
 
-def expected_cost(client_request: ClientRequest, plan: Plan, prices: Mapping[str, Price]) -> float:
-    """At the price of the dearest candidate. Raises `DecodeError` for what the client sent."""
-    priced = [price_of(prices, one.upstream.name, one.model) for one in plan.candidates]
-    known = [price for price in priced if price is not None]
-    if not known:
-        return 0.0
+class Expected(Struct, frozen=True):
+    """What a request will probably use."""
+
+    input: int
+    output: int
+    cost: float | None = None
+    """At the price of the dearest candidate; None if no price is known."""
+
+
+NOTHING_EXPECTED = Expected(0, 0)
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """The answer to a request that asks for an estimate."""
+
+    object: str = "estimate"
+    input_tokens: int
+    output_tokens: int
+    """The most that the answer may have."""
+    cost: float | None
+    currency: str = CURRENCY
+    models: list[str]
+    """The models that would be asked, as `provider/model`, in their order."""
+
+
+def estimated(expected: Expected, plan: Plan) -> Estimate:
+    models = list(dict.fromkeys(f"{one.upstream.place}/{one.model}" for one in plan.candidates))
+    return Estimate(input_tokens=expected.input, output_tokens=expected.output, cost=expected.cost, models=models)
+
+
+def expected_use(client_request: ClientRequest, plan: Plan, prices: PriceList) -> Expected:
+    """Raises `DecodeError` for what the client sent."""
     request = client_request.decoded()
     limits = (request.max_output_tokens, plan.settings.max_output_tokens)
     given = [limit for limit in limits if limit is not None]
     output = (min(given) if given else EXPECTED_OUTPUT) * (request.candidates or 1)
-    tokens = estimate(client_request.body) * _MARGIN
-    return max(tokens * price.input + output * price.output for price in known) / _MILLION
+    usage = Usage(input=round(estimate(client_request.body) * _MARGIN), output=output)
+    costs = [prices.cost(one.upstream.name, one.model, usage) for one in plan.candidates]
+    known = [cost for cost in costs if cost is not None]
+    return Expected(usage.input, output, max(known) if known else None)

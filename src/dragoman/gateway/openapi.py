@@ -31,7 +31,38 @@ class Described(Struct, frozen=True):
 _GENERATE = "Ask a model"
 _COUNT = "Count the tokens of a request"
 _VERTEX = "/v1/projects/{project}/locations/{location}"
+_PASSED: tuple[tuple[str, str, str, str], ...] = (
+    ("POST", "/v1/images/generations", "Make an image", "openai-chat"),
+    ("POST", "/v1/images/edits", "Change an image", "openai-chat"),
+    ("POST", "/v1/images/variations", "Variations of an image", "openai-chat"),
+    ("POST", "/v1/audio/speech", "Speech for a text", "openai-chat"),
+    ("POST", "/v1/audio/transcriptions", "Text of a recording", "openai-chat"),
+    ("POST", "/v1/audio/translations", "English text of a recording", "openai-chat"),
+    ("POST", "/v1/moderations", "Classify a text", "openai-chat"),
+    ("POST", "/v1/rerank", "Rank documents for a query", "openai-chat"),
+    ("POST", "/v2/rerank", "Rank documents for a query", "cohere-chat"),
+    ("POST", "/v1/files", "Upload a file", "openai-chat"),
+    ("GET", "/v1/files", "Files of the caller's key", "openai-chat"),
+    ("GET", "/v1/files/{id}", "A file", "openai-chat"),
+    ("DELETE", "/v1/files/{id}", "Delete a file", "openai-chat"),
+    ("GET", "/v1/files/{id}/content", "What a file contains", "openai-chat"),
+    ("POST", "/v1/uploads", "Begin an upload in parts", "openai-chat"),
+    ("POST", "/v1/fine_tuning/jobs", "Begin a fine-tuning job", "openai-chat"),
+    ("GET", "/v1/fine_tuning/jobs", "Fine-tuning jobs of the caller's key", "openai-chat"),
+    ("GET", "/v1/fine_tuning/jobs/{id}", "A fine-tuning job", "openai-chat"),
+    ("POST", "/upload/v1beta/files", "Upload a file", "gemini"),
+    ("GET", "/v1beta/files", "Files of the caller's key", "gemini"),
+    ("GET", "/v1beta/files/{id}", "A file", "gemini"),
+    ("DELETE", "/v1beta/files/{id}", "Delete a file", "gemini"),
+    ("POST", "/v1beta/cachedContents", "Cache contents", "gemini"),
+    ("GET", "/v1beta/cachedContents", "Cached contents of the caller's key", "gemini"),
+    ("GET", "/v1beta/cachedContents/{id}", "Cached contents", "gemini"),
+    ("PATCH", "/v1beta/cachedContents/{id}", "Change when they expire", "gemini"),
+    ("DELETE", "/v1beta/cachedContents/{id}", "Delete cached contents", "gemini"),
+)
+"""Method, path, summary and format of endpoints whose bytes pass unchanged."""
 DESCRIBED: tuple[Described, ...] = (
+    *(Described(method, path, "pass", summary, format) for method, path, summary, format in _PASSED),
     Described("GET", "/health", "health", "Whether the gateway, and each upstream that was asked, is healthy"),
     Described("GET", "/ready", "ready", "Whether a balancer should send requests here"),
     Described("GET", "/metrics", "metrics", "Counters for Prometheus"),
@@ -119,6 +150,7 @@ _HEADERS = {
     "x-dragoman-upstream": "Who answered",
     "x-dragoman-losses": "How many things did not cross, if any",
     "x-dragoman-lost": "The first five of them",
+    "x-dragoman-cost": "What the answer cost, where a price is known and it does not stream",
 }
 
 

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from dragoman.gateway.capture import CapturedRequest
-from dragoman.gateway.config import Price
 from dragoman.ir import Usage
 from dragoman.losses import Loss
 
 if TYPE_CHECKING:
     from dragoman.gateway.tracing import Trace
-
-_MILLION = 1_000_000
 
 
 class Record(Struct, kw_only=True):
@@ -56,23 +53,6 @@ class Record(Struct, kw_only=True):
     """Where OpenTelemetry is told of it."""
     settled: bool = False
     """Whether it was handed to the ledger."""
-
-
-def price_of(prices: Mapping[str, Price], upstream: str, model: str) -> Price | None:
-    """By `provider/model`, whichever key of the provider it is, or by the model alone."""
-    return prices.get(f"{upstream.partition('#')[0]}/{model}") or prices.get(model) if prices else None
-
-
-def cost_of(usage: Usage, price: Price) -> float:
-    cached, written = usage.cached or 0, usage.cache_written or 0
-    plain = max(usage.input - cached - written, 0)
-    priced = (
-        plain * price.input
-        + cached * (price.input if price.cached is None else price.cached)
-        + written * (price.input if price.cache_written is None else price.cache_written)
-        + usage.output * price.output
-    )
-    return priced / _MILLION
 
 
 _UNRECORDED: Mapping[str, str] = {
@@ -157,7 +137,7 @@ class Metrics:
         tell(_counter("losses_total", "What did not cross.", ("source", "target", "severity"), self.losses))
         tell(_counter("failures_total", "Requests that failed.", (*pair, "kind"), self.failures))
         tell(_counter("retries_total", "Attempts beyond the first.", pair, self.retries))
-        tell(_counter("cost_total", "Cost, by the prices configured.", ("upstream",), self.cost))
+        tell(_counter("cost_total", "Cost in USD, or in the currency of your prices.", ("upstream",), self.cost))
         tell(_histogram("first_byte_seconds", "Until the first byte for the client.", pair, self.first_bytes))
         tell(_histogram("request_seconds", "Until the last byte.", pair, self.durations))
         lines += [*_head("in_flight", "Requests under way.", "gauge"), f"dragoman_in_flight {self.in_flight}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 from urllib.parse import urlencode
@@ -11,8 +12,10 @@ from msgspec import Raw
 from msgspec.json import decode
 
 from dragoman.drivers.connect import Environment
+from dragoman.gateway.admin_commands import GROUPS
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.capture import Capture, CapturedRequest, Feed
+from dragoman.gateway.costs import CURRENCY
 from dragoman.gateway.exchange import Exchange
 from dragoman.web.event_stream import connected
 from dragoman.web.guard import Guard, Person
@@ -20,6 +23,7 @@ from dragoman.web.request_detail import Summary, opened, summary
 from dragoman.web.site import API, Place, Route, send_json
 from dragoman.web.streams import Stream, Streams
 
+_DAY = 86_400.0
 _TOGETHER = 0.1
 """Seconds for which changes are gathered: people see no difference, and a busy gateway has less to tell."""
 # What one worker shows to another, for whoever is named in the query.
@@ -35,6 +39,7 @@ def live(gateway: Gateway, guard: Guard, streams: Streams, environment: Environm
     routes = (
         Route("GET", f"{API}/live/connected", shown.connected),
         Route("GET", f"{API}/live/feed", shown.feed),
+        Route("GET", f"{API}/live/usage", shown.usage),
         Route("GET", f"{API}/live/requests/{{id}}", shown.request),
     )
     return Place("live", routes)
@@ -67,6 +72,17 @@ class _Live:
         headers = exchange.head.headers
         url = f"{headers.get('x-forwarded-proto', 'http')}://{headers.get('host', 'localhost')}"
         send_json(exchange, connected(self._gateway, self._environment, await self._person(exchange), url))
+
+    async def usage(self, exchange: Exchange, _: Mapping[str, str]) -> None:
+        """Requests, tokens and cost, added up: `?by=key,model,day&days=30`. An ordinary key sees its own."""
+        person = await self._person(exchange)
+        asked = exchange.head.parameters
+        wanted = asked.get("by", "key,model,day").split(",")
+        groups = [one for one in GROUPS if one in wanted]
+        since = time.time() - float(asked.get("days", "30")) * _DAY
+        store = self._gateway.responses.store
+        rows = await store.usage(since, groups, None if person.sees_all else person.id)
+        send_json(exchange, {"currency": CURRENCY, "rows": rows})
 
     async def request(self, exchange: Exchange, names: Mapping[str, str]) -> None:
         person = await self._person(exchange)

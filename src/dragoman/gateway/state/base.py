@@ -63,6 +63,8 @@ class Grant(Struct, frozen=True, kw_only=True):
     tokens_per_minute: int | None = None
     budget: float | None = None
     """In the currency of the prices, for the key's whole life."""
+    token_budget: int | None = None
+    """Tokens of requests and answers, for the key's whole life."""
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -86,6 +88,8 @@ class KeyRow(Struct, frozen=True, kw_only=True):
     tokens_per_minute: int | None
     budget: float | None
     spent: float
+    token_budget: int | None = None
+    spent_tokens: int = 0
 
     @property
     def state(self) -> Literal["revoked", "expired", "good"]:
@@ -113,6 +117,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     cost: float | None
     key_id: str = ""
 
+    @property
+    def tokens(self) -> int:
+        return (self.input or 0) + (self.output or 0)
+
 
 class Reservation(Struct, frozen=True, kw_only=True):
     """What a request is expected to cost, counted as spent until its true cost is written."""
@@ -120,10 +128,19 @@ class Reservation(Struct, frozen=True, kw_only=True):
     id: str
     """Of the request."""
     key_id: str
-    budget: float
+    budget: float | None
     amount: float
     seconds: float
     """For how long it counts unless it is renewed: a gateway that dies reserves nothing for ever."""
+    token_budget: int | None = None
+    tokens: int = 0
+
+
+class Amounts(Struct, frozen=True):
+    """What a key has spent or reserved."""
+
+    cost: float = 0.0
+    tokens: int = 0
 
 
 class UsageRow(Struct, frozen=True, kw_only=True):
@@ -215,6 +232,8 @@ class Store(Protocol):
 
     async def spent(self, key_id: str) -> float: ...
 
+    async def spent_tokens(self, key_id: str) -> int: ...
+
     async def reserve(self, reservation: Reservation) -> None:
         """Atomic, however many gateways ask at once. Raises `OverBudget`; then nothing is reserved.
 
@@ -234,7 +253,11 @@ class Store(Protocol):
         """
         ...
 
-    async def usage(self, since: float = 0.0, by: Sequence[Group] = ("key", "model")) -> list[UsageRow]: ...
+    async def usage(
+        self, since: float = 0.0, by: Sequence[Group] = ("key", "model"), key_id: str | None = None
+    ) -> list[UsageRow]:
+        """Of all keys, or of one."""
+        ...
 
     async def keep(self, kept: Kept) -> None: ...
 
@@ -279,9 +302,15 @@ def day_of(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).date().isoformat()
 
 
-def check_budget(new: Reservation, *, spent: float, reserved: float, others: int) -> None:
+def check_budget(new: Reservation, *, spent: Amounts, reserved: Amounts, others: int) -> None:
     """Raises `OverBudget`. `others` are the reservations of the same key, which come to `reserved`."""
-    if spent >= new.budget:
-        raise OverBudget(is_spent=True)
-    if others and spent + reserved + new.amount > new.budget:
-        raise OverBudget(is_spent=False)
+    for budget, used, held, expected in (
+        (new.budget, spent.cost, reserved.cost, new.amount),
+        (new.token_budget, spent.tokens, reserved.tokens, new.tokens),
+    ):
+        if budget is None:
+            continue
+        if used >= budget:
+            raise OverBudget(is_spent=True)
+        if others and used + held + expected > budget:
+            raise OverBudget(is_spent=False)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dragoman.gateway.state.base import (
+    Amounts,
     DiskFailed,
     Entry,
     Grant,
@@ -134,14 +135,21 @@ class Ledger:
             await self.flush()
         return await self.store.spent(key_id)
 
-    async def reserve(self, grant: Grant, request: str, expected: float) -> None:
-        """Count the expected cost of a request as spent until its true cost is written.
+    async def reserve(self, grant: Grant, request: str, cost: float, tokens: int = 0) -> None:
+        """Count the expected cost and tokens of a request as spent until the true ones are written.
 
         Raises `OverBudget` and `Unavailable`. A database on this machine that cannot be written (a full or read-only
         disk) can still be read: then this process counts its own requests in memory.
         """
-        assert grant.budget is not None  # noqa: S101 - asked for keys with a budget only
-        new = Reservation(id=request, key_id=grant.id, budget=grant.budget, amount=expected, seconds=self._timing.lease)
+        new = Reservation(
+            id=request,
+            key_id=grant.id,
+            budget=grant.budget,
+            amount=cost,
+            seconds=self._timing.lease,
+            token_budget=grant.token_budget,
+            tokens=tokens,
+        )
         try:
             await self.store.reserve(new)
         except DiskFailed as error:
@@ -150,10 +158,14 @@ class Ledger:
         self._reserved[request] = new
 
     async def _reserve_in_memory(self, new: Reservation) -> None:
-        ended = {entry.id: entry.cost or 0.0 for entry in self._waiting if entry.key_id == new.key_id}
+        ended = {entry.id: entry for entry in self._waiting if entry.key_id == new.key_id}
         others = [one for one in self._reserved.values() if one.key_id == new.key_id and one.id not in ended]
-        spent = await self.store.spent(new.key_id) + sum(ended.values())
-        check_budget(new, spent=spent, reserved=sum(one.amount for one in others), others=len(others))
+        spent = Amounts(
+            await self.store.spent(new.key_id) + sum(entry.cost or 0.0 for entry in ended.values()),
+            await self.store.spent_tokens(new.key_id) + sum(entry.tokens for entry in ended.values()),
+        )
+        reserved = Amounts(sum(one.amount for one in others), sum(one.tokens for one in others))
+        check_budget(new, spent=spent, reserved=reserved, others=len(others))
 
     async def enter(self, grant: Grant) -> Ticket:
         """Raises `Exceeded` and `Unavailable`. On a disk that fails, this process counts its own requests in memory."""

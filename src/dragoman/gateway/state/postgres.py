@@ -43,7 +43,8 @@ _METERS = (
     """,
     """
     CREATE UNLOGGED TABLE IF NOT EXISTS gateway_reservations (
-      id TEXT PRIMARY KEY, key_id TEXT NOT NULL, amount DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL)
+      id TEXT PRIMARY KEY, key_id TEXT NOT NULL, amount DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL,
+      tokens BIGINT NOT NULL DEFAULT 0)
     """,
     "CREATE INDEX IF NOT EXISTS gateway_reservations_by_key ON gateway_reservations (key_id)",
     # The row of the key is the lock here, too. Counters that seem to come from the future, in these functions, were
@@ -51,22 +52,27 @@ _METERS = (
     """
     CREATE OR REPLACE FUNCTION gateway_reserve(
       request TEXT, who TEXT, most DOUBLE PRECISION, expected DOUBLE PRECISION, seconds DOUBLE PRECISION,
-      OUT refused TEXT)
+      most_tokens BIGINT, expected_tokens BIGINT, OUT refused TEXT)
     LANGUAGE plpgsql AS $$
     DECLARE
-      moment DOUBLE PRECISION; paid DOUBLE PRECISION; held DOUBLE PRECISION; others BIGINT;
+      moment DOUBLE PRECISION; paid DOUBLE PRECISION; used BIGINT; held DOUBLE PRECISION; held_tokens BIGINT;
+      others BIGINT;
     BEGIN
-      SELECT spent INTO paid FROM gateway_keys WHERE gateway_keys.id = who FOR UPDATE;
+      SELECT spent, spent_tokens INTO paid, used FROM gateway_keys WHERE gateway_keys.id = who FOR UPDATE;
       moment := extract(epoch FROM clock_timestamp());
       DELETE FROM gateway_reservations WHERE key_id = who AND (until <= moment OR until > moment + 2 * seconds);
-      SELECT coalesce(sum(amount), 0), count(*) INTO held, others FROM gateway_reservations WHERE key_id = who;
-      IF coalesce(paid, 0) >= most THEN
+      SELECT coalesce(sum(amount), 0), coalesce(sum(tokens), 0), count(*) INTO held, held_tokens, others
+        FROM gateway_reservations WHERE key_id = who;
+      -- A comparison with a budget that is NULL is no reason to refuse.
+      IF coalesce(paid, 0) >= most OR coalesce(used, 0) >= most_tokens THEN
         refused := 'spent'; RETURN;
       END IF;
-      IF others > 0 AND coalesce(paid, 0) + held + expected > most THEN
+      IF others > 0 AND (coalesce(paid, 0) + held + expected > most
+                         OR coalesce(used, 0) + held_tokens + expected_tokens > most_tokens) THEN
         refused := 'reserved'; RETURN;
       END IF;
-      INSERT INTO gateway_reservations VALUES (request, who, expected, moment + seconds) ON CONFLICT DO NOTHING;
+      INSERT INTO gateway_reservations (id, key_id, amount, until, tokens)
+        VALUES (request, who, expected, moment + seconds, expected_tokens) ON CONFLICT DO NOTHING;
     END $$
     """,
     # One journey for one request. The row of the key is the lock; what is read after it, is read as it is by then.
@@ -118,12 +124,12 @@ _ADD = f"""
 WITH released AS (DELETE FROM gateway_reservations WHERE id = %s),
 added AS (
   INSERT INTO gateway_usage ({ENTRY}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-  ON CONFLICT (id) DO NOTHING RETURNING key_id, cost)
-UPDATE gateway_keys SET spent = spent + added.cost FROM added
-WHERE gateway_keys.id = added.key_id AND added.key_id <> '' AND added.cost IS NOT NULL
+  ON CONFLICT (id) DO NOTHING RETURNING key_id, cost, coalesce(input, 0) + coalesce(output, 0) AS tokens)
+UPDATE gateway_keys SET spent = spent + coalesce(added.cost, 0), spent_tokens = spent_tokens + added.tokens FROM added
+WHERE gateway_keys.id = added.key_id AND added.key_id <> '' AND (added.cost IS NOT NULL OR added.tokens > 0)
 """  # noqa: S608 - our own names
 _ENTER = "SELECT refused, wait FROM gateway_enter(?, ?, ?, ?, ?, ?, ?)"
-_RESERVE = "SELECT refused FROM gateway_reserve(?, ?, ?, ?, ?)"
+_RESERVE = "SELECT refused FROM gateway_reserve(?, ?, ?, ?, ?, ?::BIGINT, ?::BIGINT)"
 _RENEW = "UPDATE gateway_reservations SET until = extract(epoch FROM clock_timestamp()) + ? WHERE id = ANY(?)"
 _ADD_COLUMN = """
 DO $$ BEGIN
@@ -160,7 +166,7 @@ class PostgresDatabase:
             async with connection.transaction():
                 await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
                 added = [_ADD_COLUMN.format(table=table, column=name, kind=kind) for table, name, kind in ADDED_COLUMNS]
-                for statement in (*SCHEMA, *added, *FILLED, *_METERS):
+                for statement in (*SCHEMA, *_METERS, *added, *FILLED):
                     await connection.execute(statement)
 
         try:
@@ -191,7 +197,10 @@ class PostgresDatabase:
 
     async def reserve(self, reservation: Reservation) -> None:
         new = reservation
-        ((refused,),) = await self.rows(_RESERVE, (new.id, new.key_id, new.budget, new.amount, new.seconds))
+        ((refused,),) = await self.rows(
+            _RESERVE,
+            (new.id, new.key_id, new.budget, new.amount, new.seconds, new.token_budget, new.tokens),
+        )
         if refused is not None:
             raise OverBudget(is_spent=refused == "spent")
 

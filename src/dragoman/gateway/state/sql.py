@@ -8,7 +8,17 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from dragoman.gateway.state.base import Entry, Grant, Group, Kept, KeyRow, NameTaken, Reservation, Unwritable, UsageRow
+from dragoman.gateway.state.base import (
+    Entry,
+    Grant,
+    Group,
+    Kept,
+    KeyRow,
+    NameTaken,
+    Reservation,
+    Unwritable,
+    UsageRow,
+)
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -19,7 +29,7 @@ SCHEMA = (
       name TEXT PRIMARY KEY, digest TEXT UNIQUE NOT NULL, models TEXT NOT NULL, created DOUBLE PRECISION NOT NULL,
       expires DOUBLE PRECISION, revoked DOUBLE PRECISION, requests_per_minute BIGINT, concurrent BIGINT,
       tokens_per_minute BIGINT, budget DOUBLE PRECISION, spent DOUBLE PRECISION NOT NULL,
-      id TEXT NOT NULL DEFAULT '')
+      id TEXT NOT NULL DEFAULT '', token_budget BIGINT, spent_tokens BIGINT NOT NULL DEFAULT 0)
     """,
     """
     CREATE TABLE IF NOT EXISTS gateway_usage (
@@ -51,14 +61,20 @@ SCHEMA = (
 ADDED_COLUMNS = (
     ("gateway_keys", "id", "TEXT NOT NULL DEFAULT ''"),
     ("gateway_usage", "key_id", "TEXT NOT NULL DEFAULT ''"),
+    ("gateway_keys", "token_budget", "BIGINT"),
+    ("gateway_keys", "spent_tokens", "BIGINT NOT NULL DEFAULT 0"),
+    ("gateway_reservations", "tokens", "BIGINT NOT NULL DEFAULT 0"),
 )
 FILLED = (
     "UPDATE gateway_keys SET id = name WHERE id = ''",
     "CREATE UNIQUE INDEX IF NOT EXISTS gateway_keys_by_id ON gateway_keys (id)",
 )
 ENTRY = "id, time, day, key, client, model, upstream, target, status, seconds, input, output, cached, cost, key_id"
-_GRANT = "name, digest, id, models, expires, requests_per_minute, concurrent, tokens_per_minute, budget"
-_LISTED = "name, models, created, expires, revoked, requests_per_minute, concurrent, tokens_per_minute, budget, spent"
+_GRANT = "name, digest, id, models, expires, requests_per_minute, concurrent, tokens_per_minute, budget, token_budget"
+_LISTED = (
+    "name, models, created, expires, revoked, requests_per_minute, concurrent, tokens_per_minute, budget, spent, "
+    "token_budget, spent_tokens"
+)
 _COLUMNS: Mapping[Group, tuple[str, ...]] = {"key": ("key",), "model": ("upstream", "target"), "day": ("day",)}
 _CHAIN = """
 WITH RECURSIVE chain (id, owner, previous, input, response, upstream, depth) AS (
@@ -114,8 +130,8 @@ class SqlStore:
         given = (grant.name, grant.digest, grant.id, models, grant.expires, grant.requests_per_minute, grant.concurrent)
         try:
             await self._database.rows(
-                f"INSERT INTO gateway_keys ({_GRANT}, created, spent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",  # noqa: S608 - our own names
-                (*given, grant.tokens_per_minute, grant.budget, time.time()),
+                f"INSERT INTO gateway_keys ({_GRANT}, created, spent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",  # noqa: S608 - our own names
+                (*given, grant.tokens_per_minute, grant.budget, grant.token_budget, time.time()),
             )
         except Conflict:
             raise NameTaken(grant.name) from None
@@ -146,6 +162,10 @@ class SqlStore:
         rows = await self._database.rows("SELECT spent FROM gateway_keys WHERE id = ?", (key_id,))
         return float(rows[0][0]) if rows else 0.0
 
+    async def spent_tokens(self, key_id: str) -> int:
+        rows = await self._database.rows("SELECT spent_tokens FROM gateway_keys WHERE id = ?", (key_id,))
+        return int(rows[0][0]) if rows else 0
+
     async def reserve(self, reservation: Reservation) -> None:
         await self._database.reserve(reservation)
 
@@ -159,15 +179,18 @@ class SqlStore:
         ordered = sorted(entries, key=lambda entry: (entry.key_id, entry.id))
         await self._database.add([msgspec.structs.astuple(entry) for entry in ordered])
 
-    async def usage(self, since: float = 0.0, by: Sequence[Group] = ("key", "model")) -> list[UsageRow]:
+    async def usage(
+        self, since: float = 0.0, by: Sequence[Group] = ("key", "model"), key_id: str | None = None
+    ) -> list[UsageRow]:
         told = [column for group in by for column in _COLUMNS[group]]
         columns = ", ".join(column if column in told else "''" for column in ("key", "upstream", "target", "day"))
         order = f"GROUP BY {', '.join(told)} ORDER BY {', '.join(told)}" if told else "HAVING count(*) > 0"
+        mine = "" if key_id is None else "AND key_id = ?"
         rows = await self._database.rows(
             f"SELECT {columns}, count(*), sum(CASE WHEN status >= 400 THEN 1 ELSE 0 END), "  # noqa: S608 - our own names
             "CAST(coalesce(sum(input), 0) AS BIGINT), CAST(coalesce(sum(output), 0) AS BIGINT), "
-            f"CAST(coalesce(sum(cost), 0) AS DOUBLE PRECISION) FROM gateway_usage WHERE time >= ? {order}",
-            (since,),
+            f"CAST(coalesce(sum(cost), 0) AS DOUBLE PRECISION) FROM gateway_usage WHERE time >= ? {mine} {order}",
+            (since,) if key_id is None else (since, key_id),
         )
         names = UsageRow.__struct_fields__
         return [UsageRow(**dict(zip(names, row, strict=True))) for row in rows]

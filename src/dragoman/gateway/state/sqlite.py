@@ -18,6 +18,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from dragoman.gateway.state.base import (
+    Amounts,
     DiskFailed,
     Exceeded,
     Grant,
@@ -50,17 +51,19 @@ _METERS = (
     """,
     """
     CREATE TABLE IF NOT EXISTS gateway_reservations (
-      id TEXT PRIMARY KEY, key_id TEXT NOT NULL, amount DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL)
-      WITHOUT ROWID
+      id TEXT PRIMARY KEY, key_id TEXT NOT NULL, amount DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL,
+      tokens BIGINT NOT NULL DEFAULT 0) WITHOUT ROWID
     """,
     "CREATE INDEX IF NOT EXISTS gateway_reservations_by_key ON gateway_reservations (key_id)",
 )
 _ADD = (
     f"INSERT INTO gateway_usage ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - our own names
 )
-_SPEND = "UPDATE gateway_keys SET spent = spent + ? WHERE id = ?"
+_SPEND = "UPDATE gateway_keys SET spent = spent + ?, spent_tokens = spent_tokens + ? WHERE id = ?"
 _UNRESERVE = "DELETE FROM gateway_reservations WHERE id = ?"
-_ID, _KEY_ID, _COST = (ENTRY.split(", ").index(name) for name in ("id", "key_id", "cost"))
+_ID, _KEY_ID, _COST, _INPUT, _OUTPUT = (
+    ENTRY.split(", ").index(name) for name in ("id", "key_id", "cost", "input", "output")
+)
 _now = time.monotonic
 """The same for all processes of a machine, and independent of its wall clock. It starts again when the machine does:
 rows that then seem to come from the future are from before."""
@@ -103,8 +106,9 @@ class SqliteDatabase:
             with self.transaction() as writer:
                 for entry in entries:
                     writer.execute(_UNRESERVE, (entry[_ID],))
-                    if writer.execute(_ADD, entry).rowcount and entry[_KEY_ID] and entry[_COST]:
-                        writer.execute(_SPEND, (entry[_COST], entry[_KEY_ID]))
+                    cost, tokens = entry[_COST] or 0.0, (entry[_INPUT] or 0) + (entry[_OUTPUT] or 0)
+                    if writer.execute(_ADD, entry).rowcount and entry[_KEY_ID] and (cost or tokens):
+                        writer.execute(_SPEND, (cost, tokens, entry[_KEY_ID]))
 
         await self.write(work)
 
@@ -167,12 +171,12 @@ def _connected_to_read(file: str, problem: sqlite3.OperationalError) -> sqlite3.
 
 
 def _migrate(writer: sqlite3.Connection) -> None:
-    for statement in SCHEMA:
+    for statement in (*SCHEMA, *_METERS):
         writer.execute(statement)
     for table, column, kind in ADDED_COLUMNS:
         if column not in {row[1] for row in writer.execute(f"PRAGMA table_info({table})")}:
             writer.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-    for statement in (*FILLED, *_METERS):
+    for statement in FILLED:
         writer.execute(statement)
 
 
@@ -182,14 +186,17 @@ def _reserve(writer: sqlite3.Connection, new: Reservation) -> None:
         "DELETE FROM gateway_reservations WHERE key_id = ? AND (until <= ? OR until > ?)",
         (new.key_id, now, now + 2 * new.seconds),
     )
-    row = writer.execute("SELECT spent FROM gateway_keys WHERE id = ?", (new.key_id,)).fetchone()
-    reserved, others = writer.execute(
-        "SELECT coalesce(sum(amount), 0), count(*) FROM gateway_reservations WHERE key_id = ?", (new.key_id,)
+    row = writer.execute("SELECT spent, spent_tokens FROM gateway_keys WHERE id = ?", (new.key_id,)).fetchone()
+    cost, tokens, others = writer.execute(
+        "SELECT coalesce(sum(amount), 0), coalesce(sum(tokens), 0), count(*) FROM gateway_reservations "
+        "WHERE key_id = ?",
+        (new.key_id,),
     ).fetchone()
-    check_budget(new, spent=row[0] if row else 0.0, reserved=reserved, others=others)
+    check_budget(new, spent=Amounts(*row) if row else Amounts(), reserved=Amounts(cost, tokens), others=others)
     writer.execute(
-        "INSERT INTO gateway_reservations VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (new.id, new.key_id, new.amount, now + new.seconds),
+        "INSERT INTO gateway_reservations (id, key_id, amount, until, tokens) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
+        (new.id, new.key_id, new.amount, now + new.seconds, new.tokens),
     )
 
 

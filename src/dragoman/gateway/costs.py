@@ -1,0 +1,137 @@
+"""What requests cost: by the prices of the configuration, else by those of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from msgspec import Struct
+
+from dragoman.catalogue import Model, Prices, lookup
+from dragoman.drivers.providers import ALIASES
+from dragoman.gateway.config import Config, Price
+from dragoman.ir import Usage
+
+CURRENCY = "USD"
+"""Of the catalogue's rows. A row in another currency would not add up with them, and counts as unknown."""
+_MILLION = 1_000_000
+_MOST_REMEMBERED = 1_000
+"""Models whose rates are kept: clients choose the names."""
+
+
+class Rates(Struct, frozen=True, kw_only=True):
+    """Prices of one token of each kind; None: not known."""
+
+    input: float | None
+    output: float | None
+    cache_read: float | None
+    cache_write: float | None
+    cache_write_1h: float | None
+    audio_input: float | None
+    audio_output: float | None
+    above: int = 0
+    """Holds for requests with more input tokens than this."""
+    longer: Rates | None = None
+    """The rates of the next tier."""
+
+    def cost(self, usage: Usage) -> float | None:
+        """The price of all tokens; None if some are of a kind whose price is not known. No token is counted twice."""
+        if self.longer is not None and usage.input > self.longer.above:
+            return self.longer.cost(usage)
+        cached, written, details = usage.cached or 0, usage.cache_written or 0, usage.details
+        if self.input is None or self.output is None:
+            return None
+        if not (cached or written or details):
+            return usage.input * self.input + usage.output * self.output
+        return self._detailed_cost(usage, cached, written, details or {})
+
+    def _detailed_cost(self, usage: Usage, cached: int, written: int, details: Mapping[str, int]) -> float | None:
+        for_an_hour = min(details.get("cache_written_1h", 0), written)
+        heard, spoken = details.get("audio_input", 0), details.get("audio_output", 0)
+        charged = (
+            (max(usage.input - cached - written - heard, 0), self.input),
+            (cached, self.cache_read),
+            (written - for_an_hour, self.cache_write),
+            (for_an_hour, self.cache_write_1h),
+            (heard, self.audio_input),
+            (max(usage.output - spoken, 0), self.output),
+            (spoken, self.audio_output),
+        )
+        total = 0.0
+        for tokens, price in charged:
+            if tokens:
+                if price is None:
+                    return None
+                total += tokens * price
+        return total
+
+
+class PriceList:
+    """The prices of one configuration."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._rates: dict[tuple[str, str], Rates | None] = {}
+
+    def rates(self, upstream: str, model: str) -> Rates | None:
+        """Configured by `provider/model`, or by the model alone, or in the catalogue; None for an unknown model."""
+        key = (upstream, model)
+        if key in self._rates:
+            return self._rates[key]
+        if len(self._rates) >= _MOST_REMEMBERED:
+            self._rates.clear()
+        found = self._rates[key] = self._find(upstream.partition("#")[0], model)
+        return found
+
+    def cost(self, upstream: str, model: str, usage: Usage) -> float | None:
+        found = self.rates(upstream, model)
+        return None if found is None else found.cost(usage)
+
+    def _find(self, place: str, model: str) -> Rates | None:
+        prices = self._config.prices
+        configured = prices.get(f"{place}/{model}") or prices.get(model)
+        if configured is not None:
+            return _rates_of_price(configured)
+        table = self._config.providers.get(place)
+        kind = table.kind if table is not None and table.kind else place
+        row = lookup(ALIASES.get(kind, kind), model)
+        return None if row is None or row.currency != CURRENCY else _rates_of_row(row)
+
+
+def _rates_of_price(price: Price) -> Rates:
+    """What the configuration does not name costs as much as any other token of its side."""
+    written = price.input if price.cache_written is None else price.cache_written
+    return Rates(
+        input=price.input / _MILLION,
+        output=price.output / _MILLION,
+        cache_read=(price.input if price.cached is None else price.cached) / _MILLION,
+        cache_write=written / _MILLION,
+        cache_write_1h=written / _MILLION,
+        audio_input=price.input / _MILLION,
+        audio_output=price.output / _MILLION,
+    )
+
+
+def _rates_of_row(row: Model) -> Rates | None:
+    longer: Rates | None = None
+    for tier in sorted(row.tiers, key=lambda one: one.above, reverse=True):
+        longer = _rates(tier, tier.above, longer)
+    return None if row.prices is None else _rates(row.prices, 0, longer)
+
+
+def _rates(prices: Prices, above: int, longer: Rates | None) -> Rates:
+    return Rates(
+        input=_per_token(prices.input),
+        output=_per_token(prices.output),
+        cache_read=_per_token(prices.cache_read),
+        cache_write=_per_token(prices.cache_write),
+        cache_write_1h=_per_token(prices.cache_write_1h),
+        audio_input=_per_token(prices.audio_input),
+        audio_output=_per_token(prices.audio_output),
+        above=above,
+        longer=longer,
+    )
+
+
+def _per_token(price: Decimal | None) -> float | None:
+    return None if price is None else float(price) / _MILLION
