@@ -1,6 +1,5 @@
 """What an outsider, an upstream or a mistake in a configuration can do to the gateway and its commands: nothing bad."""
 
-import asyncio
 import json
 import sys
 import threading
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway import app, relay, routing
+from dragoman.gateway import app, client_request, relay, routing
 from dragoman.gateway.config import ConfigError, read_config
 from dragoman.sim.exchange import Exchange, Reply
 from dragoman.sim.script import load_script
@@ -170,20 +169,24 @@ def test_a_handler_that_fails_amid_its_stream_cuts_the_connection(
 # ── work ──
 
 
-def test_large_bodies_are_converted_off_the_event_loop() -> None:
+def test_large_bodies_are_converted_off_the_event_loop(
+    gateway: RunningGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads: list[threading.Thread] = []
+    prepare = client_request.prepare_call
 
-    def work(value: int) -> int:
+    def prepared(*given: Any) -> Any:
         threads.append(threading.current_thread())
-        return value
+        return prepare(*given)
 
-    async def both() -> tuple[int, int]:
-        small = await relay.off_loop_if_large(10, work, 1)
-        return small, await relay.off_loop_if_large(relay._LARGE + 1, work, 2)  # noqa: SLF001
-
-    assert asyncio.run(both()) == (1, 2)
-    assert threads[0] is threading.main_thread() or threads[0] is threading.current_thread()
-    assert threads[1] is not threads[0]
+    large = {**chat("gpt-5.1"), "user": "x" * relay.LARGE}
+    with monkeypatch.context() as patch:
+        patch.setattr(relay, "prepare_call", prepared)
+        for body in (chat("gpt-5.1"), large, chat("gpt-5.1")):
+            send(gateway.url, "/v1/chat/completions", body)
+    small, other, again = threads
+    assert small is again
+    assert other is not small
 
 
 def test_a_large_request_does_not_hold_up_small_ones() -> None:

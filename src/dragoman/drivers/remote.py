@@ -265,7 +265,7 @@ async def send(channel: Channel, call: Call) -> HttpResponse:
     while True:
         call.attempts += 1
         try:
-            return await _attempt(channel, call)
+            return await send_once(channel, call)
         except ProviderError as error:
             delay = channel.retry.delay_after(call.attempts, error)
             if delay is None or _too_late(call, delay):
@@ -279,10 +279,11 @@ def _too_late(call: Call, delay: float) -> bool:
     return call.deadline is not None and time.monotonic() + delay >= call.deadline
 
 
-async def _attempt(channel: Channel, call: Call) -> HttpResponse:
+async def send_once(channel: Channel, call: Call) -> HttpResponse:
+    """The same without another try."""
     timeouts = call.timeouts
-    if call.deadline is not None:
-        left = call.deadline - time.monotonic()
+    if timeouts.total is not None:
+        left = call.started + timeouts.total - time.monotonic()
         if left <= 0:
             raise failed("timeout", "the time for the whole call is over")
         timeouts = structs.replace(timeouts, total=left)

@@ -62,22 +62,16 @@ def presented_key(head: Head) -> str:
 class Caller:
     """Whoever made this request."""
 
-    __slots__ = ("_access", "_format", "_ticket", "grant")
+    __slots__ = ("_access", "_format", "_ticket", "grant", "id", "name")
 
     def __init__(self, access: Access, grant: Grant | None, format: str) -> None:
         self._access = access
         self.grant = grant
         self._format = format
         self._ticket: Ticket | None = None
-
-    @property
-    def name(self) -> str:
-        return "" if self.grant is None else self.grant.name
-
-    @property
-    def id(self) -> str:
+        self.name = "" if grant is None else grant.name
+        self.id = "" if grant is None else grant.id
         """What belongs to this client is kept under this."""
-        return "" if self.grant is None else self.grant.id
 
     @property
     def has_budget(self) -> bool:

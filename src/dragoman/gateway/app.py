@@ -32,19 +32,19 @@ from dragoman.gateway.model_catalogue import Catalogue
 from dragoman.gateway.other_endpoints import JSON, OTHER_ENDPOINTS, Handler, worker_endpoints
 from dragoman.gateway.pass_through import pass_through
 from dragoman.gateway.relay import (
+    LARGE,
     Failed,
     Relay,
     StreamedAnswer,
     WholeAnswer,
     loss_headers,
-    off_loop_if_large,
     refuse,
 )
 from dragoman.gateway.request_log import Log
 from dragoman.gateway.request_records import Metrics, Record
 from dragoman.gateway.responses_endpoints import RESPONSES_ENDPOINTS
 from dragoman.gateway.routing import Candidate, NoSuchModel, Plan, Router
-from dragoman.gateway.signature_memory import SignatureMemory
+from dragoman.gateway.signature_memory import SignatureMemory, is_signed
 from dragoman.gateway.state.base import Unavailable
 from dragoman.gateway.state_errors import UnknownResponse
 from dragoman.gateway.stored_interactions import Interactions, KeptInteraction
@@ -168,7 +168,7 @@ class Gateway:
         self._measure(record)
         if record.held is not None:
             record.held.ended()
-            if self.config.log.bodies:
+            if self.router.config.log.bodies:
                 self.log.event("bodies", id=record.id, **logged_bodies(record.held, self.config.log.max_body))
             record.held = None
         if record.trace is not None:
@@ -176,7 +176,8 @@ class Gateway:
         if record.operation in _COUNTED:
             self.metrics.add(record)
             self.access.account(record)
-            self.log.request(record)
+            if not self.log.silent:
+                self.log.request(record)
 
     def _measure(self, record: Record) -> None:
         record.seconds = time.perf_counter() - record.started
@@ -207,7 +208,8 @@ class Gateway:
 
     async def admitted(self, endpoint: Endpoint, exchange: Exchange, record: Record) -> Caller:
         """Who asks: checked before any of the body is read, which is then in `exchange.body`."""
-        self._check_page(exchange)
+        if "origin" in exchange.head.headers:
+            self._check_page(exchange)
         caller = await self.access.caller(endpoint.format, exchange.head)
         record.key, record.key_id = caller.name, caller.id
         try:
@@ -311,7 +313,8 @@ class Gateway:
         if not self.signatures.seconds or formats == {protocol.format}:
             return
         client_request.hides_signatures = not protocol.keeps_unknown_keys
-        request = await off_loop_if_large(len(client_request.body), client_request.decoded)
+        large = len(client_request.body) > LARGE
+        request = await asyncio.to_thread(client_request.decoded) if large else client_request.decoded()
         client_request.remembered = await self.signatures.recall(request, owner)
 
     async def _keeping(
@@ -322,7 +325,7 @@ class Gateway:
             return await self.responses.begin(client_request, plan, owner, exchange.local)
         if client_request.protocol.format == Interactions.format:
             return await self.interactions.begin_interaction(client_request, plan, owner)
-        if client_request.protocol.format == MessageThreads.format:
+        if client_request.known.thread is not None and client_request.protocol.format == MessageThreads.format:
             return await self.threads.begin(client_request, plan, owner)
         return None
 
@@ -334,10 +337,11 @@ class Gateway:
 
     async def enter_at(self, caller: Caller, record: Record, expected: Expected = NOTHING_EXPECTED) -> None:
         """The same for a request whose cost is known, or is not known before it has ended."""
-        if self.metrics.in_flight > self.config.server.max_requests:
+        if self.metrics.in_flight > self.router.config.server.max_requests:
             words = "The gateway has more requests under way than it may."
             raise Denied(Failure("overloaded", words, 503, retry_after=1.0))
-        await caller.enter(record.id, expected.cost or 0.0, expected.input + expected.output)
+        if caller.grant is not None:
+            await caller.enter(record.id, expected.cost or 0.0, expected.input + expected.output)
 
     async def _put_whole(
         self, caller: Caller, whole: WholeAnswer, exchange: Exchange, record: Record, keeping: KeptAnswer | None
@@ -349,8 +353,10 @@ class Gateway:
         if whole.completion is not None:
             record.usage = whole.completion.usage
             if not whole.upstream_call.same:
-                await self.signatures.remember(whole.completion, caller.id)
-            await self._note(whole, whole.completion.id, record, keeping)
+                if is_signed(whole.completion):
+                    await self.signatures.remember(whole.completion, caller.id)
+            elif record.client in self._stateful:
+                await self._note(whole, whole.completion.id, record, keeping)
         if caller.grant is not None:
             await self.settle(caller, record)
         else:

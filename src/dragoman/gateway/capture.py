@@ -129,7 +129,8 @@ class CapturedRequest:
         # What is not in the request is not in what becomes of it: one look is enough.
         self.may_have_keys = may_have_keys(body, self.record.client)
         self.body = self._held(body, keyed=self.may_have_keys)
-        self.store.changed(self)
+        if self.store.feeds:
+            self.store.changed(self)
 
     def attempted(self, upstream_call: UpstreamCall, upstream: str, model: str) -> None:
         if self.is_gone:
@@ -146,7 +147,7 @@ class CapturedRequest:
                 headers=hidden_headers(http.headers),
                 body=own if own and own.content is http.body else self._held(http.body, keyed=self.may_have_keys),
                 losses=upstream_call.losses,
-                began=self._now(),
+                began=perf_counter() - self.record.started,
             )
         )
 
@@ -155,7 +156,8 @@ class CapturedRequest:
         if self.is_gone:
             return
         attempt = self.attempts[-1]
-        attempt.status, attempt.answer, attempt.ended = status, self._held(body), self._now()
+        attempt.status, attempt.answer = status, self._held(body)
+        attempt.ended = perf_counter() - self.record.started
 
     def listening(self, upstream_call: UpstreamCall, status: int) -> CapturingTranslator:
         """The translator of an answer that has begun to stream."""
@@ -187,12 +189,18 @@ class CapturedRequest:
             self.unheld_bytes += size
             return
         pieces.append((perf_counter() - self.record.started, received, sent))
-        self.room -= size + _HOUSING
-        self._grow(size + _HOUSING)
+        size += _HOUSING
+        self.room -= size
+        self.size += size
+        store = self.store
+        store.total += size
+        if store.total > store.limits.total:
+            store.make_room()
 
     def began_to_answer(self) -> None:
         self.phase = "answering"
-        self.store.changed(self)
+        if self.store.feeds:
+            self.store.changed(self)
 
     def answered(self, _status: int, body: bytes) -> None:
         """A whole answer for the client, also one of our own."""
@@ -203,7 +211,8 @@ class CapturedRequest:
         self.phase = "ended"
         if self.pieces and self.attempts and self.attempts[-1].ended is None:
             self.attempts[-1].ended = self._now()
-        self.store.changed(self)
+        if self.store.feeds:
+            self.store.changed(self)
 
     # ── holding ──
 
@@ -211,18 +220,20 @@ class CapturedRequest:
         return perf_counter() - self.record.started
 
     def _held(self, content: bytes, *, keyed: bool = False) -> Body:
-        most = 0 if self.is_gone else self.store.limits.body
         size = len(content)
+        if self.is_gone:
+            return Body(b"", size)
+        store = self.store
+        most = store.limits.body
         kept = content if size <= most else content[:most]
         if keyed:
             kept = without_keys(kept)
-        self._grow(len(kept))
+        held = len(kept)
+        self.size += held
+        store.total += held
+        if store.total > store.limits.total:
+            store.make_room()
         return Body(kept, size)
-
-    def _grow(self, size: int) -> None:
-        if not self.is_gone:
-            self.size += size
-            self.store.grown(size)
 
     def release(self) -> None:
         """What it held is let go of."""
@@ -307,15 +318,16 @@ class Capture:
         self._requests[record.id] = held
         if len(self._requests) > self.limits.requests:
             self._release_oldest()
-        self.changed(held)
+        if self.feeds:
+            self.changed(held)
         return held
 
     def changed(self, held: CapturedRequest) -> None:
         for feed in self.feeds:
             feed.note(held)
 
-    def grown(self, size: int) -> None:
-        self.total += size
+    def make_room(self) -> None:
+        """More is held than may be."""
         while self.total > self.limits.total and self._requests:
             self._release_oldest()
 
@@ -329,16 +341,27 @@ class Capture:
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_FEW, _SHORT = 50, 1_000
 _SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|password|credential|signature", re.IGNORECASE)
 
 
-@lru_cache(maxsize=1_000)
 def _is_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+@lru_cache(maxsize=256)
+def _secret_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(filter(_is_secret, names))
+
+
 def hidden_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: HIDDEN if _is_secret(name) else value for name, value in headers.items()}
+    hidden = dict(headers)
+    names = tuple(hidden)
+    # A client sends the same names each time. What is remembered of them is bounded: names may be long.
+    short = len(names) <= _FEW and len("".join(names)) <= _SHORT
+    for name in _secret_names(names) if short else filter(_is_secret, names):
+        hidden[name] = HIDDEN
+    return hidden
 
 
 def hidden_query(query: str) -> str:
@@ -370,7 +393,10 @@ _PLACES: Mapping[str, tuple[bytes, ...]] = {
 
 
 def may_have_keys(body: bytes, format: str) -> bool:
-    return any(place in body for place in _PLACES.get(format, ()))
+    for place in _PLACES.get(format, ()):  # noqa: SIM110 - a generator costs more than the search
+        if place in body:
+            return True
+    return False
 
 
 _KEYED = re.compile(

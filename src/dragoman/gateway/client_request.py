@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from os import urandom
 from typing import Any, TypeVar
 
 import msgspec
@@ -148,7 +148,7 @@ def _own_time(created: int | None, protocol: ClientProtocol) -> int | None:
 
 
 def _own_id(id: str | None, protocol: ClientProtocol) -> str | None:
-    return id if protocol.id_prefix is None else protocol.id_prefix + secrets.token_hex(16)
+    return id if protocol.id_prefix is None else protocol.id_prefix + urandom(16).hex()
 
 
 def prepare_call(client_request: ClientRequest, candidate: Candidate, settings: RouteSettings) -> UpstreamCall:
@@ -358,8 +358,10 @@ def _family(protocol: ClientProtocol) -> str:
 
 def _needs_request(completion: Completion, request: Request) -> bool:
     """Names and kinds of tools are looked up in it, and whether the client asked for thinking."""
-    if any(isinstance(part, Reasoning) for message in completion.messages for part in message.parts):
-        return True
+    for message in completion.messages:
+        for part in message.parts:
+            if isinstance(part, Reasoning):
+                return True
     calls = completion.messages[0].tool_calls if completion.messages else ()
     if not calls:
         return False

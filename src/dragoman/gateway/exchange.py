@@ -91,6 +91,11 @@ class BodyReader:
         else:  # many small pieces cost more than their bytes: they are kept as one
             self._data = bytearray(self._data) + data
 
+    def whole(self, data: bytes) -> bytes:
+        """A body that is here already, at once."""
+        self.feed(data)
+        return data if self._decoder is None else self.end()
+
     def _unpack(self, decoder: Decoder, data: bytes) -> bytes:
         try:
             return decoder.feed(data, self._limit - self._size)

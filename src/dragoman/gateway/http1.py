@@ -114,6 +114,9 @@ class Http1Exchange(Exchange):
         if int(headers.get("content-length", "0")) > limit:
             raise too_large(limit)
         early, self._early = self._early, b""
+        if self.complete and self._failure is None:
+            self.body = self._reader.whole(early)
+            return self.body
         if early:
             self._reader.feed(early)
         if self._failure is None and not self.complete:
@@ -152,7 +155,8 @@ class Http1Exchange(Exchange):
 
     def end(self) -> None:
         self.complete = True
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def fail(self, bad: BadRequest) -> None:
         self._failure = self._failure or bad
@@ -355,7 +359,8 @@ class Http1Connection(BufferedReader):
     def on_message_complete(self) -> None:
         if self._upgrading:  # its body is still to come, see _stay
             return
-        self._take_body()
+        if self._pieces:
+            self._take_body()
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             incoming.end()
@@ -400,7 +405,8 @@ class Http1Connection(BufferedReader):
         except HttpParserError as error:
             if not self._no_more:  # llhttp refuses bytes after a request that ends its connection
                 self._bad = self._bad or BadRequest(f"not HTTP/1.1: {error}")
-        self._take_body()
+        if self._pieces:
+            self._take_body()
         if self._bodiless > 2 * MAX_HEAD and self._bad is None:
             # A head that does not end, or trailers or chunk extensions without a body.
             self._bad = BadRequest(f"a head of more than {MAX_HEAD} bytes", 431)

@@ -26,7 +26,7 @@ _FIRST_COUNTS = frozenset({"user-agent"})
 _MAX_NAMES = 1_000
 _SHORT = 100
 _targets: dict[str, tuple[str, str]] = {}
-_names: dict[bytes, str] = {}
+known_names: dict[bytes, str] = {}
 """Header names as clients write them -> in lower case: the same few arrive with every request."""
 
 
@@ -61,11 +61,11 @@ def is_websocket(head: Head) -> bool:
 
 
 def header_name(name: bytes) -> str:
-    known = _names.get(name)
+    known = known_names.get(name)
     if known is None:
         known = name.decode("latin-1").lower()
-        if len(_names) < _MAX_NAMES:
-            _names[name] = known
+        if len(name) <= _SHORT and len(known_names) < _MAX_NAMES:
+            known_names[name] = known
     return known
 
 
@@ -77,7 +77,7 @@ def collect_headers(pairs: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     size = 0
     for raw, value in pairs:
         size += len(raw) + len(value)
-        name = header_name(raw)
+        name = known_names.get(raw) or header_name(raw)
         text = value.decode("latin-1").strip(" \t")
         if name not in headers:
             headers[name] = text

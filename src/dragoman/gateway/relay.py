@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct, structs
 
 from dragoman.codecs.encoded import Encoded
 from dragoman.drivers.base import failure_in
-from dragoman.drivers.remote import Call, Channel, error_of, failure_within, send
+from dragoman.drivers.remote import Call, Channel, error_of, failure_within, send_once
 from dragoman.drivers.retries import RetryPolicy
 from dragoman.drivers.transport import HttpResponse, read_whole
 from dragoman.errors import DecodeError, EncodeError, ProviderError, provider_error
@@ -28,7 +28,7 @@ from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.gateway_errors import encode_failure, unencodable_request
 from dragoman.gateway.request_records import Record
 from dragoman.gateway.routing import Candidate, Plan
-from dragoman.gateway.upstream_http import Sink, stream_to
+from dragoman.gateway.upstream_http import Sink, UpstreamResponse, stream_to
 from dragoman.gateway.upstreams import FINAL, Upstream, was_processed
 from dragoman.ir import Completion, Failure, StreamFailed
 from dragoman.losses import Loss
@@ -116,12 +116,8 @@ class OpenAnswer(Struct, frozen=True):
         self.upstream.in_flight -= 1
 
 
-_LARGE = 256 << 10
+LARGE = 256 << 10
 """Bytes of a body that are converted in a few milliseconds; a larger one would hold up all other requests."""
-
-
-async def off_loop_if_large(size: int, work: Callable[..., T], *given: Any) -> T:
-    return work(*given) if size <= _LARGE else await asyncio.to_thread(work, *given)
 
 
 class Relay:
@@ -173,9 +169,10 @@ class Relay:
         self, client_request: ClientRequest, plan: Plan, record: Record, candidate: Candidate
     ) -> WholeAnswer | StreamedAnswer:
         upstream = candidate.upstream
-        upstream_call = await off_loop_if_large(
-            len(client_request.body), prepare_call, client_request, candidate, plan.settings
-        )
+        if len(client_request.body) <= LARGE:
+            upstream_call = prepare_call(client_request, candidate, plan.settings)
+        else:
+            upstream_call = await asyncio.to_thread(prepare_call, client_request, candidate, plan.settings)
         record.upstream, record.target = upstream.name, candidate.model
         record.format, record.losses = upstream_call.channel.provider.format, upstream_call.losses
         held = record.held
@@ -215,13 +212,17 @@ class Relay:
         return begun
 
     async def _whole(self, upstream_call: UpstreamCall, held: CapturedRequest | None) -> WholeAnswer:
-        response = await send(upstream_call.channel, upstream_call.call)
-        body = await read_whole(response, self._answer_limit)
+        response = await send_once(upstream_call.channel, upstream_call.call)
+        body = response.whole() if isinstance(response, UpstreamResponse) else b""
+        body = body or await read_whole(response, self._answer_limit)
         if held is not None:
             held.received(response.status, body)
         call = upstream_call.call
         try:
-            completion, encoded = await off_loop_if_large(len(body), translate_answer, upstream_call, body)
+            if len(body) <= LARGE:
+                completion, encoded = translate_answer(upstream_call, body)
+            else:
+                completion, encoded = await asyncio.to_thread(translate_answer, upstream_call, body)
         except (DecodeError, EncodeError) as error:
             raise _broken(upstream_call, failure_within(upstream_call.channel, call, body), error) from error
         failure = failure_within(upstream_call.channel, call, body) or failure_in(completion)
@@ -235,7 +236,7 @@ class Relay:
     async def _stream(
         self, upstream_call: UpstreamCall, upstream: Upstream, held: CapturedRequest | None
     ) -> StreamedAnswer:
-        response = await send(upstream_call.channel, upstream_call.call)
+        response = await send_once(upstream_call.channel, upstream_call.call)
         if _is_whole(response, upstream_call):
             body = await read_whole(response, upstream_call.channel.limits.error, truncate=True)
             raise _broken(upstream_call, failure_within(upstream_call.channel, upstream_call.call, body))
@@ -288,7 +289,7 @@ class Relay:
         breaker.begin()
         upstream.in_flight += 1
         try:
-            response = await send(upstream.channel, call)
+            response = await send_once(upstream.channel, call)
         except ProviderError as error:
             breaker.failed(error)
             upstream.in_flight -= 1
@@ -303,7 +304,7 @@ class Relay:
     async def forward(self, upstream_call: UpstreamCall, upstream: Upstream) -> Refusal:
         """The same bytes there and back."""
         try:
-            response = await send(upstream_call.channel, upstream_call.call)
+            response = await send_once(upstream_call.channel, upstream_call.call)
             body = await read_whole(response, self._answer_limit)
         except ProviderError as error:
             call, channel = upstream_call.call, upstream_call.channel
@@ -451,9 +452,10 @@ def loss_headers(losses: Sequence[Loss]) -> dict[str, str]:
     """How many things did not cross, and the first of them."""
     if not losses:
         return {}
-    shown = "; ".join(" ".join(str(loss).split()) for loss in losses[:_SHOWN_LOSSES])
+    shown = "; ".join([" ".join(str(loss).split()) for loss in losses[:_SHOWN_LOSSES]])
     more = f"; and {len(losses) - _SHOWN_LOSSES} more" if len(losses) > _SHOWN_LOSSES else ""
-    clean = _UNPRINTABLE.sub(" ", shown + more)
+    told = shown + more
+    clean = told if told.isascii() and told.isprintable() else _UNPRINTABLE.sub(" ", told)
     return {"x-dragoman-losses": str(len(losses)), "x-dragoman-lost": clean[:_LONGEST_HEADER]}
 
 

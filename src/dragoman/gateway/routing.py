@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import translate as glob
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.drivers.connect import Environment, Options
 from dragoman.drivers.providers import ALIASES, PROVIDERS, Provider
@@ -62,11 +62,12 @@ class RouteSettings(Struct, frozen=True, kw_only=True):
     cache: str | None = None
     drop: tuple[str, ...] = ()
     attempts: int = 3
+    changes_requests: bool = False
 
-    @property
-    def changes_requests(self) -> bool:
+    def __post_init__(self) -> None:
         set_here = (self.max_output_tokens, self.reasoning, self.cache)
-        return any(value is not None for value in set_here) or bool(self.drop) or self.strict
+        changes = any(value is not None for value in set_here) or bool(self.drop) or self.strict
+        structs.force_setattr(self, "changes_requests", changes)
 
 
 class Plan(Struct, frozen=True):

@@ -64,11 +64,9 @@ class SignatureMemory:
 
     async def remember(self, completion: Completion, owner: str) -> None:
         """Keeps the signed message of an answer; answers without signatures leave nothing."""
-        message = completion.messages[0] if completion.messages else None
-        if not self.seconds or message is None or completion.finish is None:
+        if not self.seconds or completion.finish is None or not is_signed(completion):
             return
-        if not any(_signature(part) is not None for part in message.parts):
-            return
+        message = completion.messages[0]
         key = key_of(message)
         skeleton = [_bare(part) for part in message.parts if isinstance(part, _SIGNED)]
         held = encode_json(skeleton)
@@ -81,6 +79,8 @@ class SignatureMemory:
         if not self.seconds:
             return {}
         said = [message for message in request.messages if message.role == "assistant"][-_MOST_LOOKED_UP:]
+        if not said:
+            return {}
         keys = {key for message in said if (key := key_of(message)) is not None}
         if not keys:
             return {}
@@ -92,6 +92,15 @@ class SignatureMemory:
 def _signature(part: AnyPart) -> Signature | None:
     signature: Signature | None = getattr(part, "signature", None)
     return signature if signature is not None and signature.data else None
+
+
+def is_signed(completion: Completion) -> bool:
+    """Whether a vendor signed anything in its first message."""
+    for message in completion.messages[:1]:
+        for part in message.parts:
+            if _signature(part) is not None:
+                return True
+    return False
 
 
 def _bare(part: Reasoning | Text | ToolCall) -> Reasoning | Text | ToolCall:
@@ -181,6 +190,8 @@ def _replaces(part: AnyPart, thoughts: set[str], family: str, *, same_words: boo
 
 def unsigned(completion: Completion, family: str) -> Completion:
     """The answer without what other families signed: the gateway remembers it."""
+    if not any(_is_foreign(part, family) for message in completion.messages for part in message.parts):
+        return completion
     messages = tuple(
         structs.replace(message, parts=tuple(_unsigned(part, family) for part in message.parts if _shows(part, family)))
         if any(_is_foreign(part, family) for part in message.parts)

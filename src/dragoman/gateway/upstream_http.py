@@ -21,7 +21,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from dragoman.drivers.transport import HttpRequest, HttpResponse, Timeouts, Tls, failed, not_answered, not_connected
 from dragoman.errors import ProviderError
 from dragoman.gateway.content_coding import CodingError, Decoder, TooLarge, UnknownCoding, decoder_for
-from dragoman.gateway.http_request import MAX_HEAD, MAX_HEADERS, header_name
+from dragoman.gateway.http_request import MAX_HEAD, MAX_HEADERS, header_name, known_names
 from dragoman.gateway.read_buffer import BufferedReader, shared_buffer
 from dragoman.gateway.write_batching import WriteBatcher
 
@@ -121,14 +121,17 @@ class UpstreamConnection(BufferedReader):
         self._head_size += len(data)
         try:
             self._parser.feed_data(data)
-            self._take_body()
+            if self._body:
+                self._take_body()
             if self._in_head and self._head_size > 2 * MAX_HEAD:
                 raise BadAnswer("the head of the answer is too long")  # noqa: TRY301
         except HttpParserUpgrade:
             self._fail(BadAnswer("the answer switches protocols"))
         except (HttpParserError, BadAnswer) as error:
             self._fail(error.__context__ if isinstance(error.__context__, BadAnswer) else error)
-        self._wake_if_due()
+        # What goes to a sink wakes no task, except for its end.
+        if self.done or self.lost is not None or (self.status and self._sink is None):  # type: ignore[redundant-expr] # the parser calls
+            self._wake()
 
     def _fail(self, error: Exception) -> None:
         if not self.done:
@@ -148,7 +151,7 @@ class UpstreamConnection(BufferedReader):
         self._header_count += 1
         if self._header_count > MAX_HEADERS:
             raise BadAnswer("the answer has too many headers")
-        key, text = header_name(name), value.decode("latin-1").strip(" \t")
+        key, text = known_names.get(name) or header_name(name), value.decode("latin-1").strip(" \t")
         headers = self._headers
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
 
@@ -173,7 +176,8 @@ class UpstreamConnection(BufferedReader):
 
     def on_message_complete(self) -> None:
         if self.status:
-            self._take_body()
+            if self._body:
+                self._take_body()
             self._finish()
 
     def _finish(self) -> None:
@@ -267,11 +271,6 @@ class UpstreamConnection(BufferedReader):
         """The time for the next bytes is over."""
         self.is_late = True
         self._wake()
-
-    def _wake_if_due(self) -> None:
-        """What goes to a sink wakes no task, except for its end."""
-        if self.done or self.lost is not None or (self.status and self._sink is None):
-            self._wake()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -447,6 +446,16 @@ class UpstreamResponse:
         self._end = end
         self.status = connection.status
         self.headers = connection.headers
+
+    def whole(self) -> bytes:
+        """The body, if all of it came with the head; empty if not."""
+        connection = self._connection
+        if connection is None or not connection.done or connection.lost is not None:
+            return b""
+        data = connection.take()
+        self._connection = None
+        self._pool.give_back(self._address, connection, self._now())
+        return data
 
     async def chunk(self) -> bytes:
         connection = self._connection
